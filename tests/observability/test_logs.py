@@ -135,7 +135,7 @@ async def test_our_own_fault_is_told_without_its_words(
     def raise_error(_name: str) -> None:
         raise ValueError(SECRET_WORDS)
 
-    monkeypatch.setattr(watched.engine.capabilities, "get", raise_error)
+    monkeypatch.setattr(watched.engine.capabilities, "find", raise_error)
     answer = await watched.send("GET", "/v1/capabilities/llm.generate")
     assert answer.status_code == 500
     line = watched.lines("request")[-1]

@@ -13,7 +13,7 @@ from toolkit.engine.annotations import Annotations
 from toolkit.engine.concurrency.concurrency_limits import ConcurrencyLimits
 from toolkit.engine.limits.deployment import Deployment
 from toolkit.engine.money.allowance import Allowances
-from toolkit.engine.observer import NullObserver, Observer
+from toolkit.engine.observer import Observer
 from toolkit.engine.provider_context import ProviderContext
 from toolkit.engine.provider_directory import ProviderDirectory
 from toolkit.engine.records import Records
@@ -57,7 +57,7 @@ class EngineContext(ProviderContext):
     quotas: Quotas
     is_draining: bool = False
     is_reproducible: bool = False
-    observer: Observer = field(default_factory=NullObserver)
+    observer: Observer = field(default_factory=Observer)
     in_flight: set[str] = field(default_factory=set)
     texts: TextStreams = field(default_factory=TextStreams)
     functions: FunctionTable | None = None

@@ -8,7 +8,6 @@ from typing import Literal, Self, TypeVar, TypeVarTuple, Unpack, cast
 
 import httpx
 
-from toolkit.contract.capabilities import CapabilityRecord
 from toolkit.contract.errors import ErrorCode, ServiceError, ToolkitError
 from toolkit.contract.health import Health
 from toolkit.contract.runs import Run
@@ -31,7 +30,7 @@ from toolkit.engine.infrastructure.storage import Storages
 from toolkit.engine.infrastructure.templates import Templates
 from toolkit.engine.limits.deployment import Deployment
 from toolkit.engine.money.allowance import Allowances
-from toolkit.engine.observer import GateState, NullObserver, Observer
+from toolkit.engine.observer import GateState, Observer
 from toolkit.engine.orchestration.agent_runs import AgentRuns
 from toolkit.engine.orchestration.agents import Agents
 from toolkit.engine.orchestration.jobs import Jobs
@@ -73,29 +72,6 @@ Args = TypeVarTuple("Args")
 T = TypeVar("T")
 
 
-class Capabilities:
-    """The service of `/v1/capabilities`."""
-
-    def __init__(self, registry: Registry) -> None:
-        self._registry = registry
-
-    def list(self) -> list[CapabilityRecord]:
-        """List every capability, in registry order."""
-        return self._registry.to_records()
-
-    def list_ids(self) -> tuple[str, ...]:
-        """List the ids of the capabilities that are available now, in registry order."""
-        return tuple(capability.id for capability in self._registry.list_newest())
-
-    def get(self, name: str) -> CapabilityRecord:
-        """Return one capability, by `id` or `id@version`.
-
-        Raises:
-            RequestError: `NOT_FOUND`.
-        """
-        return self._registry.to_record(self._registry.find(name))
-
-
 # Who asks if this process lives is told at once, also while a store that is away does not answer.
 ALIVE_WAIT_S, READY_WAIT_S = 0.5, 2.0
 MAX_ASKING_S = 30.0  # longer than the store itself waits for an answer
@@ -127,7 +103,7 @@ class Engine:
         self.keys = ApiKeys(core.store, core.quotas, core.allowances)
         self.connections = Connections(core)
         self.providers = Providers(core)
-        self.capabilities = Capabilities(core.registry)
+        self.capabilities = core.registry
         single_jobs = SingleJobs(core, self.leases, executor, admission)
         self.jobs = Jobs(core, single_jobs)
         self.workflows = Workflows(core, self.leases, executor, admission)
@@ -262,7 +238,7 @@ class Engine:
             allowances=Allowances(store),
             quotas=Quotas(store, settings),
             is_reproducible=reproducible,
-            observer=observer or NullObserver(),
+            observer=observer or Observer(),
             functions=functions,
         )
         engine = cls(core)

@@ -1,7 +1,7 @@
 """The engine's record of a job: what is stored of it, and what the wire's models are made from.
 
-Amounts are exact here. The JSON that is stored has numbers for them, as the wire has: older
-versions share the directory. What upstream gave stands apart from the input there, and in it on
+Amounts are exact here. The JSON that is stored has numbers for them, as the wire has. What upstream
+gave stands apart from the input there, and in it on
 the wire, as the specification says: so a node's input stays what its capability's schema describes.
 """
 
@@ -162,7 +162,7 @@ _MEMBERS = frozenset(each.name for each in fields(JobRecord))
 
 
 def read_job(row: Mapping[str, Any]) -> JobRecord:
-    """Read a row of the store, of this version, an earlier one or the next."""
+    """Read a row of the store, of this version or the next."""
     stored = _load_stored(row)
     job = _STORED_JOB.validate_python(stored)
     if unknown := stored.keys() - _MEMBERS:

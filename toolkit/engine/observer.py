@@ -23,25 +23,10 @@ NO_SPAN: Span = nullcontext()
 class ObservedJob(Protocol):
     """A job in progress; its record is the final one once it has ended."""
 
-    @property
-    def job(self) -> JobRecord:
-        """The record as it stands."""
-        ...
-
-    @property
-    def capability(self) -> Capability:
-        """The capability that it runs."""
-        ...
-
-    @property
-    def account_id(self) -> str:
-        """The account that it belongs to."""
-        ...
-
-    @property
-    def lease(self) -> Lease:
-        """The lease under which it is written."""
-        ...
+    job: JobRecord
+    capability: Capability
+    account_id: str
+    lease: Lease
 
 
 @dataclass(slots=True)
@@ -66,46 +51,26 @@ class GateState:
     waiting: int
 
 
-class Observer(Protocol):
-    """An observer of an engine; its methods must neither wait nor raise."""
-
-    def watch_workflow(self, watched: WatchedWorkflow) -> Span:
-        """Return a span around all that this process does for a workflow."""
-        ...
-
-    def watch_job(self, observed: ObservedJob) -> Span:
-        """Return a span around a job, from before it waits for its turn to its end."""
-        ...
-
-    def watch_call(self, observed: ObservedJob, attempt: AttemptRecord, vendor: Vendor) -> Span:
-        """Return a span around one vendor call, from recording its intent to its cost."""
-        ...
-
-    def record_commit(self, seconds: float) -> None:
-        """Note that a transaction became durable; called on the thread that committed it."""
-        ...
-
-
-class NullObserver:
-    """An observer of nothing, and the base of those that observe only some events."""
+class Observer:
+    """An observer of an engine, by itself of nothing; its methods must neither wait nor raise."""
 
     def watch_workflow(self, watched: WatchedWorkflow) -> Span:  # noqa: ARG002
-        """Return a span that does nothing."""
+        """Return a span around all that this process does for a workflow."""
         return NO_SPAN
 
     def watch_job(self, observed: ObservedJob) -> Span:  # noqa: ARG002
-        """Return a span that does nothing."""
+        """Return a span around a job, from before it waits for its turn to its end."""
         return NO_SPAN
 
     def watch_call(self, observed: ObservedJob, attempt: AttemptRecord, vendor: Vendor) -> Span:  # noqa: ARG002
-        """Return a span that does nothing."""
+        """Return a span around one vendor call, from recording its intent to its cost."""
         return NO_SPAN
 
     def record_commit(self, seconds: float) -> None:
-        """Do nothing."""
+        """Note that a transaction became durable; called on the thread that committed it."""
 
 
-class CompositeObserver:
+class CompositeObserver(Observer):
     """Several observers as one, entered in order and left in reverse."""
 
     def __init__(self, observers: Iterable[Observer]) -> None:

@@ -35,8 +35,8 @@ MAX_UNPACKED = 64  # decisions that are kept spelled out: work that measures the
 class RankedCandidate(NamedTuple):
     """A candidate of the router, as `Candidate` describes it; the costs are exact.
 
-    It is stored as a row of these members, in this order. A later one goes to the end: rows that
-    lack it have its default, and earlier versions do not look for it.
+    It is stored as a row of these members, in this order. A new one goes to the end: rows that
+    lack it have its default.
     """
 
     provider: str

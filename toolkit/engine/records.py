@@ -20,7 +20,7 @@ class JobRepository(Repository[Job]):
     """The jobs, as callers see them; what the engine works on is read by `read_job`."""
 
     def read(self, row: Row) -> Job:
-        """Read a row of this version or an earlier one."""
+        """Read a row."""
         return read_wire_job(row)
 
 

@@ -13,7 +13,7 @@ class Outcome:
 
     Attributes:
         code: a number that whoever serves the request has stored with it; the engine never reads
-            it. Earlier versions do, so it is what they would have stored.
+            it.
         document: the record in its envelope, as JSON.
     """
 
@@ -47,7 +47,7 @@ class RequestContext:
 
     Attributes:
         account_id: the account whose records it writes, and reads unless it reads all.
-        key_id: the API key that costs are charged to; none for work of earlier versions.
+        key_id: the API key that costs are charged to; none for the engine's own work.
         scopes: of that key; none for work that goes on by itself.
         allowance_id: the id that the key's spending is counted under, for a key with an allowance.
         claim: the claim of the request's idempotency key, if it has one.

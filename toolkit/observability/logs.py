@@ -16,7 +16,7 @@ from pydantic_core import to_json
 
 from toolkit.contract.jobs import FINAL_STATUSES
 from toolkit.contract.money import to_wire_usd
-from toolkit.engine.observer import NullObserver, ObservedJob
+from toolkit.engine.observer import ObservedJob, Observer
 from toolkit.observability.redaction import redact_text
 from toolkit.observability.repeat_filter import RepeatFilter
 from toolkit.server.middleware.telemetry import HttpExchange
@@ -38,7 +38,7 @@ _UNAUTHORIZED = 401
 _PEER_LOGGED_STATUSES = frozenset({_UNAUTHORIZED, 403, 429})
 
 
-class LogObserver(NullObserver):
+class LogObserver(Observer):
     """An observer that logs a line at the end of each request and each job."""
 
     def __init__(self) -> None:

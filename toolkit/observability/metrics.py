@@ -16,7 +16,7 @@ from prometheus_client.registry import Collector
 from toolkit.contract.jobs import FINAL_STATUSES
 from toolkit.contract.money import ZERO_USD, to_wire_usd
 from toolkit.engine.job_record import AttemptRecord
-from toolkit.engine.observer import GateState, NullObserver, ObservedJob
+from toolkit.engine.observer import GateState, ObservedJob, Observer
 from toolkit.plugins import Vendor
 from toolkit.server.middleware.telemetry import HttpExchange
 
@@ -43,7 +43,7 @@ _JOB_BUCKETS = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120
 _COMMIT_BUCKETS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0)
 
 
-class MetricsObserver(NullObserver):
+class MetricsObserver(Observer):
     """An observer that keeps a server's counters, histograms and gauges.
 
     Attributes:

@@ -5,15 +5,18 @@ import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.engine import Engine
-from toolkit.engine.observer import CompositeObserver, Observer, combine_spans
+from toolkit.engine.observer import CompositeObserver, combine_spans
 from toolkit.observability.logs import LogFormat, LogLevel, LogObserver, configure_logging
 from toolkit.observability.metrics import MetricsObserver
 from toolkit.observability.metrics_server import serve_metrics
-from toolkit.server.middleware.telemetry import HttpExchange, RequestObserver
+from toolkit.server.middleware.telemetry import HttpExchange
+
+if TYPE_CHECKING:
+    from toolkit.observability.traces import TraceObserver
 
 # If one is set, traces are sent as with the option (OpenTelemetry's own names).
 ENDPOINT_VARIABLES = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
@@ -35,10 +38,6 @@ class ObservabilityOptions:
     otel_endpoint: str | None = None
 
 
-class _EngineAndRequestObserver(Observer, RequestObserver, Protocol):
-    """An observer of an engine and of the server over it."""
-
-
 class ServerObserver(CompositeObserver):
     """All observers of one server as one."""
 
@@ -46,9 +45,9 @@ class ServerObserver(CompositeObserver):
         self,
         logs: LogObserver,
         metrics: MetricsObserver | None,
-        others: Sequence[_EngineAndRequestObserver],
+        others: "Sequence[TraceObserver]",
     ) -> None:
-        both: list[_EngineAndRequestObserver] = [
+        both: list[LogObserver | MetricsObserver | TraceObserver] = [
             logs,
             *([metrics] if metrics is not None else []),
             *others,
@@ -85,7 +84,7 @@ async def observe_server(asked: ObservabilityOptions) -> AsyncIterator[ServerObs
     """
     async with AsyncExitStack() as stack:
         stack.enter_context(configure_logging(sys.stderr, asked.log_format, asked.log_level))
-        logs, others = LogObserver(), list[_EngineAndRequestObserver]()
+        logs, others = LogObserver(), list["TraceObserver"]()
         if asked.otel_endpoint or any(os.environ.get(name) for name in ENDPOINT_VARIABLES):
             others.append(_open_trace_observer(asked.otel_endpoint, stack))
         metrics = None
@@ -99,7 +98,7 @@ async def observe_server(asked: ObservabilityOptions) -> AsyncIterator[ServerObs
             logs.log_event("stopped")
 
 
-def _open_trace_observer(endpoint: str | None, stack: AsyncExitStack) -> _EngineAndRequestObserver:
+def _open_trace_observer(endpoint: str | None, stack: AsyncExitStack) -> "TraceObserver":
     try:
         from toolkit.observability.traces import create_trace_observer
     except ImportError:

@@ -18,7 +18,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 
 from toolkit.contract.money import to_wire_usd
 from toolkit.engine.job_record import AttemptRecord
-from toolkit.engine.observer import NullObserver, ObservedJob, WatchedWorkflow
+from toolkit.engine.observer import ObservedJob, Observer, WatchedWorkflow
 from toolkit.plugins import Vendor
 from toolkit.server.middleware.telemetry import HttpExchange
 
@@ -33,7 +33,7 @@ _OPERATIONS: Mapping[str, tuple[str, str | None]] = {
 _TOKEN_FIELDS = ("input_tokens", "output_tokens")
 
 
-class TraceObserver(NullObserver):
+class TraceObserver(Observer):
     """An observer that makes spans.
 
     Whose child a job or a call is goes by ids: the nodes of a workflow share one context, in which

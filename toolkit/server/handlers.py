@@ -233,13 +233,14 @@ async def list_usage(call: ApiCall[UsageQuery]) -> Sequence[UsageLine]:
 @handles(providers.CAPABILITIES_LIST)
 async def list_capabilities(call: ApiCall[None]) -> Sequence[CapabilityRecord]:
     """List every capability: they are the same for everybody."""
-    return call.engine.capabilities.list()
+    return call.engine.capabilities.to_records()
 
 
 @handles(providers.CAPABILITIES_READ)
 async def read_capability(call: ApiCall[None]) -> CapabilityRecord:
     """Read a capability by its name."""
-    return call.engine.capabilities.get(call.id)
+    registry = call.engine.capabilities
+    return registry.to_record(registry.find(call.id))
 
 
 @handles(providers.CATALOG_MODELS_LIST)

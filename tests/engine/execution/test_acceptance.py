@@ -12,14 +12,14 @@ from toolkit.contract.account import KeyCreate
 from toolkit.contract.choices import Scope
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.engine import Engine
-from toolkit.engine.observer import NullObserver
+from toolkit.engine.observer import Observer
 from toolkit.engine.request_context import IdempotencyClaim, RequestContext
 from toolkit.local import open_engine
 from toolkit.sandbox import Faults
 from toolkit.settings import Settings
 
 
-class CommitCounter(NullObserver):
+class CommitCounter(Observer):
     """Counts the transactions of an engine."""
 
     def __init__(self) -> None:

@@ -17,7 +17,7 @@ from toolkit.contract.connections import ConnectionCreate
 from toolkit.contract.runs import RunCreate
 from toolkit.engine import Engine
 from toolkit.engine.request_context import RequestContext
-from toolkit.engine.transport.redaction import REDACTED, StreamRedactor, redact_key, redact_reply
+from toolkit.engine.transport.redaction import REDACTED, StreamRedactor, redact_reply
 from toolkit.plugins import Cost, Reply
 from toolkit.settings import Settings, VendorSettings
 
@@ -42,11 +42,17 @@ def list_key_echoes() -> dict[str, str]:
     }
 
 
+def redact_text(text: str, secret: str) -> str:
+    """The text without the key, given as a whole."""
+    redactor = StreamRedactor(secret)
+    return redactor.add(text) + redactor.finish()
+
+
 @pytest.mark.parametrize("form", list_key_echoes())
 def test_no_piece_of_a_key_is_left(form: str) -> None:
     """Given a key in any form, then nothing of it is left that is long enough to be known by."""
     said = list_key_echoes()[form]
-    left = redact_key(f"The key is {said}, is it not?", KEY)
+    left = redact_text(f"The key is {said}, is it not?", KEY)
     assert left.startswith("The key is ")
     assert left.endswith(", is it not?")
     assert REDACTED in left
@@ -82,7 +88,7 @@ def test_a_text_in_pieces_is_redacted_as_the_whole(form: str) -> None:
     """Given a text that is cut anywhere, then no more of a key is shown than three characters."""
     said = list_key_echoes()[form]
     text = f"The key is {said}, {KEY[:9]} is it not? {KEY[3:]}{KEY[-3:]}"
-    kept = redact_key(text, KEY).split(REDACTED)
+    kept = redact_text(text, KEY).split(REDACTED)
     shown = re.compile(f".{{0,3}}{re.escape(REDACTED)}".join(map(re.escape, kept)))
     for size in range(1, len(text) + 1):
         redactor = StreamRedactor(KEY)
@@ -94,8 +100,8 @@ def test_a_text_in_pieces_is_redacted_as_the_whole(form: str) -> None:
 def test_other_words_stay(secret: str) -> None:
     """Given a text that has nothing of the key, then it is as it was: also where JSON holds it."""
     text = 'In {"access_key": "eu-west-1"} there is k-3vTq and no more, ' + "a" * 500
-    assert redact_key(text, secret) == text
-    assert redact_key(f"so {KEY}.", secret) == f"so {REDACTED}."
+    assert redact_text(text, secret) == text
+    assert redact_text(f"so {KEY}.", secret) == f"so {REDACTED}."
 
 
 async def test_an_echo_is_stored_nowhere(

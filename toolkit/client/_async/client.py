@@ -188,8 +188,10 @@ class AsyncClient(AsyncClientExperiments):
         """Attach the engine that this client owns."""
         self._thread = thread
         self._http.functions = thread.functions
-        for name in thread.engine.capabilities.list_ids():
-            self.capabilities._remember_id(name)  # so that completion knows them before any read
+        for capability in thread.engine.capabilities.list_newest():
+            self.capabilities._remember_id(
+                capability.id
+            )  # so that completion knows them before any read
         folder = thread.engine.settings.data_dir
         self._http.access = replace(self.access, data_dir=folder)
         world = "in the sandbox" if thread.engine.settings.sandbox else "live"

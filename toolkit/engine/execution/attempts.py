@@ -206,7 +206,7 @@ class AttemptLoop:
     ) -> None:
         """Count what a call cost; last of all, as this may write its record."""
         spent = bill.compute_total(actual)
-        job_run.add_cost(spent)
+        job_run.job.cost_incurred_usd += spent  # whatever came of it
         attempt.cost_usd = spent if known else None
         attempt.ended_at = now()
         bill.settle(actual)

@@ -115,7 +115,9 @@ class JobRun:
             at: since when; the present, by default.
         """
         changes: list[Change] = [
-            self._make_insert() if self.is_new else self.make_update(),
+            self._make_insert()
+            if self.is_new
+            else UpdateRow("jobs", self.job.id, self._make_columns()),
             *self._count_calls(),
         ]
         if self.is_new:
@@ -146,28 +148,22 @@ class JobRun:
             "run_id": job.run_id,
             "workflow_id": job.workflow_id,
             "node_id": job.node_id,
-            "status": job.status,
             "capability": job.capability,
-            "provider": job.provider,
-            "vendor_job_id": None,
             "created_at": format_rfc3339(job.created_at),
-            "doc": job.to_json,
-            "ranking": job.packed_ranking,
+            **self._make_columns(),
         }
         return InsertRow("jobs", row)
 
-    def make_update(self, **columns: object) -> UpdateRow:
-        """Make the update that saves the job as it stands now."""
+    def _make_columns(self) -> dict[str, object]:
+        """Make the columns that save the job as it stands now."""
         job = self.job
-        values: dict[str, object] = {
+        return {
             "status": job.status,
             "provider": job.provider,
             "vendor_job_id": self.vendor_job_id,
             "doc": job.to_json,
             "ranking": job.packed_ranking,
-            **columns,
         }
-        return UpdateRow("jobs", job.id, values)
 
     def _make_event(self, state: str, at: datetime) -> AppendEvent:
         """Make the event of a state, for those who follow the run or workflow, or the job."""
@@ -237,10 +233,6 @@ class JobRun:
             job.cost_source = "metered" if job.cost_source == "unknown" else job.cost_source
         elif any(one.cost_usd for one in calls if one.status != "completed"):
             job.cost_source = "estimated"  # no vendor says what a failed call is billed
-
-    def add_cost(self, amount: Decimal) -> None:
-        """Add what a call cost, whatever came of it."""
-        self.job.cost_incurred_usd += amount
 
 
 def requeue_interrupted(job: JobRecord) -> JobRecord:

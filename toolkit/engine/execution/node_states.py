@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
+from operator import attrgetter
 from typing import NamedTuple, Self
 
 from toolkit.contract.base import ErrorInfo, now
@@ -47,21 +48,10 @@ class JobState(NamedTuple):
     @classmethod
     def of(cls, job: JobRecord) -> Self:
         """Take the state of a job as it stands."""
-        return cls(
-            job.id,
-            job.workflow_id,
-            job.status,
-            job.status_detail,
-            job.artifact_id,
-            job.retry_count,
-            job.provider,
-            job.cost_usd,
-            job.cost_incurred_usd,
-            job.error,
-            job.started_at,
-            job.completed_at,
-            job.cached_from,
-        )
+        return cls._make(_read_state(job))
+
+
+_read_state = attrgetter(*JobState._fields)
 
 
 async def materialize_nodes(

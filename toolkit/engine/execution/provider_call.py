@@ -11,17 +11,18 @@ import httpx
 from toolkit.contract.compute import Compute
 from toolkit.contract.endpoints import Endpoint
 from toolkit.contract.errors import ErrorCode, ToolkitError, WorkError
+from toolkit.contract.events import TextDelta
 from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.candidate_search import ChosenCandidate
 from toolkit.engine.execution.job_run import JobRun, write_detail
-from toolkit.engine.execution.shown_text import ShownText
 from toolkit.engine.execution.store_patience import ask_store
 from toolkit.engine.money.call_bill import CallBill, is_billable
 from toolkit.engine.routing.model_offers import find_model
-from toolkit.engine.transport.answers import ignore_text
+from toolkit.engine.text_streams import TextStreams
+from toolkit.engine.transport.cpu_executor import ignore
 from toolkit.engine.transport.driver import MAX_INLINE_BYTES, FlowHooks, measure_size
-from toolkit.engine.transport.redaction import redact_reply
-from toolkit.engine.transport.send_check import SEND_CHECK
+from toolkit.engine.transport.network import SEND_CHECK
+from toolkit.engine.transport.redaction import StreamRedactor, redact_reply
 from toolkit.plugins import (
     Access,
     Operation,
@@ -74,7 +75,7 @@ class ProviderCall:
         shown = None
         if isinstance(operation, TextRequest) and operation.stream:
             if self._is_watched():
-                shown = ShownText(core.texts, self._job_run, access.secret)
+                shown = _ShownText(core.texts, self._job_run, access.secret)
             else:
                 operation = replace(operation, stream=False)
         hooks = FlowHooks(
@@ -83,7 +84,7 @@ class ProviderCall:
             on_queued=self._job_run.add_queue_time,
             on_request=self._permit_request,
             on_outcome=self._bill.note_outcome,
-            on_text=ignore_text if shown is None else shown.add,
+            on_text=ignore if shown is None else shown.add,
         )
         try:
             reply: Reply = await core.driver.run(
@@ -193,3 +194,41 @@ class ProviderCall:
             return await self._core.resolve_secret(connection) != refused
         except ToolkitError:
             return False
+
+
+class _ShownText:
+    """The text of one call, for those who watch its run, workflow or job; without its key.
+
+    Args:
+        texts: shows it.
+        job_run: the job whose newest attempt writes it.
+        secret: the key of the call, which a vendor may echo, in two halves, too.
+    """
+
+    def __init__(self, texts: TextStreams, job_run: JobRun, secret: str) -> None:
+        self._texts = texts
+        self._job = job_run.job
+        self._resources = tuple({job_run.resource_id, job_run.job.id})
+        self._attempt = job_run.job.attempts[-1].n
+        self._redactor = StreamRedactor(secret)
+
+    def add(self, piece: str) -> None:
+        """Show a piece."""
+        self._show(self._redactor.add(piece))
+
+    def add_rest(self) -> None:
+        """Show what was held back, as the text is complete."""
+        self._show(self._redactor.finish())
+
+    def _show(self, text: str) -> None:
+        if not text:
+            return
+        job = self._job
+        delta = TextDelta(
+            resource_id="", job_id=job.id, node_id=job.node_id, attempt=self._attempt, text=text
+        )
+        self._texts.add(*self._resources, delta=delta)
+
+    def end(self) -> None:
+        """Show no more, be it complete or not."""
+        self._texts.end(*self._resources, job_id=self._job.id)

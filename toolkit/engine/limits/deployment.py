@@ -7,8 +7,8 @@ seconds. The document of a row has, as far as its limits are used:
 - `used_until`: until when all is used up; of a connection by unit (`requests`, `tokens`), of a
   key's requests one number (`UnitPace`).
 - `limits`: how many calls of the connection may be in flight, by the id of the engine that says so;
-  `limit`: the largest of them, for engines of an earlier version. `places`: what each engine has of
-  them, by its id, as `[held, wanted, since, at]` (`PlaceClaim`).
+  the largest of them holds. `places`: what each engine has of them, by its id, as
+  `[held, wanted, since, at]` (`PlaceClaim`).
 - `health`: the last news of the connection: `n`, its number; `by`, the engine that told it; `open`,
   `until` and `cooldowns` of the breaker (`BreakerPosition`).
 - `probe`: `[engine, until]`, the one that probes whether the connection has recovered.
@@ -22,7 +22,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from toolkit.contract.errors import ToolkitError
 from toolkit.store import LimitDocument, LimitStore
@@ -40,7 +40,7 @@ CLOSE_TIMEOUT_S = 2.0
 OUT_OF_TOUCH_S = 3.0
 
 
-class RowWatcher(Protocol):
+class RowWatcher:
     """Part of an engine that shares a limit, and is told what others do to it."""
 
     def note_engines(self) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from toolkit.contract.errors import ServiceError
-from toolkit.engine.limits.deployment import Deployment
+from toolkit.engine.limits.deployment import Deployment, RowWatcher
 from toolkit.store import LimitDocument
 
 # Calls arrive at a vendor less evenly than they leave: a little of its limit is left unused.
@@ -60,7 +60,7 @@ class UnitPace:
         return taken, wait_s, start + taken / self.per_s
 
 
-class SharedPaces:
+class SharedPaces(RowWatcher):
     """The paces of calls by one connection.
 
     Args:
@@ -170,9 +170,6 @@ class SharedPaces:
     def _learn(self, used: Mapping[str, float]) -> None:
         for name, at in used.items():
             self._used_until[name] = self._deployment.to_local(at)
-
-    def tick(self) -> None:
-        """Do nothing: units are taken when they are needed."""
 
 
 async def _sleep_until(at: float) -> None:

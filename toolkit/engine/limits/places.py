@@ -7,7 +7,7 @@ from functools import partial
 
 from toolkit.contract.errors import ServiceError
 from toolkit.engine.concurrency.fair_semaphore import FairSemaphore
-from toolkit.engine.limits.deployment import Deployment
+from toolkit.engine.limits.deployment import Deployment, RowWatcher
 from toolkit.store import LimitDocument
 
 # Those who wait for a place that others hold ask again so soon.
@@ -88,7 +88,7 @@ def _make_turn_key(engine: str, claim: PlaceClaim, at: float) -> tuple[bool, boo
     return not has_turn, claim.held > 0, claim.since, engine
 
 
-class SharedPlaces:
+class SharedPlaces(RowWatcher):
     """The places of one connection: the limit of a semaphore, as far as this engine has them.
 
     Args:
@@ -218,7 +218,7 @@ class SharedPlaces:
         """
         me = self._deployment.engine_id
         limits = document["limits"] = self._read_limits(document)
-        limit = document["limit"] = max(limits.values())
+        limit = max(limits.values())
         wanted = min(wanted, limit)
         claims = self._read_claims(document, at)
         before = claims.get(me)

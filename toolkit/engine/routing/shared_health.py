@@ -3,7 +3,7 @@
 from functools import partial
 
 from toolkit.contract.errors import ServiceError
-from toolkit.engine.limits.deployment import Deployment
+from toolkit.engine.limits.deployment import Deployment, RowWatcher
 from toolkit.engine.routing.connection_health import (
     MAX_RETRY_AFTER_S,
     BreakerPosition,
@@ -15,7 +15,7 @@ from toolkit.store import LimitDocument
 MAX_PROBE_S = 60.0
 
 
-class SharedHealth:
+class SharedHealth(RowWatcher):
     """What the engines of a deployment tell each other of a connection's health.
 
     Args:
@@ -69,9 +69,6 @@ class SharedHealth:
         if told["by"] != self._deployment.engine_id:
             until = self._deployment.to_local(told["until"])
             self._health.set_position(BreakerPosition(told["open"], until, told["cooldowns"]))
-
-    def tick(self) -> None:
-        """Do nothing: news is told when it comes."""
 
 
 def _tell(

@@ -27,10 +27,6 @@ class OutcomeUnknownError(ProviderError):
     """Raised when a request was sent and no answer came: it may have been done, and billed."""
 
 
-def ignore_text(_text: str) -> None:
-    """Take no notice of a streamed text."""
-
-
 async def read_answer(
     request: httpx.Request,
     response: httpx.Response,

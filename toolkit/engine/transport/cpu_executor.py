@@ -14,12 +14,8 @@ OnWait = Callable[[str | None], None]  # is told what a step waits for, and none
 OnQueued = Callable[[float], None]  # receives the seconds for which a step waited to be started
 
 
-def ignore_wait(_detail: str | None) -> None:
-    """Do nothing."""
-
-
-def ignore_queued(_seconds: float) -> None:
-    """Do nothing."""
+def ignore(*_: object) -> None:
+    """Take no notice of what is told."""
 
 
 class CpuExecutor(Protocol):
@@ -34,8 +30,8 @@ class CpuExecutor(Protocol):
         step: RunInProcess,
         account_id: str,
         resources: Mapping[str, float] = NO_RESOURCES,
-        on_wait: OnWait = ignore_wait,
-        on_queued: OnQueued = ignore_queued,
+        on_wait: OnWait = ignore,
+        on_queued: OnQueued = ignore,
     ) -> object:
         """Run a step and return its result; cancelling this ends it at once.
 

@@ -15,8 +15,7 @@ from toolkit.engine.transport.cpu_executor import (
     NO_RESOURCES,
     OnQueued,
     OnWait,
-    ignore_queued,
-    ignore_wait,
+    ignore,
     is_answer,
     make_timeout,
     make_worker_loss,
@@ -89,8 +88,8 @@ class DaskExecutor:
         step: RunInProcess,
         account_id: str,
         resources: Mapping[str, float] = NO_RESOURCES,
-        on_wait: OnWait = ignore_wait,
-        on_queued: OnQueued = ignore_queued,
+        on_wait: OnWait = ignore,
+        on_queued: OnQueued = ignore,
     ) -> object:
         """Run a step on a worker of the cluster; accounts that wait are served in turn."""
         if step.here:

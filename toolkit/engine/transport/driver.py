@@ -16,18 +16,16 @@ from toolkit.engine.concurrency.threads import start_thread
 from toolkit.engine.transport.answers import (
     OnText,
     OutcomeUnknownError,
-    ignore_text,
     read_answer,
 )
 from toolkit.engine.transport.cpu_executor import (
     NO_RESOURCES,
     CpuExecutor,
     OnQueued,
-    ignore_queued,
+    ignore,
 )
 from toolkit.engine.transport.lookup_cache import LookupCache
-from toolkit.engine.transport.network import NetworkTransport
-from toolkit.engine.transport.send_check import SEND_CHECK, SendCheck
+from toolkit.engine.transport.network import SEND_CHECK, NetworkTransport, SendCheck
 from toolkit.plugins import (
     Flow,
     Operation,
@@ -57,19 +55,7 @@ async def _refuse_operation(operation: Operation[Any]) -> Reply:
     raise TypeError(f"a vendor's flow cannot ask for {type(operation).__name__}")
 
 
-async def _ignore_submitted(_step: Submitted) -> None:
-    return None
-
-
-async def _allow_request(_request: httpx.Request) -> None:
-    return None
-
-
-def _ignore_outcome(_request: httpx.Request, _outcome: httpx.Response | Exception) -> None:
-    return None
-
-
-def _ignore_pause(_detail: str | None) -> None:
+async def _let_pass(_: object) -> None:
     return None
 
 
@@ -78,12 +64,12 @@ class FlowHooks:
     """The callbacks of a flow's owner for the steps that the driver does not do by itself."""
 
     on_operation: OnOperation = _refuse_operation
-    on_submitted: OnSubmitted = _ignore_submitted
-    on_pause: OnPause = _ignore_pause
-    on_request: OnRequest = _allow_request
-    on_outcome: OnOutcome = _ignore_outcome
-    on_text: OnText = ignore_text
-    on_queued: OnQueued = ignore_queued
+    on_submitted: OnSubmitted = _let_pass
+    on_pause: OnPause = ignore
+    on_request: OnRequest = _let_pass
+    on_outcome: OnOutcome = ignore
+    on_text: OnText = ignore
+    on_queued: OnQueued = ignore
 
 
 NO_HOOKS = FlowHooks()
@@ -276,7 +262,7 @@ class Driver:
         request: httpx.Request,
         timeouts: Timeouts = NO_TIMEOUTS,
         via: str = "",
-        on_text: OnText = ignore_text,
+        on_text: OnText = ignore,
         account_id: str = "",
     ) -> httpx.Response:
         """Send one request and read the whole answer, within the size limit and the deadlines.
@@ -314,7 +300,7 @@ class Driver:
 
     async def _send_public(self, request: httpx.Request, timeouts: Timeouts) -> httpx.Response:
         async with self._public_semaphores[request.url.host]:
-            return await self._send_request(request, timeouts, "", ignore_text, "")
+            return await self._send_request(request, timeouts, "", ignore, "")
 
     async def _send_request(
         self,

@@ -33,15 +33,6 @@ def redact_reply(reply: R, secret: str) -> R:
     return _redact_fields(reply, forms) if forms else reply
 
 
-def redact_key(text: str, secret: str) -> str:
-    """Remove a key from a text.
-
-    >>> redact_key("it is k3y-with-sixteen-signs!", "k3y-with-sixteen-signs")
-    'it is [key]!'
-    """
-    return _redact_text(text, _split_forms(secret))
-
-
 class StreamRedactor:
     """Removes a key from a text that comes in pieces, wherever they are cut.
 

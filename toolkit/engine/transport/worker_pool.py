@@ -14,8 +14,7 @@ from toolkit.engine.transport.cpu_executor import (
     NO_RESOURCES,
     OnQueued,
     OnWait,
-    ignore_queued,
-    ignore_wait,
+    ignore,
     make_timeout,
     make_worker_loss,
     read_result,
@@ -137,8 +136,8 @@ class WorkerPool:
         step: RunInProcess,
         account_id: str,
         resources: Mapping[str, float] = NO_RESOURCES,  # noqa: ARG002 - this machine has what it has
-        on_wait: OnWait = ignore_wait,  # noqa: ARG002 - and waits for nothing else
-        on_queued: OnQueued = ignore_queued,
+        on_wait: OnWait = ignore,  # noqa: ARG002 - and waits for nothing else
+        on_queued: OnQueued = ignore,
     ) -> object:
         """Run a step in the first free worker; accounts that wait are served in turn."""
         began = time.monotonic()
