@@ -1,7 +1,7 @@
 """The context that is needed to call vendors, without a store."""
 
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import httpx
 
@@ -20,6 +20,20 @@ R = TypeVar("R", bound=Reply)
 MAX_REFUSAL_SETS = 1024  # connections and models whose refused parameters this process remembers
 
 
+class VendorHosts(NamedTuple):
+    """The hosts of a vendor, by the settings.
+
+    Attributes:
+        base_urls: the address of each.
+        is_other: whether another server stands in for it.
+        only_url: the address of its only host; none where the call decides.
+    """
+
+    base_urls: dict[str, str]
+    is_other: bool
+    only_url: httpx.URL | None
+
+
 @dataclass(kw_only=True)
 class ProviderContext:
     """The vendors, the driver that calls them, and the resolver of pointers to their keys."""
@@ -29,8 +43,7 @@ class ProviderContext:
     driver: Driver
     resolver: SecretResolver
     _timeouts: dict[tuple[str, str], Timeouts] = field(default_factory=dict)
-    _known_hosts: dict[str, tuple[dict[str, str], bool]] = field(default_factory=dict)
-    _only_urls: dict[str, httpx.URL | None] = field(default_factory=dict)
+    _known_hosts: dict[str, VendorHosts] = field(default_factory=dict)
     _refusals: dict[tuple[str | None, ...], set[str]] = field(default_factory=dict)
 
     def get_timeouts(self, vendor_id: str, capability_id: str = "") -> Timeouts:
@@ -56,7 +69,7 @@ class ProviderContext:
         Raises:
             WorkError: `SECRET_UNRESOLVED`, also for a value that cannot be a key.
         """
-        base_urls, compatible = self._get_hosts(vendor)
+        hosts = self._get_hosts(vendor)
         secret = await self.resolve_secret(connection)
         if fault := find_key_fault(secret):
             raise WorkError(
@@ -65,26 +78,28 @@ class ProviderContext:
                 f" sent: it {fault}. Point the connection to a variable or secret with the key.",
             )
         return Access(
-            base_urls=base_urls,
+            base_urls=hosts.base_urls,
             secret=secret,
             model=model,
             endpoint=endpoint,
             pod=pod,
             resume=resume,
             vendor=vendor.id,
-            compatible=compatible,
+            compatible=hosts.is_other,
             refusals=self._get_refusals((connection.id, endpoint, model)),
         )
 
-    def _get_hosts(self, vendor: Vendor) -> tuple[dict[str, str], bool]:
-        """Return a vendor's hosts, and whether another server stands in for it; computed once."""
+    def _get_hosts(self, vendor: Vendor) -> VendorHosts:
+        """Return a vendor's hosts; found once, as every call asks."""
         found = self._known_hosts.get(vendor.id)
         if found is None:
             settings = self.settings.vendors.get(vendor.id)
             base_urls = {**vendor.base_urls, **(settings.base_urls if settings else {})}
             own = {httpx.URL(url).host for url in (*vendor.base_urls.values(), SANDBOX_URL)}
-            found = base_urls, httpx.URL(base_urls.get("api", SANDBOX_URL)).host not in own
-            self._known_hosts[vendor.id] = found
+            is_other = httpx.URL(base_urls.get("api", SANDBOX_URL)).host not in own
+            urls = [httpx.URL(url) for url in base_urls.values() if "{" not in url]
+            only_url = urls[0] if len(base_urls) == len(urls) == 1 else None
+            found = self._known_hosts[vendor.id] = VendorHosts(base_urls, is_other, only_url)
         return found
 
     def open_ahead(self, vendor: Vendor) -> None:
@@ -92,19 +107,9 @@ class ProviderContext:
 
         Meanwhile its call is reserved and its intent is written.
         """
-        url = self._get_only_url(vendor)
+        url = self._get_hosts(vendor).only_url
         if url is not None:
             self.driver.open_ahead(vendor.id, url, self.get_timeouts(vendor.id))
-
-    def _get_only_url(self, vendor: Vendor) -> httpx.URL | None:
-        """Return the address of a vendor's only host; none where the call decides; found once."""
-        if vendor.id not in self._only_urls:
-            base_urls, _ = self._get_hosts(vendor)
-            urls = [url for url in base_urls.values() if "{" not in url]
-            self._only_urls[vendor.id] = (
-                httpx.URL(urls[0]) if len(base_urls) == len(urls) == 1 else None
-            )
-        return self._only_urls[vendor.id]
 
     def _get_refusals(self, asked: tuple[str | None, ...]) -> set[str]:
         """Return what a server is known to refuse; a new entry may evict the oldest."""

@@ -14,13 +14,13 @@ from toolkit.contract.ids import Prefix, is_id
 from toolkit.contract.jobs import Options
 from toolkit.contract.money import from_wire_usd
 from toolkit.engine.access.shares import Shares, read_connection
+from toolkit.engine.ranking import RankingCache
 from toolkit.engine.records import Records
 from toolkit.engine.routing.connection_gate import GateRegistry
 from toolkit.engine.routing.connection_health import HealthSnapshot
 from toolkit.engine.routing.connection_set import ConnectionSet
 from toolkit.engine.routing.model_offers import list_offered_models
 from toolkit.engine.routing.provider_pool import ProviderPool
-from toolkit.engine.routing.ranking_cache import RankingCache
 from toolkit.engine.routing.registry import Registry
 from toolkit.plugins import Capability, Model, Vendor
 from toolkit.settings import Settings

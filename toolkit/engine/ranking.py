@@ -6,7 +6,7 @@ without the names of the members, compressed. It is spelled out when somebody re
 """
 
 import zlib
-from collections.abc import Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cache, cached_property, lru_cache
@@ -30,6 +30,9 @@ StoredUsd = Annotated[
     PlainSerializer(to_wire_usd, return_type=float),
 ]
 MAX_UNPACKED = 64  # decisions that are kept spelled out: work that measures the same shares one
+# Of some 40 kB each. More than the work that is begun at a time, which asks twice: when it is
+# admitted, and at its first attempt.
+MAX_RANKINGS = 256
 
 
 class RankedCandidate(NamedTuple):
@@ -123,6 +126,31 @@ class Ranking:
     def to_wire(self) -> Routing:
         """Make the decision that the wire shows, once: whoever reads it changes nothing."""
         return self._wire
+
+
+class RankingCache:
+    """A cache of rankings, of all accounts; the oldest makes room for a new one.
+
+    A key names all that a ranking follows from, the routing table itself included: so what is in
+    here never grows wrong, and what is of a table that is gone is not found again.
+    """
+
+    def __init__(self) -> None:
+        self._rankings: dict[Hashable, Ranking] = {}
+
+    def __len__(self) -> int:
+        """Return how many are kept."""
+        return len(self._rankings)
+
+    def find(self, key: Hashable, make: Callable[[], Ranking]) -> Ranking:
+        """Return the ranking of a key, which is made unless it is there."""
+        ranking = self._rankings.get(key)
+        if ranking is None:
+            ranking = make()
+            if len(self._rankings) >= MAX_RANKINGS:
+                del self._rankings[next(iter(self._rankings))]
+            self._rankings[key] = ranking
+        return ranking
 
 
 @lru_cache(maxsize=MAX_UNPACKED)  # a packed decision never changes

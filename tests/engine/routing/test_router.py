@@ -12,10 +12,9 @@ from toolkit.contract.base import now
 from toolkit.contract.connections import Connection
 from toolkit.contract.jobs import Options
 from toolkit.engine import Registry
-from toolkit.engine.ranking import RankedCandidate, Ranking
+from toolkit.engine.ranking import MAX_RANKINGS, RankedCandidate, Ranking
 from toolkit.engine.routing.connection_health import HealthSnapshot, Latency
 from toolkit.engine.routing.provider_pool import MAX_CONNECTIONS, MAX_TABLES, ProviderPool
-from toolkit.engine.routing.ranking_cache import MAX_RANKINGS
 from toolkit.engine.routing.router import find_soonest_s, route
 from toolkit.plugins import Model, TextRequest, Vendor
 

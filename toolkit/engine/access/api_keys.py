@@ -78,9 +78,20 @@ def make_key(
     name: str | None = None,
     *,
     max_cost_usd: float | None = None,
-    expires_in_s: int | None = None,
+    lifetime: timedelta | None = None,
+    replaces: ApiKey | None = None,
 ) -> tuple[str, InsertRow, ApiKey]:
-    """Make a key; return it with its row and its record."""
+    """Make a key; return it with its row and its record.
+
+    Args:
+        account_id: whose key it is.
+        scopes: what it may do.
+        a_day: the most that its work may cost in a day, in US dollars.
+        name: its name for people.
+        max_cost_usd: the most that its work may cost in all.
+        lifetime: how long it is valid; none for as long as nobody revokes it.
+        replaces: the key that it spends one allowance with, and is rotated from.
+    """
     key, made_at = generate_key(), now()
     record = ApiKey(
         id=new_id(Prefix.KEY),
@@ -90,9 +101,19 @@ def make_key(
         max_cost_usd_per_day=a_day,
         max_cost_usd=max_cost_usd,
         created_at=made_at,
-        expires_at=None if expires_in_s is None else made_at + timedelta(seconds=expires_in_s),
+        expires_at=None if lifetime is None else made_at + lifetime,
+        rotated_from=None if replaces is None else replaces.id,
+        allowance_of=None if replaces is None else replaces.allowance_id,
     )
-    return key, _make_insert(account_id, key, record), record
+    row: dict[str, object] = {
+        "id": record.id,
+        "account_id": account_id,
+        "digest": hash_key(key),
+        "revoked_at": None,
+        "created_at": format_rfc3339(made_at),
+        "doc": record.model_dump_json(exclude={"left_usd_today", "left_usd"}),
+    }
+    return key, InsertRow("api_keys", row), record
 
 
 class ApiKeys:
@@ -136,13 +157,14 @@ class ApiKeys:
                 ErrorCode.FORBIDDEN, "A key with an allowance makes no others: use one without."
             )
         await self._quotas.check_storage(context.account_id, 1)
+        seconds = request.expires_in_s
         key, inserted, record = make_key(
             context.account_id,
             scopes,
             request.max_cost_usd_per_day,
             request.name,
             max_cost_usd=request.max_cost_usd,
-            expires_in_s=request.expires_in_s,
+            lifetime=None if seconds is None else timedelta(seconds=seconds),
         )
         await self._store.write([inserted])
         record.left_usd_today = record.max_cost_usd_per_day
@@ -170,28 +192,23 @@ class ApiKeys:
             raise RequestError(
                 ErrorCode.FORBIDDEN, "A key with an allowance rotates itself: use one without."
             )
-        key, made_at = generate_key(), now()
         # A key that was made to expire is replaced by a key with the same lifetime.
-        lifetime = None if old.expires_at is None else old.expires_at - old.created_at
-        record = ApiKey(
-            id=new_id(Prefix.KEY),
-            name=old.name,
-            last4=key[-4:],
-            scopes=old.scopes,
-            max_cost_usd_per_day=old.max_cost_usd_per_day,
+        key, inserted, record = make_key(
+            context.account_id,
+            old.scopes,
+            old.max_cost_usd_per_day,
+            old.name,
             max_cost_usd=old.max_cost_usd,
-            created_at=made_at,
-            expires_at=None if lifetime is None else made_at + lifetime,
-            rotated_from=old.id,
-            allowance_of=old.allowance_id,
+            lifetime=None if old.expires_at is None else old.expires_at - old.created_at,
+            replaces=old,
         )
         old.rotated_to = record.id
-        overlap_end = made_at + timedelta(seconds=request.overlap_s)
+        overlap_end = record.created_at + timedelta(seconds=request.overlap_s)
         # Rotation never lets the old key live longer than it would have.
         old.expires_at = min(old.expires_at or overlap_end, overlap_end)
         ends = {"rotated_to": record.id, "expires_at": format_rfc3339(old.expires_at)}
         changed = PatchDocument("api_keys", old.id, ends)
-        await self._store.write([_make_insert(context.account_id, key, record), changed])
+        await self._store.write([inserted, changed])
         record.left_usd_today, record.left_usd = old.left_usd_today, old.left_usd
         return KeyCreated(**dict(record), api_key=key)
 
@@ -225,15 +242,3 @@ def _check_scopes(context: RequestContext, scopes: Sequence[Scope]) -> None:
         raise RequestError(
             ErrorCode.FORBIDDEN, "A key can hand out no scope that it lacks: use one that has it."
         )
-
-
-def _make_insert(account_id: str, key: str, record: ApiKey) -> InsertRow:
-    row: dict[str, object] = {
-        "id": record.id,
-        "account_id": account_id,
-        "digest": hash_key(key),
-        "revoked_at": None,
-        "created_at": format_rfc3339(record.created_at),
-        "doc": record.model_dump_json(exclude={"left_usd_today", "left_usd"}),
-    }
-    return InsertRow("api_keys", row)

@@ -132,8 +132,7 @@ class Readiness:
         """Find the connections that would do, for each job that is yet to be done."""
         root_id = str(work_item["id"])
         if work_item["kind"] in ("run", "job"):
-            named = {"run_id": root_id} if work_item["kind"] == "run" else {"id": root_id}
-            rows = await self._core.store.find_rows("jobs", **named)
+            rows = await self._find_job_rows(str(work_item["kind"]), root_id)
             return [self._find_for_job(row, pool) for row in rows]
         if work_item["kind"] == "workflow":
             return await self._find_for_workflow(root_id, pool)
@@ -142,6 +141,11 @@ class Readiness:
         if workflow_id is None:  # not planned yet, so its needs are unknown: any one will do
             return [[one for some in pool.values() for one in some]]
         return await self._find_for_workflow(str(workflow_id), pool)
+
+    async def _find_job_rows(self, kind: str, root_id: str) -> list[Row]:
+        """Find the job of a run, or the job that is a work item by itself."""
+        named = {"run_id": root_id} if kind == "run" else {"id": root_id}
+        return await self._core.store.find_rows("jobs", **named)
 
     async def _find_for_workflow(
         self, workflow_id: str, pool: ConnectionsByProvider
@@ -197,8 +201,7 @@ class Readiness:
         store, root_id = self._core.store, lease.root_id
         record: JobRecord | WorkflowRecord | Task
         if lease.kind in ("run", "job"):
-            named = {"run_id": root_id} if lease.kind == "run" else {"id": root_id}
-            table, rows = "jobs", await store.find_rows("jobs", **named)
+            table, rows = "jobs", await self._find_job_rows(lease.kind, root_id)
         else:
             table = f"{lease.kind}s"
             row = await store.get_row(table, root_id)

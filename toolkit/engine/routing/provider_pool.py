@@ -6,9 +6,8 @@ from decimal import Decimal
 
 from toolkit.contract.connections import Connection
 from toolkit.contract.jobs import Options
-from toolkit.engine.ranking import RankedCandidate
+from toolkit.engine.ranking import RankedCandidate, RankingCache
 from toolkit.engine.routing.connection_health import HealthSnapshot
-from toolkit.engine.routing.ranking_cache import RankingCache
 from toolkit.engine.routing.routing_table import RoutingTable
 from toolkit.plugins import Model, Vendor
 

@@ -20,9 +20,8 @@ from toolkit.engine.money.affordability import (
     explain_refusal,
     find_bound,
 )
-from toolkit.engine.ranking import RankedCandidate, Ranking
+from toolkit.engine.ranking import RankedCandidate, Ranking, RankingCache
 from toolkit.engine.routing.connection_health import HealthSnapshot
-from toolkit.engine.routing.ranking_cache import RankingCache
 from toolkit.plugins import Capability, Model, Operation, Vendor
 from toolkit.plugins.pricing import calculate_cost, calculate_dearest_cost
 
@@ -187,8 +186,13 @@ class RoutingTable:
         for n, one in enumerate(entries):
             reason = one.barrier
             if reason is None and not affordable[n]:
-                reason = _refuse_entry(
-                    one, options, bounds[n], estimates[n], budget_left, operation
+                reason = explain_refusal(
+                    bounds[n],
+                    estimates[n],
+                    budget_left,
+                    operation,
+                    trusted=one.is_trusted,
+                    placed=one.is_placed and options.endpoint_id is not None,
                 )
             candidates.append(
                 _make_candidate(
@@ -307,21 +311,6 @@ def _find_limits(entry: TableEntry) -> tuple[str, int | None, bool]:
     if model is None:
         return entry.vendor.id, None, False
     return entry.vendor.id, model.output_limit, model.reasons
-
-
-def _refuse_entry(
-    entry: TableEntry,
-    options: Options,
-    bounded: CostBound,
-    estimate: Decimal | None,
-    budget_left: BudgetLeft,
-    operation: Operation[Any] | None,
-) -> str:
-    """Explain why a budget rules a candidate out."""
-    placed = entry.is_placed and options.endpoint_id is not None
-    return explain_refusal(
-        bounded, estimate, budget_left, operation, trusted=entry.is_trusted, placed=placed
-    )
 
 
 def _make_candidate(

@@ -179,13 +179,17 @@ class DaskConnection:
                 retryable=False,
             ) from None
         except ClusterFailureError as error:
-            raise ProviderError(
-                ErrorCode.UNAVAILABLE,
-                f"The Dask cluster at {self.address} cannot run steps of this toolkit ({error}):"
-                f" install capability-toolkit[dask] {read_installed_version()} on its scheduler"
-                " and workers.",
-                retryable=False,
-            ) from None
+            raise self.make_failure(str(error)) from None
+
+    def make_failure(self, reason: str) -> ProviderError:
+        """Make the error of a cluster whose processes cannot do what they are asked for."""
+        return ProviderError(
+            ErrorCode.UNAVAILABLE,
+            f"The Dask cluster at {self.address} cannot run steps of this toolkit ({reason}):"
+            f" install capability-toolkit[dask] {read_installed_version()} on its scheduler and"
+            " workers.",
+            retryable=False,
+        )
 
     async def list_workers(self, max_age_s: float) -> Sequence[ClusterWorker]:
         """List the workers of the cluster, as it was so many seconds ago at the most.

@@ -197,23 +197,14 @@ class DaskExecutor:
             self._connection.start_chore(client.cancel_quietly(key))
             raise
         except ClusterFailureError as error:  # Dask's own: its processes cannot load the function
-            raise self._make_failure(str(error)) from None
+            raise self._connection.make_failure(str(error)) from None
         try:
             received = read_message(BytesIO(answer))
         except Exception:  # the bytes may be anything
             received = None
         if not is_answer(received):
-            raise self._make_failure("a worker's answer is malformed")
+            raise self._connection.make_failure("a worker's answer is malformed")
         return received
-
-    def _make_failure(self, reason: str) -> ProviderError:
-        return ProviderError(
-            ErrorCode.UNAVAILABLE,
-            f"The Dask cluster at {self._connection.address} cannot run steps of this toolkit"
-            f" ({reason}): install capability-toolkit[dask] {read_installed_version()} on its"
-            " scheduler and workers.",
-            retryable=False,
-        )
 
     async def _await_answer(
         self, client: ClusterClient, key: str, message: bytes, resources: Mapping[str, float]
