@@ -9,6 +9,8 @@ what was derived from it in memory is right for as long as the number is the sam
 from typing import TypeAlias
 
 from toolkit.store.dialects import DatabaseKind
+from toolkit.store.table_roles import get_roles
+from toolkit.store.tables import metadata
 
 ConfigurationVersion: TypeAlias = tuple[float, ...]  # the number, and who told it
 
@@ -25,10 +27,9 @@ READ_VERSION_SQL: dict[DatabaseKind, str] = {
 }
 # The columns of each table that decide something; a connection's health is none of them.
 DECISIVE_COLUMNS: dict[str, tuple[str, ...]] = {
-    "accounts": ("doc", "spec", "operator"),
-    "api_keys": ("doc", "digest", "account_id"),
-    "connections": ("doc", "provider", "account_id", "deleted"),
-    "shares": ("connection_id", "shared_with"),
+    table.name: roles.decisive
+    for table in metadata.tables.values()
+    if (roles := get_roles(table)).decisive
 }
 
 

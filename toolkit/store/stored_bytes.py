@@ -9,26 +9,17 @@ import sqlite3
 from collections.abc import Iterable
 
 from toolkit.store.dialects import DatabaseKind
+from toolkit.store.table_roles import get_roles
+from toolkit.store.tables import metadata
 
 # The size of a row without its documents: ids, times, index entries and its root.
 ROW_OVERHEAD_BYTES = 250
 EVENT_OVERHEAD_BYTES = 100
-# The text columns of each table that a caller can make grow.
+# The text columns that a caller can make grow, by table.
 COUNTED_COLUMNS: dict[str, tuple[str, ...]] = {
-    "jobs": ("doc",),
-    "workflows": ("doc", "spec"),
-    "tasks": ("doc",),
-    "annotations": ("tags", "note"),
-    "plans": ("doc",),
-    "agents": ("doc",),
-    "artifacts": ("doc",),
-    "connections": ("doc",),
-    "api_keys": ("doc",),
-    "idempotency": ("body",),
-    "endpoints": ("doc", "spec"),
-    "compute": ("doc", "spec"),
-    "storage": ("doc", "spec"),
-    "templates": ("doc", "spec"),
+    table.name: roles.counted
+    for table in metadata.tables.values()
+    if (roles := get_roles(table)).counted
 }
 # An event names no account: its resource is a root, or the workflow of a task.
 EVENT_ACCOUNT_SQL = (

@@ -21,6 +21,8 @@ from sqlalchemy import (
     text,
 )
 
+from toolkit.store.table_roles import TableRoles, get_roles
+
 metadata = MetaData()
 # In the order of their bytes everywhere, as ids are; a database's language may have another one.
 _STRING = String().with_variant(String(collation="C"), "postgresql")
@@ -67,6 +69,7 @@ def _make_infrastructure_table(name: str) -> Table:
         _make_doc_column(),
         _make_doc_column("spec"),
         Index(f"ix_{name}_account", "account_id", "id"),
+        info=TableRoles(counted=("doc", "spec"), is_managed=True).to_info(),
     )
 
 
@@ -79,6 +82,7 @@ accounts = Table(
     _make_doc_column(),
     Column("spec", Text, nullable=True),
     Column("operator", Boolean, nullable=False, server_default=false()),
+    info=TableRoles(decisive=("doc", "spec", "operator")).to_info(),
 )
 api_keys = Table(
     "api_keys",
@@ -90,6 +94,7 @@ api_keys = Table(
     _make_text_column("created_at"),
     _make_doc_column(),
     Index("ix_api_keys_account", "account_id", "id"),
+    info=TableRoles(counted=("doc",), decisive=("doc", "digest", "account_id")).to_info(),
 )
 connections = Table(
     "connections",
@@ -102,6 +107,9 @@ connections = Table(
     _make_doc_column(),
     _make_text_column("health", optional=True),
     Index("ix_connections_account", "account_id", "id"),
+    info=TableRoles(
+        counted=("doc",), decisive=("doc", "provider", "account_id", "deleted")
+    ).to_info(),
 )
 shares = Table(
     "shares",
@@ -112,6 +120,7 @@ shares = Table(
     _make_text_column("created_at"),
     Index("ix_shares_with", "shared_with"),
     Index("ix_shares_connection", "connection_id"),
+    info=TableRoles(decisive=("connection_id", "shared_with")).to_info(),
 )
 jobs = Table(
     "jobs",
@@ -142,6 +151,7 @@ jobs = Table(
     _make_partial_index(
         "ix_jobs_text", "account_id", "run_id", where="run_id IS NOT NULL AND text_number IS NULL"
     ),
+    info=TableRoles(counted=("doc",), deleted_with={"id": ("job",)}, owns_rows=True).to_info(),
 )
 workflows = Table(
     "workflows",
@@ -158,6 +168,9 @@ workflows = Table(
     Index("ix_workflows_account", "account_id", "id"),
     Index("ix_workflows_status", "account_id", "status", "id"),
     _make_partial_index("ix_workflows_text", "account_id", "id", where="text_number IS NULL"),
+    info=TableRoles(
+        counted=("doc", "spec"), deleted_with={"id": ("workflow",)}, owns_rows=True
+    ).to_info(),
 )
 tasks = Table(
     "tasks",
@@ -173,6 +186,25 @@ tasks = Table(
     Index("ix_tasks_status", "account_id", "status", "id"),
     _make_partial_index("ix_tasks_text", "account_id", "id", where="text_number IS NULL"),
     Index("ix_tasks_run", "account_id", "run_id"),
+    info=TableRoles(counted=("doc",), deleted_with={"id": ("root",)}, owns_rows=True).to_info(),
+)
+events = Table(
+    "events",
+    metadata,
+    Column("resource_id", _STRING, primary_key=True),
+    Column("n", _NUMBER, primary_key=True),
+    _make_text_column("type"),
+    _make_text_column("at"),
+    _make_doc_column("data"),
+    _make_text_column("job_id", optional=True),
+    Column("job_n", _NUMBER, nullable=True),
+    _make_partial_index(
+        "ix_events_job", "job_id", "job_n", where="job_id IS NOT NULL", unique=True
+    ),
+    sqlite_with_rowid=False,
+    info=TableRoles(
+        deleted_with={"resource_id": ("root", "workflow"), "job_id": ("job",)}
+    ).to_info(),
 )
 annotations = Table(
     "annotations",
@@ -182,6 +214,7 @@ annotations = Table(
     _make_doc_column("tags"),
     _make_doc_column("note"),
     _make_text_column("created_at"),
+    info=TableRoles(counted=("tags", "note"), deleted_with={"id": ("root", "workflow")}).to_info(),
 )
 tags = Table(
     "tags",
@@ -190,6 +223,7 @@ tags = Table(
     Column("tag", _STRING, primary_key=True),
     Column("resource_id", _STRING, primary_key=True),
     sqlite_with_rowid=False,
+    info=TableRoles(is_derived=True).to_info(),
 )
 plans = Table(
     "plans",
@@ -199,11 +233,12 @@ plans = Table(
     _make_text_column("created_at"),
     _make_doc_column(),
     Index("ix_plans_account", "account_id", "id"),
+    info=TableRoles(counted=("doc",)).to_info(),
 )
 endpoints = _make_infrastructure_table("endpoints")
 compute = _make_infrastructure_table("compute")
-storage = _make_infrastructure_table("storage")
 templates = _make_infrastructure_table("templates")
+storage = _make_infrastructure_table("storage")
 agents = Table(
     "agents",
     metadata,
@@ -214,6 +249,7 @@ agents = Table(
     _make_text_column("created_at"),
     _make_doc_column(),
     Index("ix_agents_account", "account_id", "id"),
+    info=TableRoles(counted=("doc",)).to_info(),
 )
 usage = Table(
     "usage",
@@ -243,6 +279,7 @@ idempotency = Table(
     _make_doc_column("body"),
     _make_text_column("created_at"),
     Index("ix_idempotency_created", "created_at"),
+    info=TableRoles(counted=("body",)).to_info(),
 )
 cache = Table(
     "cache",
@@ -251,6 +288,7 @@ cache = Table(
     _make_text_column("account_id"),
     _make_text_column("job_id"),
     _make_text_column("created_at"),
+    info=TableRoles(deleted_with={"job_id": ("job",)}).to_info(),
 )
 spending = Table(
     "spending",
@@ -276,6 +314,7 @@ shared_limits = Table(
     Column("changed_at", Float, nullable=False),
     _make_doc_column(),
     Index("ix_shared_limits_changed", "changed_at"),
+    info=TableRoles(is_derived=True).to_info(),
 )
 stored_bytes = Table(
     "stored_bytes",
@@ -283,12 +322,14 @@ stored_bytes = Table(
     _make_id_column(),
     Column("artifacts", _NUMBER, nullable=False),
     Column("records", _NUMBER, nullable=False),
+    info=TableRoles(is_derived=True).to_info(),
 )
 configuration = Table(
     "configuration",
     metadata,
     _make_id_column(),
     Column("version", _NUMBER, nullable=False),
+    info=TableRoles(is_derived=True).to_info(),
 )
 artifacts = Table(
     "artifacts",
@@ -304,6 +345,7 @@ artifacts = Table(
     Column("size_bytes", _NUMBER, nullable=True),
     Index("ix_artifacts_account", "account_id", "id"),
     _make_partial_index("ix_artifacts_files", "sha256", where="content IS NULL AND deleted = 0"),
+    info=TableRoles(counted=("doc",), deleted_with={"job_id": ("job",)}).to_info(),
 )
 roots = Table(
     "roots",
@@ -322,21 +364,7 @@ roots = Table(
     Index("ix_roots_account", "account_id", "kind", "id"),
     Index("ix_roots_open", "open", "owner"),
     _make_partial_index("ix_roots_queue", "account_id", where="open = 1"),
-)
-events = Table(
-    "events",
-    metadata,
-    Column("resource_id", _STRING, primary_key=True),
-    Column("n", _NUMBER, primary_key=True),
-    _make_text_column("type"),
-    _make_text_column("at"),
-    _make_doc_column("data"),
-    _make_text_column("job_id", optional=True),
-    Column("job_n", _NUMBER, nullable=True),
-    _make_partial_index(
-        "ix_events_job", "job_id", "job_n", where="job_id IS NOT NULL", unique=True
-    ),
-    sqlite_with_rowid=False,
+    info=TableRoles(deleted_with={"id": ("root",)}, owns_rows=True).to_info(),
 )
 
 
@@ -349,3 +377,9 @@ def name_columns(table: str) -> str:
     'configuration.id, configuration.version'
     """
     return ", ".join(f"{table}.{column.name}" for column in metadata.tables[table].columns)
+
+
+def list_pruned_tables() -> list[Table]:
+    """List the tables with rows that are pruned with their owners, in the order of deletion."""
+    pruned = [table for table in metadata.tables.values() if get_roles(table).deleted_with]
+    return sorted(pruned, key=lambda table: get_roles(table).owns_rows)

@@ -40,10 +40,14 @@ from toolkit.store.schema import HEAD_REVISION, check_not_later, migrate_schema,
 from toolkit.store.sqlite.connections import is_writable, open_read_only, translate_errors
 from toolkit.store.sqlite.reads import SqliteReadConnection
 from toolkit.store.stored_bytes import build_recount, find_miscounted
+from toolkit.store.table_roles import get_roles
+from toolkit.store.tables import metadata
 from toolkit.store.text_index import index_missing
 
 T = TypeVar("T")
-MANAGED_TABLES = ("endpoints", "compute", "templates", "storage")
+MANAGED_TABLES = tuple(
+    table.name for table in metadata.tables.values() if get_roles(table).is_managed
+)
 LOW_DISK_BYTES = 256 * 1024 * 1024
 # In these versions two connections that checkpoint at once can corrupt a database: the toolkit has
 # one do it, under a lock.

@@ -3,12 +3,13 @@
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
+from typing import Final
 
 from toolkit.contract.base import format_rfc3339, now
 from toolkit.contract.errors import ErrorCode, ServiceError
@@ -16,6 +17,8 @@ from toolkit.store.blob_places.folder import BlobFolder
 from toolkit.store.blob_places.place import BlobEntry, BlobPlace, delete_unreferenced
 from toolkit.store.data_dir.location import find_database, is_copy
 from toolkit.store.sqlite.connections import BUSY_TIMEOUT_MS, translate_errors
+from toolkit.store.table_roles import OwnerKind, get_roles
+from toolkit.store.tables import list_pruned_tables
 
 ROOTS_PER_TRANSACTION = 500  # roots in one transaction: other writers go in between
 # Bytes are stored shortly before their record: only older ones without a record are unreferenced.
@@ -28,20 +31,20 @@ CREATE TEMP TABLE gone_jobs (id TEXT PRIMARY KEY);
 CREATE TEMP TABLE gone_workflows (id TEXT PRIMARY KEY);
 """
 _IN_ROOTS_SQL = "WHERE root_id IN (SELECT id FROM gone_roots)"
-# The rows to delete with some roots, by table.
-_DELETE_CONDITIONS = {
-    "events": "resource_id IN (SELECT id FROM gone_roots UNION SELECT id FROM gone_workflows)"
-    " OR job_id IN (SELECT id FROM gone_jobs)",
-    "annotations": "id IN (SELECT id FROM gone_roots UNION SELECT id FROM gone_workflows)",
-    "cache": "job_id IN (SELECT id FROM gone_jobs)",
-    "artifacts": "job_id IN (SELECT id FROM gone_jobs)",
-    "jobs": "id IN (SELECT id FROM gone_jobs)",
-    "workflows": "id IN (SELECT id FROM gone_workflows)",
-    "tasks": "id IN (SELECT id FROM gone_roots)",
-    "roots": "id IN (SELECT id FROM gone_roots)",
+# Where the ids of owners to delete are, by the kind of owner.
+_GONE_TABLES_SQL: Final[dict[OwnerKind, str]] = {
+    "root": "IN (SELECT id FROM gone_roots)",
+    "workflow": "IN (SELECT id FROM gone_workflows)",
+    "job": "IN (SELECT id FROM gone_jobs)",
 }
 # Those of all tables, and what belongs to no root.
-PRUNED_TABLES = (*_DELETE_CONDITIONS, "plans", "idempotency", "reservations", "spending")
+PRUNED_TABLES = (
+    *(table.name for table in list_pruned_tables()),
+    "plans",
+    "idempotency",
+    "reservations",
+    "spending",
+)
 
 
 @dataclass(slots=True)
@@ -158,6 +161,22 @@ def delete_entry(place: BlobPlace, entry: BlobEntry, is_named: Callable[[str], b
     return delete_unreferenced(place, entry.digest, MIN_UNREFERENCED_AGE_S, is_wanted)
 
 
+def build_owner_conditions(gone: Mapping[OwnerKind, str]) -> dict[str, list[str]]:
+    """Build the conditions of rows that go with their owners, by table: one of them is enough.
+
+    Args:
+        gone: the condition, without its left side, that an id is of an owner that goes, by kind.
+    """
+    return {
+        table.name: [
+            f"{column} {gone[kind]}"
+            for column, kinds in get_roles(table).deleted_with.items()
+            for kind in kinds
+        ]
+        for table in list_pruned_tables()
+    }
+
+
 def _open_connection(data_dir: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(f"file:{data_dir / 'state.db'}?mode=rw", uri=True)
     with ExitStack() as opened:
@@ -193,7 +212,8 @@ def _delete_roots(connection: sqlite3.Connection, group: Sequence[str], rows: Co
     connection.executemany("INSERT INTO gone_roots VALUES (?)", [(each,) for each in group])
     connection.execute(f"INSERT INTO gone_jobs SELECT id FROM jobs {_IN_ROOTS_SQL}")  # noqa: S608
     connection.execute(f"INSERT INTO gone_workflows SELECT id FROM workflows {_IN_ROOTS_SQL}")  # noqa: S608
-    for table, where in _DELETE_CONDITIONS.items():
+    for table, conditions in build_owner_conditions(_GONE_TABLES_SQL).items():
+        where = " OR ".join(conditions)
         rows[table] += connection.execute(f"DELETE FROM {table} WHERE {where}").rowcount  # noqa: S608
 
 

@@ -21,12 +21,11 @@ from toolkit.store.postgres.writing.statements import build_insert, transpose
 from toolkit.store.postgres.writing.writes import insert_rows
 from toolkit.store.schema import HEAD_REVISION, MOVING
 from toolkit.store.stored_bytes import COUNTED_SQL, build_totals_query, compare_sums
+from toolkit.store.table_roles import get_roles
 from toolkit.store.tables import metadata
 from toolkit.store.text_index import TEXT_TABLES
 
 ROWS_PER_TRANSACTION: Final = 500
-# Kept by triggers as the rows are written, or of processes that have gone.
-_NOT_COPIED: Final = frozenset({"stored_bytes", "tags", "configuration", "shared_limits"})
 # The account of an event is found by these.
 _BEFORE_OTHERS: Final = ("roots", "workflows")
 # Leases are counted by another clock, and whoever had one has gone.
@@ -35,7 +34,8 @@ _RELEASED: Final[dict[str, object]] = {"owner": None, "lease_until": 0.0}
 
 def list_moved_tables() -> list[Table]:
     """List the tables whose rows are copied, in their order."""
-    others = sorted(metadata.tables.keys() - _NOT_COPIED - {*_BEFORE_OTHERS})
+    copied = {name for name, table in metadata.tables.items() if not get_roles(table).is_derived}
+    others = sorted(copied - {*_BEFORE_OTHERS})
     return [metadata.tables[name] for name in (*_BEFORE_OTHERS, *others)]
 
 

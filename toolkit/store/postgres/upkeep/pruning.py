@@ -19,7 +19,12 @@ from toolkit.contract.base import format_rfc3339, now
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.store.blob_places.place import BlobEntry, BlobPlace
 from toolkit.store.maintenance import prune
-from toolkit.store.maintenance.prune import IDEMPOTENCY_RETENTION, PRUNED_TABLES, PruneResult
+from toolkit.store.maintenance.prune import (
+    IDEMPOTENCY_RETENTION,
+    PRUNED_TABLES,
+    PruneResult,
+    build_owner_conditions,
+)
 from toolkit.store.postgres.artifact_place import (
     PlaceFit,
     find_fit,
@@ -29,6 +34,7 @@ from toolkit.store.postgres.artifact_place import (
 )
 from toolkit.store.postgres.mark import is_marked_as_copy
 from toolkit.store.postgres.opening import open_existing
+from toolkit.store.tables import metadata
 
 T = TypeVar("T")
 
@@ -64,34 +70,20 @@ _LOCK_ROOTS_SQL: Final = (
     " ORDER BY id FOR UPDATE SKIP LOCKED"
 )
 _LOCK_SUMS_SQL: Final = "SELECT 1 FROM stored_bytes WHERE id = ANY(%s) ORDER BY id FOR UPDATE"
-# The rows to delete with some roots, by table; the artifacts and the cached answers apart.
-_ROOT_CONDITIONS: Final = {
-    "events": "resource_id = ANY(%(roots)s) OR resource_id = ANY(%(workflows)s)"
-    " OR job_id = ANY(%(jobs)s)",
-    "annotations": "id = ANY(%(roots)s) OR id = ANY(%(workflows)s)",
-    "jobs": "id = ANY(%(jobs)s)",
-    "workflows": "id = ANY(%(workflows)s)",
-    "tasks": "id = ANY(%(roots)s)",
-    "roots": "id = ANY(%(roots)s)",
-}
+# Without an index of their jobs, they are deleted in a pass over each table instead.
+_UNINDEXED_TABLES: Final = frozenset({"cache", "artifacts"})
+_ROOT_CONDITIONS: Final = build_owner_conditions(
+    {"root": "= ANY(%(roots)s)", "workflow": "= ANY(%(workflows)s)", "job": "= ANY(%(jobs)s)"}
+)
 _IN_OLD_SQL: Final = "IN (SELECT id FROM old_roots)"
-_OLD_WORKFLOWS_SQL: Final = f"IN (SELECT id FROM workflows WHERE root_id {_IN_OLD_SQL})"  # noqa: S608
-_OLD_JOBS_SQL: Final = f"IN (SELECT id FROM jobs WHERE root_id {_IN_OLD_SQL})"  # noqa: S608
-# The same as of `_ROOT_CONDITIONS`, of all old roots at once, to be counted: one of them is enough.
-_OLD_CONDITIONS: Final = {
-    "events": (
-        f"resource_id {_IN_OLD_SQL}",
-        f"resource_id {_OLD_WORKFLOWS_SQL}",
-        f"job_id {_OLD_JOBS_SQL}",
-    ),
-    "annotations": (f"id {_IN_OLD_SQL}", f"id {_OLD_WORKFLOWS_SQL}"),
-    "cache": (f"job_id {_OLD_JOBS_SQL}",),
-    "artifacts": (f"job_id {_OLD_JOBS_SQL}",),
-    "jobs": (f"root_id {_IN_OLD_SQL}",),
-    "workflows": (f"root_id {_IN_OLD_SQL}",),
-    "tasks": (f"id {_IN_OLD_SQL}",),
-    "roots": (f"id {_IN_OLD_SQL}",),
-}
+# The same, of all old roots at once, to be counted.
+_OLD_CONDITIONS: Final = build_owner_conditions(
+    {
+        "root": _IN_OLD_SQL,
+        "workflow": f"IN (SELECT id FROM workflows WHERE root_id {_IN_OLD_SQL})",  # noqa: S608
+        "job": f"IN (SELECT id FROM jobs WHERE root_id {_IN_OLD_SQL})",  # noqa: S608
+    }
+)
 _OF_OLD_JOB_SQL: Final = (
     "EXISTS (SELECT 1 FROM jobs JOIN old_roots ON old_roots.id = jobs.root_id"
     " WHERE jobs.id = {table}.job_id)"
@@ -293,8 +285,9 @@ class _Pruning:
         )
         return Counter(
             {
-                table: self._run(f"DELETE FROM {table} WHERE {condition}", of_roots)  # noqa: S608
-                for table, condition in _ROOT_CONDITIONS.items()
+                table: self._run(f"DELETE FROM {table} WHERE {' OR '.join(conditions)}", of_roots)  # noqa: S608
+                for table, conditions in _ROOT_CONDITIONS.items()
+                if table not in _UNINDEXED_TABLES
             }
         )
 
@@ -355,7 +348,7 @@ class _Pruning:
 
     def _count(self, table: str, *conditions: str) -> None:
         """Count the rows of a table that fulfil one of some conditions."""
-        key = "resource_id, n" if table == "events" else "id"
+        key = ", ".join(column.name for column in metadata.tables[table].primary_key)
         parts = (f"SELECT {key} FROM {table} WHERE {each}" for each in conditions)  # noqa: S608
         query = f"SELECT count(*) FROM ({' UNION '.join(parts)}) AS found"  # noqa: S608
         self._rows[table] += int(self._fetch(query, self._given)[0][0])

@@ -1,0 +1,53 @@
+"""What upkeep does with the rows of a table: declared once, beside the table's columns.
+
+Pruning, counting, the configuration's version, moves and checks ask the tables, so that a table is
+added by its definition alone.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal, TypeAlias
+
+from sqlalchemy import Table
+
+OwnerKind: TypeAlias = Literal["root", "workflow", "job"]
+
+_ROLES_KEY: Final = "roles"
+
+
+@dataclass(frozen=True, slots=True)
+class TableRoles:
+    """The roles of a table.
+
+    Attributes:
+        counted: the text columns that a caller can make grow: their bytes, and those of the row,
+            are added to what the row's account stores.
+        decisive: the columns that decide who may do what: a change of one raises the version of
+            the configuration.
+        deleted_with: the kinds of owners that a column names the id of, by column; a row is
+            pruned together with any of them.
+        owns_rows: whether rows of other tables are deleted with its rows, and so before them.
+        is_managed: whether its records are of resources at a GPU cloud.
+        is_derived: whether its rows are made from those of others, or are of running engines: a
+            move does not copy them.
+    """
+
+    counted: tuple[str, ...] = ()
+    decisive: tuple[str, ...] = ()
+    deleted_with: Mapping[str, tuple[OwnerKind, ...]] = field(default_factory=dict)
+    owns_rows: bool = False
+    is_managed: bool = False
+    is_derived: bool = False
+
+    def to_info(self) -> dict[str, "TableRoles"]:
+        """Return the roles as the argument `info` of a table."""
+        return {_ROLES_KEY: self}
+
+
+_NONE: Final = TableRoles()
+
+
+def get_roles(table: Table) -> TableRoles:
+    """Return the roles that a table declares."""
+    roles: TableRoles = table.info.get(_ROLES_KEY, _NONE)
+    return roles
