@@ -1,7 +1,7 @@
-"""What upkeep does with the rows of a table: declared once, beside the table's columns.
+"""The roles of a table: each table declares them next to its columns, and upkeep reads them.
 
-Pruning, counting, the configuration's version, moves and checks ask the tables, so that a table is
-added by its definition alone.
+Pruning, counting, the version of the configuration, moves and checks follow them. So adding a table
+is one edit.
 """
 
 from collections.abc import Mapping

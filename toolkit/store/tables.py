@@ -1,5 +1,7 @@
 """The tables; `migrations/versions` makes them, and a test holds the two together.
 
+Each table declares what upkeep does with its rows (`table_roles`).
+
 The triggers that stand beside them are in `stored_bytes`, `configuration_version`, `tag_index` and
 `text_index`, and those of PostgreSQL in `postgres/triggers`; `cost_index` has an index of an
 expression, and `text_index` the table of texts. What is a variant here is one in migrations, too.

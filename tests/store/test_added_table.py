@@ -1,0 +1,128 @@
+"""A table is added by one edit: upkeep takes it from its definition, on both databases."""
+
+import json
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+import toolkit
+from tests._postgres import find_postgres
+from toolkit.store.stored_bytes import ROW_OVERHEAD_BYTES
+
+TABLE = """
+
+remarks = Table(
+    "remarks",
+    metadata,
+    _make_id_column(),
+    _make_text_column("account_id"),
+    _make_text_column("job_id"),
+    _make_doc_column(),
+    info=TableRoles(
+        counted=("doc",), decisive=("doc",), deleted_with={"job_id": ("job",)}
+    ).to_info(),
+)
+"""
+WORK = """
+import sys
+from toolkit import Client
+with Client.local(sys.argv[1], sandbox=True) as client:
+    client.runs.create("speech.generate", {"text": "Salt."}).wait(progress=False)
+"""
+COMMAND = "from toolkit.cli import app; app()"
+DOC = '{"text": "salt"}'
+INSERT = f"INSERT INTO remarks SELECT 'rem_1', account_id, id, '{DOC}' FROM jobs"
+SUM = "SELECT sum(records) FROM stored_bytes"
+VERSION = "SELECT version FROM configuration"
+REMARKS = "SELECT id, doc FROM remarks"
+AGE = "UPDATE roots SET created_at = '2020-01-01T00:00:00.000Z'"
+
+Run = Callable[..., str]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """What runs a program by a copy of the package whose tables have one more."""
+    package = tmp_path / "source" / "toolkit"
+    shutil.copytree(Path(toolkit.__file__).parent, package)
+    with (package / "store" / "tables.py").open("a") as tables:
+        tables.write(TABLE)
+
+    def run_program(program: str, *arguments: object, database: str | None = None) -> str:
+        environment = {**os.environ, "PYTHONPATH": str(package.parent)}
+        if database is not None:
+            environment["TOOLKIT_DATABASE"] = database
+        command = [sys.executable, "-P", "-c", program, *map(str, arguments)]
+        done = subprocess.run(
+            command, env=environment, cwd=tmp_path, capture_output=True, check=False, text=True
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return run_program
+
+
+def check_counted(execute: Callable[[str], Any]) -> None:
+    """Check that a new row is counted, and raises the configuration's version."""
+    before, version = (execute(query).fetchone()[0] for query in (SUM, VERSION))
+    execute(INSERT)
+    assert execute(SUM).fetchone()[0] - before == ROW_OVERHEAD_BYTES + len(DOC)
+    assert execute(VERSION).fetchone()[0] == version + 1
+
+
+def prune(run: Run, data_dir: Path, database: str | None = None) -> Any:
+    """Prune what is older than a day; return how many rows of the table are told to have gone."""
+    words = ("prune", "--older-than", "1d", "--data-dir", data_dir, "--json")
+    dry = json.loads(run(COMMAND, *words, "--dry-run", database=database))
+    wet = json.loads(run(COMMAND, *words, database=database))
+    assert dry["rows"] == wet["rows"]
+    return wet["rows"]["remarks"]
+
+
+def test_an_added_table_is_kept_up_in_a_directory(run: Run, tmp_path: Path) -> None:
+    """Given one more table, then its rows are counted, backed up and pruned in a directory."""
+    data_dir, copy = tmp_path / "data", tmp_path / "copy"
+    run(WORK, data_dir)
+    with closing(sqlite3.connect(data_dir / "state.db", isolation_level=None)) as rows:
+        check_counted(rows.execute)
+        run(COMMAND, "backup", copy, "--data-dir", data_dir)
+        with closing(sqlite3.connect(copy / "state.db")) as copied:
+            assert copied.execute(REMARKS).fetchall() == [("rem_1", DOC)]
+        rows.execute(AGE)
+        assert prune(run, data_dir) == 1
+        assert rows.execute(REMARKS).fetchall() == []
+
+
+def test_an_added_table_is_kept_up_in_a_database(
+    run: Run, tmp_path: Path, postgres_url: str
+) -> None:
+    """Given one more table, then its rows are moved, counted, backed up and pruned there."""
+    data_dir, copy = tmp_path / "data", tmp_path / "copy"
+    programs = find_postgres()
+    assert programs is not None
+    run(WORK, data_dir)
+    with closing(sqlite3.connect(data_dir / "state.db", isolation_level=None)) as source:
+        source.execute(INSERT)
+    run(COMMAND, "migrate", "--from", data_dir, "--to", postgres_url)
+    with psycopg.connect(postgres_url, autocommit=True) as rows:
+        assert rows.execute(REMARKS).fetchall() == [("rem_1", DOC)]
+        rows.execute("DELETE FROM remarks")
+        check_counted(lambda query: rows.execute(query.encode()))
+        run(COMMAND, "backup", copy, "--data-dir", data_dir, database=postgres_url)
+        restore = [str(programs / "pg_restore"), "--table", "remarks", "--file", "-"]
+        dump = subprocess.run(
+            [*restore, str(copy / "database.dump")], check=True, capture_output=True, text=True
+        )
+        assert DOC in dump.stdout
+        rows.execute(AGE)
+        assert prune(run, data_dir, postgres_url) == 1
+        assert rows.execute(REMARKS).fetchall() == []
