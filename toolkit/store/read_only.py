@@ -38,16 +38,17 @@ class ReadOnlyStore(Store):
     """
 
     def __init__(self, viewed: ViewedDatabase, blobs: BlobStore) -> None:
+        RowReader.__init__(self, viewed.reads)
         self._viewed = viewed
         self.is_copy = viewed.is_copy
-        self._reader = RowReader(viewed.reads)
+        reader = RowReader(viewed.reads)
         self._blobs = blobs
-        self._waiters = EventWaiters(self._reader, viewed.get_version, viewed.poll_interval_s)
+        self._waiters = EventWaiters(reader, viewed.get_version, viewed.poll_interval_s)
         self._writer = _RefusingWriter()
         self._changes = _RefusingDirectWriter()
         self._owner = viewed.owner
         self.leases = _ReadOnlyLeases(
-            self._reader, self._writer, self._changes, self._owner, viewed.clock, 0
+            reader, self._writer, self._changes, self._owner, viewed.clock, 0
         )
         self.limits = LimitStore(viewed.reads, self._changes, self._owner, viewed.clock, frozenset)
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 from toolkit.contract.operations.work_queries import WorkFilter
@@ -11,6 +12,7 @@ from toolkit.store.configuration_version import READ_VERSION_SQL, ConfigurationV
 from toolkit.store.list_search import WorkSearch
 from toolkit.store.read_connection import ReadConnection, Row
 from toolkit.store.tables import name_columns
+from toolkit.store.turn_memo import TurnMemo
 from toolkit.store.work_lists import WorkList
 
 # One statement, so that both are read at the same moment.
@@ -53,6 +55,7 @@ class RowReader:
         self._connection = connection
         self.kind = self._kind = connection.kind
         self._fetch = connection.fetch_rows
+        self._turn = TurnMemo()
 
     async def get_row(self, table: str, row_id: str, *columns: str) -> Row | None:
         """Return one row by its id, with all or some of its columns."""
@@ -64,11 +67,15 @@ class RowReader:
         table: str,
         scope: ReadScope,
         row_id: str,
-        columns: tuple[str, ...],
-        without: str | None,
+        *columns: str,
+        without: str | None = None,
         **equals: object,
     ) -> Row | None:
-        """Return a scope's row by its id, `without` a status, with all or some columns."""
+        """Return a scope's row by its id, with all or some of its columns.
+
+        Args:
+            without: a status that it must not have.
+        """
         given = {**equals, "id": row_id, **get_scope_values(scope), "without": without}
         statement = statements.build_get_owned(
             self._kind, scope.kind, table, columns, tuple(equals), without is not None
@@ -89,13 +96,19 @@ class RowReader:
         self,
         table: str,
         scope: ReadScope,
+        *,
         limit: int,
-        before: str | None,
+        before: str | None = None,
         by: str = "id",
         without: str | None = None,
         **equals: object,
     ) -> list[Row]:
-        """Return a scope's rows, newest first, from below `before`, `without` a status."""
+        """Return a scope's rows, newest first, from below the id `before`.
+
+        Args:
+            by: the column of the id to page by; rows without one are left out.
+            without: a status to leave out, too, as filtering later could make a page seem the last.
+        """
         given = {**equals, **get_scope_values(scope), "limit": limit}
         given |= {"before": before, "without": without}
         columns = tuple(equals)
@@ -109,11 +122,12 @@ class RowReader:
         table: str,
         scope: ReadScope,
         most: int,
+        *,
         by: str = "id",
         without: str | None = None,
         **equals: object,
     ) -> int:
-        """Count the rows that `list_page` would return without a limit, up to `most`."""
+        """Count the rows that `list_page` would list without a limit, up to `most`."""
         given = {**equals, **get_scope_values(scope), "most": most, "without": without}
         statement = statements.build_page_count(
             self._kind, scope.kind, table, tuple(equals), by, without is not None
@@ -123,12 +137,26 @@ class RowReader:
     async def list_work(
         self, work: WorkList, scope: ReadScope, wanted: WorkFilter, limit: int, before: str | None
     ) -> list[Row]:
-        """Return a page of a filtered list, newest first, from below the id `before`."""
+        """Return a page of a scope's runs, workflows or tasks, newest first.
+
+        Each row has its `listed_id`, and the `tags` and the `note` that it was given, if any.
+
+        Args:
+            work: the kind.
+            scope: whose.
+            wanted: the filter of the page.
+            limit: the most rows.
+            before: the id that the page before this one ended with.
+        """
         search = WorkSearch(self._connection, work, scope, wanted)
         return await search.find_rows(limit, before)
 
     async def count_work(self, work: WorkList, scope: ReadScope, wanted: WorkFilter) -> int | None:
-        """Count a filtered list; None if it has too many rows, or too many would be read."""
+        """Count a scope's runs, workflows or tasks that a filter lets through.
+
+        Returns:
+            None if there are more than 10,000, or too many rows would have to be read.
+        """
         return await WorkSearch(self._connection, work, scope, wanted).count_rows()
 
     async def list_shared_connections(self, account_id: str) -> list[Row]:
@@ -141,14 +169,31 @@ class RowReader:
         )
 
     async def sum_rows(
-        self, what: statements.SumQuery, scope: ReadScope, span: tuple[str, str]
+        self,
+        table: str,
+        summed: Sequence[str],
+        columns: Sequence[str],
+        scope: ReadScope,
+        ranged: str,
+        span: tuple[str, str],
+        *,
+        through: bool = False,
     ) -> list[Row]:
-        """Sum over a scope's rows, or those by its connections, grouped by some columns."""
-        given = {**get_scope_values(scope), "first": span[0], "last": span[1]}
-        return await self._fetch(statements.build_sums(self._kind, scope.kind, what), given)
+        """Sum over a scope's rows, grouped by some columns.
 
-    async def list_events(self, resource_id: str, after: int, limit: int) -> list[Row]:
-        """Return the events of a resource numbered above `after`, in order."""
+        Args:
+            summed: the columns to sum.
+            columns: those to group by, in whose order the rows are returned; the account of a row
+                (`account_id`) is returned as `spender_id`.
+            ranged: the column that must be within `span`, the greatest of which comes first.
+            through: of all accounts' rows those by the scope's connections, instead of its own.
+        """
+        key = (table, tuple(summed), tuple(columns), ranged, through)
+        given = {**get_scope_values(scope), "first": span[0], "last": span[1]}
+        return await self._fetch(statements.build_sums(self._kind, scope.kind, key), given)
+
+    async def list_events(self, resource_id: str, *, after: int, limit: int = 1000) -> list[Row]:
+        """Return the events of a resource, or of a job, numbered above `after`, in order."""
         of, key = await self.find_event_key(resource_id)
         rows = await self._fetch(
             statements.build_events(self._kind, of), {"of": key, "after": after, "limit": limit}
@@ -159,7 +204,7 @@ class RowReader:
         return [{**row, "data": _read_event_data(row, only_job)} for row in rows]
 
     async def get_last_event_number(self, resource_id: str) -> int:
-        """Return the number of the last event of a resource; 0 before the first."""
+        """Return the number of the last event of a resource, or of a job; 0 before the first."""
         key = await self.find_event_key(resource_id)
         last = await self.find_last_events([key])
         return last[key][0] if key in last else 0
@@ -235,8 +280,13 @@ class RowReader:
 
     async def count_open_roots(self, account_id: str, most: int) -> int:
         """Count the open roots of an account, up to `most`."""
-        count = statements.build_count_of_open_roots(self._kind, AccountScope.kind)
-        return int((await self._fetch(count, {"account_id": account_id, "most": most}))[0]["n"])
+        statement = statements.build_count_of_open_roots(self._kind, AccountScope.kind)
+
+        async def count() -> int:
+            given = {"account_id": account_id, "most": most}
+            return int((await self._fetch(statement, given))[0]["n"])
+
+        return await self._turn.find(("open_roots", account_id, most), count)
 
     async def count_rows(self, table: str, scope: ReadScope) -> int:
         """Count a scope's rows in a table."""
@@ -245,7 +295,8 @@ class RowReader:
 
     async def get_stored_bytes(self, account_id: str) -> tuple[int, int]:
         """Return how many bytes an account stores, of artifacts and of records."""
-        row = await self._connection.fetch_values(_STORED_BYTES_SQL, {"id": account_id})
+        read = partial(self._connection.fetch_values, _STORED_BYTES_SQL, {"id": account_id})
+        row = await self._turn.find(("stored_bytes", account_id), read)
         return (0, 0) if row is None else (int(row[0]), int(row[1]))
 
     async def get_spending(self, row_id: str) -> tuple[int, list[Row]]:
@@ -267,8 +318,9 @@ class RowReader:
         )
 
     async def get_configuration_version(self) -> ConfigurationVersion:
-        """Return the version of the configuration: the same means that nothing changed."""
-        return await self._connection.fetch_values(READ_VERSION_SQL[self._kind], {}) or ()
+        """Return the version of the configuration (`configuration_version`), as of now."""
+        read = partial(self._connection.fetch_values, READ_VERSION_SQL[self._kind], {})
+        return await self._turn.find("configuration", read) or ()
 
 
 def _read_event_data(row: Row, only_job: str | None) -> dict[str, Any]:

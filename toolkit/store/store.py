@@ -2,16 +2,13 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import Literal, Self
 
 from toolkit.contract.errors import ErrorCode, ServiceError
-from toolkit.contract.operations.work_queries import WorkFilter
-from toolkit.store.account_scope import ReadScope
 from toolkit.store.blobs import REQUEST_LIMIT_S, BlobStore, open_place
 from toolkit.store.changes import AppendEvent, Change, Lease
-from toolkit.store.configuration_version import ConfigurationVersion
 from toolkit.store.content import Content
 from toolkit.store.data_dir.owners import find_active_owners
 from toolkit.store.database import OpenDatabase
@@ -20,19 +17,16 @@ from toolkit.store.extras import needs_postgres
 from toolkit.store.leases.lease_store import LeaseStore
 from toolkit.store.limits.limit_store import LimitStore
 from toolkit.store.private_files import make_data_dir_private, make_private_folder
-from toolkit.store.read_connection import Row
 from toolkit.store.reader import RowReader
 from toolkit.store.sqlite.database import SqliteDatabase
 from toolkit.store.tables import metadata
-from toolkit.store.turn_memo import TurnMemo
-from toolkit.store.work_lists import WorkList
 from toolkit.store.writing.direct_writer import DirectWriter
 from toolkit.store.writing.outages import ARTIFACTS, WriteOutages
 from toolkit.store.writing.result_room import ResultRoom
 from toolkit.store.writing.writer import ChangeWriter
 
 
-class Store:
+class Store(RowReader):
     """Rows, events, leases and artifacts' bytes of one data directory.
 
     Several processes of one machine may have the same directory open.
@@ -62,11 +56,12 @@ class Store:
         timed: Callable[[float], None] | None,
         list_engines: Callable[[], frozenset[str]] | None = None,
     ) -> None:
+        super().__init__(database.reads)
         self._database = database
         self.is_copy = database.is_copy
         self._blobs = blobs
         self._owner = database.owner
-        self._reader = RowReader(database.reads)
+        reader = RowReader(database.reads)
         self._outages = WriteOutages()
         self._writer = ChangeWriter(
             database.writes,
@@ -76,10 +71,10 @@ class Store:
             outages=self._outages,
         )
         self.result_room = ResultRoom(self._outages, self._writer, blobs)
-        self._waiters = EventWaiters(self._reader, database.get_version, database.poll_interval_s)
+        self._waiters = EventWaiters(reader, database.get_version, database.poll_interval_s)
         self._changes = DirectWriter(database.begin)
         self.leases = LeaseStore(
-            self._reader,
+            reader,
             self._writer,
             self._changes,
             self._owner,
@@ -210,161 +205,9 @@ class Store:
         """Wait while far more is submitted than written: work is no faster than the disk."""
         await self._writer.backlog.wait_for_room()
 
-    @cached_property
-    def _turn(self) -> TurnMemo:
-        return TurnMemo()
-
     def _report_commit(self, events: Sequence[AppendEvent]) -> None:
         self._waiters.notify(events)
         self._database.note_commit()
-
-    async def get_configuration_version(self) -> ConfigurationVersion:
-        """Return the version of the configuration (`configuration_version`), as of now."""
-        return await self._turn.find("configuration", self._reader.get_configuration_version)
-
-    async def get_row(self, table: str, row_id: str, *columns: str) -> Row | None:
-        """Return one row by its id, with all or some of its columns."""
-        return await self._reader.get_row(table, row_id, *columns)
-
-    async def find_owned_row(
-        self,
-        table: str,
-        scope: ReadScope,
-        row_id: str,
-        *columns: str,
-        without: str | None = None,
-        **equals: object,
-    ) -> Row | None:
-        """Return a scope's row by its id, with all or some of its columns.
-
-        Args:
-            without: a status that it must not have.
-        """
-        return await self._reader.find_owned_row(table, scope, row_id, columns, without, **equals)
-
-    async def find_rows(self, table: str, **equals: object) -> list[Row]:
-        """Return all rows whose columns have these values, oldest first."""
-        return await self._reader.find_rows(table, **equals)
-
-    async def find_owned_rows(self, table: str, scope: ReadScope, **equals: object) -> list[Row]:
-        """Return the rows of a scope whose columns have these values, oldest first."""
-        return await self._reader.find_owned_rows(table, scope, **equals)
-
-    async def list_page(
-        self,
-        table: str,
-        scope: ReadScope,
-        *,
-        limit: int,
-        before: str | None = None,
-        by: str = "id",
-        without: str | None = None,
-        **equals: object,
-    ) -> list[Row]:
-        """Return a scope's rows, newest first, from below the id `before`.
-
-        Args:
-            by: the column of the id to page by; rows without one are left out.
-            without: a status to leave out, too, as filtering later could make a page seem the last.
-        """
-        return await self._reader.list_page(table, scope, limit, before, by, without, **equals)
-
-    async def count_page(
-        self,
-        table: str,
-        scope: ReadScope,
-        most: int,
-        *,
-        by: str = "id",
-        without: str | None = None,
-        **equals: object,
-    ) -> int:
-        """Count the rows that `list_page` would list without a limit, up to `most`."""
-        return await self._reader.count_page(table, scope, most, by, without, **equals)
-
-    async def sum_rows(
-        self,
-        table: str,
-        summed: Sequence[str],
-        columns: Sequence[str],
-        scope: ReadScope,
-        ranged: str,
-        span: tuple[str, str],
-        *,
-        through: bool = False,
-    ) -> list[Row]:
-        """Sum over a scope's rows, grouped by some columns.
-
-        Args:
-            summed: the columns to sum.
-            columns: those to group by, in whose order the rows are returned; the account of a row
-                (`account_id`) is returned as `spender_id`.
-            ranged: the column that must be within `span`, the greatest of which comes first.
-            through: of all accounts' rows those by the scope's connections, instead of its own.
-        """
-        key = (table, tuple(summed), tuple(columns), ranged, through)
-        return await self._reader.sum_rows(key, scope, span)
-
-    async def list_work(
-        self, work: WorkList, scope: ReadScope, wanted: WorkFilter, limit: int, before: str | None
-    ) -> list[Row]:
-        """Return a page of a scope's runs, workflows or tasks, newest first.
-
-        Each row has its `listed_id`, and the `tags` and the `note` that it was given, if any.
-
-        Args:
-            work: the kind.
-            scope: whose.
-            wanted: the filter of the page.
-            limit: the most rows.
-            before: the id that the page before this one ended with.
-        """
-        return await self._reader.list_work(work, scope, wanted, limit, before)
-
-    async def count_work(self, work: WorkList, scope: ReadScope, wanted: WorkFilter) -> int | None:
-        """Count a scope's runs, workflows or tasks that a filter lets through.
-
-        Returns:
-            None if there are more than 10,000, or too many rows would have to be read.
-        """
-        return await self._reader.count_work(work, scope, wanted)
-
-    async def list_shared_connections(self, account_id: str) -> list[Row]:
-        """Return the connections of operators that are shared with an account, oldest first.
-
-        Each row has its owner's document, too, as `owner`.
-        """
-        return await self._reader.list_shared_connections(account_id)
-
-    async def count_open_roots(self, account_id: str, most: int) -> int:
-        """Count the open roots of an account, up to `most`."""
-        count = partial(self._reader.count_open_roots, account_id, most)
-        return await self._turn.find(("open_roots", account_id, most), count)
-
-    async def count_rows(self, table: str, scope: ReadScope) -> int:
-        """Count a scope's rows in a table."""
-        return await self._reader.count_rows(table, scope)
-
-    async def get_stored_bytes(self, account_id: str) -> tuple[int, int]:
-        """Return how many bytes an account stores, of artifacts and of records."""
-        read = partial(self._reader.get_stored_bytes, account_id)
-        return await self._turn.find(("stored_bytes", account_id), read)
-
-    async def get_spending(self, row_id: str) -> tuple[int, list[Row]]:
-        """Return a day's total spending, and the reservations that are part of it."""
-        return await self._reader.get_spending(row_id)
-
-    async def list_reservations(self, root_id: str) -> list[Row]:
-        """Return the reservations of the calls of a root."""
-        return await self._reader.list_reservations(root_id)
-
-    async def list_events(self, resource_id: str, *, after: int, limit: int = 1000) -> list[Row]:
-        """Return the events of a resource, or of a job, numbered above `after`, in order."""
-        return await self._reader.list_events(resource_id, after, limit)
-
-    async def get_last_event_number(self, resource_id: str) -> int:
-        """Return the number of the last event of a resource, or of a job; 0 before the first."""
-        return await self._reader.get_last_event_number(resource_id)
 
     async def wait_for_event(
         self,
@@ -452,7 +295,7 @@ class Store:
         """
         if self.is_copy and self._blobs.place.is_remote:
             return True  # they are the original's, too
-        is_referenced = partial(self._reader.has_blob_reference, sha256)
+        is_referenced = partial(self.has_blob_reference, sha256)
         return await self._blobs.delete(sha256, stored_before_s, is_referenced)
 
     async def get_blob(
