@@ -12,7 +12,7 @@ from toolkit import Client
 from toolkit.cli import app
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.settings import Settings
-from toolkit.store.maintenance import doctor, prune
+from toolkit.store.maintenance import prune
 
 pytestmark = pytest.mark.sqlite("upkeep of a directory")
 
@@ -47,7 +47,6 @@ def files(s3_server: str, folder: Path) -> S3FileSystem:
 def _an_hour_passed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Given that everything is old enough to be deleted."""
     monkeypatch.setattr(prune, "MIN_UNREFERENCED_AGE_S", -5.0)
-    monkeypatch.setattr(doctor, "MIN_UNREFERENCED_AGE_S", -5.0)
 
 
 def open_client(folder: Path) -> Client:

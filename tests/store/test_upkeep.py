@@ -26,7 +26,7 @@ from toolkit.engine import Registry
 from toolkit.settings import Settings
 from toolkit.store.blob_places.place import BlobPlace
 from toolkit.store.blobs import open_place
-from toolkit.store.maintenance import doctor, prune
+from toolkit.store.maintenance import prune
 from toolkit.store.postgres.upkeep import checks
 
 LONG_AGO = "2020-01-01T00:00:00.000Z"
@@ -114,8 +114,7 @@ def kept(
 @pytest.fixture
 def _an_hour_passed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Given that everything is old enough to be deleted."""
-    for module in (prune, doctor):
-        monkeypatch.setattr(module, "MIN_UNREFERENCED_AGE_S", -5.0)
+    monkeypatch.setattr(prune, "MIN_UNREFERENCED_AGE_S", -5.0)
 
 
 def do_work(client: Client) -> None:

@@ -26,8 +26,12 @@ class JsonSql(Protocol):
         """Build a source of the items of a member that is a list; each is `alias.value`."""
         ...
 
+    def list_values(self, value: str, name: str, alias: str) -> str:
+        """Build a source of the values of a member that is an object; each is `alias.value`."""
+        ...
+
     def get_item(self, alias: str) -> str:
-        """Build an expression for an item that is a text."""
+        """Build an expression for an item, or a value, that is a text."""
         ...
 
     def match_text(self, doc: str, record: str) -> str:
@@ -50,6 +54,9 @@ class _SqliteJson:
     def list_items(self, value: str, name: str, alias: str) -> str:
         return f"json_each({value}, '$.{name}') AS {alias}"
 
+    def list_values(self, value: str, name: str, alias: str) -> str:
+        return self.list_items(value, name, alias)
+
     def get_item(self, alias: str) -> str:
         return f"{alias}.value"
 
@@ -71,6 +78,9 @@ class _PostgresJson:
 
     def list_items(self, value: str, name: str, alias: str) -> str:
         return f"jsonb_path_query({value}, '$.{name}[*]') AS {alias} (value)"
+
+    def list_values(self, value: str, name: str, alias: str) -> str:
+        return f"jsonb_path_query({value}, '$.{name}.*') AS {alias} (value)"
 
     def get_item(self, alias: str) -> str:
         return self.get_text(f"{alias}.value")

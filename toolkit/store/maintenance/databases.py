@@ -10,7 +10,7 @@ from toolkit.store.data_dir.location import find_database
 from toolkit.store.extras import needs_postgres
 from toolkit.store.maintenance.backup import BackupResult
 from toolkit.store.maintenance.doctor import DataDirIssue
-from toolkit.store.maintenance.prune import PruneResult
+from toolkit.store.maintenance.prune import PruneResult, prune_records
 from toolkit.store.read_connection import Row
 from toolkit.store.schema import SchemaVersion
 from toolkit.store.sqlite.database import migrate_data_dir
@@ -77,7 +77,7 @@ def examine_database(
 def prune_database(
     url: str, older_than: timedelta, place: BlobPlace, *, dry_run: bool
 ) -> PruneResult:
-    """Delete what ended long ago in a database, as `prune_data_dir` does in a directory.
+    """Delete what ended long ago in a database (`prune_records`).
 
     Args:
         url: its address.
@@ -89,8 +89,9 @@ def prune_database(
         ServiceError: `UNAVAILABLE` when it cannot be used, or its artifacts are elsewhere.
     """
     with needs_postgres():
-        from toolkit.store.postgres.upkeep.pruning import prune_postgres
-    return prune_postgres(url, older_than, place, dry_run=dry_run)
+        from toolkit.store.postgres.upkeep.database import PostgresUpkeep
+    with PostgresUpkeep.open(url) as database:
+        return prune_records(database, older_than, place, dry_run=dry_run)
 
 
 def read_managed_resources_of(url: str) -> dict[str, list[Row]]:

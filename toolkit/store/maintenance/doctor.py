@@ -25,20 +25,14 @@ from toolkit.store.data_dir.location import (
     open_for_reading,
 )
 from toolkit.store.data_dir.owners import find_active_owners
-from toolkit.store.maintenance.prune import (
-    MIN_UNREFERENCED_AGE_S,
-    check_unmarked,
-    delete_entry,
-    find_referenced_digests,
-    find_unreferenced_entries,
-    is_referenced,
-)
+from toolkit.store.maintenance.prune import delete_unreferenced_files, list_unreferenced
 from toolkit.store.private_files import create_private_file
 from toolkit.store.read_connection import Row
 from toolkit.store.read_statements import build_find
 from toolkit.store.schema import HEAD_REVISION, check_not_later, migrate_schema, read_schema_version
 from toolkit.store.sqlite.connections import is_writable, open_read_only, translate_errors
 from toolkit.store.sqlite.reads import SqliteReadConnection
+from toolkit.store.sqlite.upkeep import SqliteUpkeep
 from toolkit.store.stored_bytes import build_recount, find_miscounted
 from toolkit.store.table_roles import get_roles
 from toolkit.store.tables import metadata
@@ -137,16 +131,9 @@ def repair_data_dir(data_dir: Path, *, place: BlobPlace | None = None) -> list[s
         done.append(_rebuild_database(database))
     with open_for_reading(database) as connection:
         there = place or BlobFolder(data_dir / "artifacts")
-        files = 0
-        if not (there.is_remote and is_copy(data_dir, connection)):
-            check_unmarked(there)
-            named = find_referenced_digests(connection)
-            files = sum(
-                delete_entry(there, entry, partial(is_referenced, connection))
-                for entry in find_unreferenced_entries(there, named)
-            )
-    if files:
-        done.append(f"Deleted {files} files that no record names.")
+        records = SqliteUpkeep(connection, data_dir)
+        if not records.shares_bytes(there):
+            done += delete_unreferenced_files(records, there)
     if _recount_stored_bytes(database):
         done.append("Counted again what accounts keep.")
     locks = list((data_dir / "owners").glob("*.lock"))
@@ -286,14 +273,10 @@ def _check_artifacts(
         )
         if trouble:
             yield DataDirIssue(f"The bytes of `{artifact['id']}` are {trouble}; restore a backup.")
-    if place.is_remote and is_copy(data_dir, connection):
+    records = SqliteUpkeep(connection, data_dir)
+    if records.shares_bytes(place):
         return  # what the original names is there, too
-    # After the entries were listed: what was stored since has its record, or is young.
-    left = sum(
-        entry.is_older_than(MIN_UNREFERENCED_AGE_S) and entry.digest not in digests
-        for digests in [find_referenced_digests(connection)]
-        for entry in entries
-    )
+    left = sum(1 for _ in list_unreferenced(records, place))
     if left:
         yield DataDirIssue(f"{left} files are named by no record.", "delete them", serious=False)
 

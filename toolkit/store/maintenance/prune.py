@@ -1,42 +1,44 @@
-"""Retention: deletion of work that ended long ago, with its events, artifacts and bytes."""
+"""Retention: deletion of work that ended long ago, with its events, artifacts and bytes.
 
-import json
-import sqlite3
+Engines may have the database open meanwhile: rows go some hundred in a transaction, which locks
+first what their writers lock first. What has no index to be found by is looked for in one pass over
+its table, a page at a time. A dry run counts by reads alone.
+"""
+
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
+from itertools import islice
 from pathlib import Path
-from typing import Final
+from time import sleep
+from typing import Any, Final
+
+from sqlalchemy import Column, MetaData, Select, Table, literal_column, select, text
+from sqlalchemy.schema import CreateTable
 
 from toolkit.contract.base import format_rfc3339, now
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.store.blob_places.folder import BlobFolder
 from toolkit.store.blob_places.place import BlobEntry, BlobPlace, delete_unreferenced
-from toolkit.store.data_dir.location import find_database, is_copy
-from toolkit.store.sqlite.connections import BUSY_TIMEOUT_MS, translate_errors
+from toolkit.store.json_sql import JSON_SQL
+from toolkit.store.maintenance.upkeep_database import UpkeepDatabase
+from toolkit.store.sqlite.upkeep import SqliteUpkeep
 from toolkit.store.table_roles import OwnerKind, get_roles
-from toolkit.store.tables import list_pruned_tables
+from toolkit.store.tables import artifacts, list_pruned_tables, metadata, roots, stored_bytes
 
-ROOTS_PER_TRANSACTION = 500  # roots in one transaction: other writers go in between
+ROWS_PER_TRANSACTION: Final = 2_000
+ENTRIES_AT_ONCE: Final = 500
+MAX_TRIES: Final = 10
+RETRY_WAIT_S: Final = 0.1
 # Bytes are stored shortly before their record: only older ones without a record are unreferenced.
 MIN_UNREFERENCED_AGE_S = 3600.0
 # An hour longer than promised, as the wall clock may be changed.
 IDEMPOTENCY_RETENTION = timedelta(hours=25)
-_SCRATCH_TABLES_SQL = """
-CREATE TEMP TABLE gone_roots (id TEXT PRIMARY KEY);
-CREATE TEMP TABLE gone_jobs (id TEXT PRIMARY KEY);
-CREATE TEMP TABLE gone_workflows (id TEXT PRIMARY KEY);
-"""
-_IN_ROOTS_SQL = "WHERE root_id IN (SELECT id FROM gone_roots)"
-# Where the ids of owners to delete are, by the kind of owner.
-_GONE_TABLES_SQL: Final[dict[OwnerKind, str]] = {
-    "root": "IN (SELECT id FROM gone_roots)",
-    "workflow": "IN (SELECT id FROM gone_workflows)",
-    "job": "IN (SELECT id FROM gone_jobs)",
-}
+# A job's rows may go in another transaction than its artifacts': those of an interrupted one go
+# later.
+MIN_ORPHAN_AGE: Final = timedelta(hours=1)
 # Those of all tables, and what belongs to no root.
 PRUNED_TABLES = (
     *(table.name for table in list_pruned_tables()),
@@ -45,6 +47,38 @@ PRUNED_TABLES = (
     "reservations",
     "spending",
 )
+# Which roots are old, which jobs went with them, and which plans tasks carry out.
+_SCRATCH_TABLES: Final = tuple(
+    Table(
+        name,
+        MetaData(),
+        Column("id", roots.c.id.type, primary_key=True),
+        prefixes=["TEMPORARY"],
+    )
+    for name in ("old_roots", "gone_jobs", "taken_plans")
+)
+_IN_OLD_SQL: Final = "IN (SELECT id FROM old_roots)"
+_OF_OLD_JOB_SQL: Final = (
+    "EXISTS (SELECT 1 FROM jobs JOIN old_roots ON old_roots.id = jobs.root_id"
+    " WHERE jobs.id = {table}.job_id)"
+)
+_GONE_ARTIFACT_SQL: Final = (
+    "EXISTS (SELECT 1 FROM gone_jobs WHERE gone_jobs.id = artifacts.job_id)"
+    " OR job_id IS NOT NULL AND created_at < :orphaned"
+    " AND NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.id = artifacts.job_id)"
+)
+_DELETED_UPLOAD_SQL: Final = "deleted AND job_id IS NULL AND created_at < :cutoff"
+# Old rows that belong to no root, by table.
+_LEFTOVERS_SQL: Final = {
+    "plans": (
+        "created_at < :cutoff"
+        " AND NOT EXISTS (SELECT 1 FROM taken_plans WHERE taken_plans.id = plans.id)"
+    ),
+    "idempotency": "created_at < :expired",
+    # Their ids end with a day.
+    "reservations": "substr(spending_id, length(spending_id) - 9) < :day",
+    "spending": "substr(id, length(id) - 9) < :day",
+}
 
 
 @dataclass(slots=True)
@@ -71,10 +105,7 @@ def prune_data_dir(
     dry_run: bool = False,
     place: BlobPlace | None = None,
 ) -> PruneResult:
-    """Delete runs, workflows, tasks and jobs that ended long ago, with all that belongs to them.
-
-    Uploads, accounts, connections and managed resources stay. So do results that later workflows
-    started from. Others may use the directory meanwhile.
+    """Delete what ended long ago in a data directory (`prune_records`).
 
     Args:
         data_dir: where everything is kept.
@@ -85,83 +116,115 @@ def prune_data_dir(
     Raises:
         ServiceError: `UNAVAILABLE` when the directory cannot be used, or is of another version.
     """
-    find_database(data_dir, newest=True)
-    place = place or BlobFolder(data_dir / "artifacts")
-    check_unmarked(place)
-    found = PruneResult()
-    cutoff = format_rfc3339(now() - older_than)
-    with translate_errors(), closing(_open_connection(data_dir)) as connection:
-        old = _find_ended_roots(connection, cutoff)
-        at_once = len(old) or 1 if dry_run else ROOTS_PER_TRANSACTION
-        for group in [old[at : at + at_once] for at in range(0, len(old), at_once)] or [[]]:
-            with _open_transaction(connection, keep=not dry_run):
-                _delete_roots(connection, group, found.rows)
-                _delete_leftovers(connection, cutoff, found.rows)
-                still_named = find_referenced_digests(connection)
-        if place.is_remote and is_copy(data_dir, connection):
-            found.is_copy = True  # what the original still names is there, too
-            return found
-        for entry in find_unreferenced_entries(place, still_named):
-            if dry_run or delete_entry(place, entry, partial(is_referenced, connection)):
-                found.files += 1
-                found.freed_bytes += entry.size_bytes
+    with SqliteUpkeep.open(data_dir) as database:
+        there = place or BlobFolder(data_dir / "artifacts")
+        return prune_records(database, older_than, there, dry_run=dry_run)
+
+
+def prune_records(
+    database: UpkeepDatabase, older_than: timedelta, place: BlobPlace, *, dry_run: bool
+) -> PruneResult:
+    """Delete runs, workflows, tasks and jobs that ended long ago, with all that belongs to them.
+
+    Uploads, accounts, connections and managed resources stay. So do results that later workflows
+    started from. Others may use the database meanwhile.
+
+    Args:
+        database: whose rows.
+        older_than: counted from when the work was asked for.
+        place: of its artifacts' bytes.
+        dry_run: only return what would be deleted.
+
+    Raises:
+        ServiceError: `UNAVAILABLE` when it cannot be used, or its artifacts are elsewhere.
+    """
+    database.check_place(place)
+    found = PruneResult(is_copy=database.shares_bytes(place))
+    pruning = _Pruning(database, older_than, found.rows)
+    pruning.find_old_roots(is_counted=dry_run)
+    if dry_run:
+        pruning.count()
+    else:
+        pruning.delete()
+    if found.is_copy:
+        return found  # what the original still names is there, too
+    if dry_run:
+        left_out = f"NOT {_OF_OLD_JOB_SQL.format(table='artifacts')}"
+        entries = list_unreferenced(database, place, left_out)
+    else:
+        entries = _delete_unreferenced(database, place)
+    for entry in entries:
+        found.files += 1
+        found.freed_bytes += entry.size_bytes
     return found
 
 
-def check_unmarked(place: BlobPlace) -> None:
-    """Refuse a place that belongs to a database: a directory's records name none of its bytes.
+def delete_unreferenced_files(database: UpkeepDatabase, place: BlobPlace) -> list[str]:
+    """Delete the bytes that no record refers to; return a line that says so if there were any.
 
     Raises:
-        ServiceError: `UNAVAILABLE`.
+        ServiceError: `UNAVAILABLE` when the database's artifacts are elsewhere.
     """
-    if place.read_mark():
-        raise ServiceError(
-            ErrorCode.UNAVAILABLE,
-            f"The artifacts in {place.name} belong to a database: name it (--database,"
-            " TOOLKIT_DATABASE), or another place.",
+    database.check_place(place)
+    files = sum(1 for _ in _delete_unreferenced(database, place))
+    return [f"Deleted {files} files that no record names."] if files else []
+
+
+def list_unreferenced(
+    database: UpkeepDatabase, place: BlobPlace, condition: str | None = None
+) -> Iterator[BlobEntry]:
+    """Yield the bytes that no record refers to, and those of interrupted writes.
+
+    Args:
+        database: whose records.
+        place: of its artifacts' bytes.
+        condition: more that a record has to fulfil.
+    """
+    query = _build_reference(database)
+    if condition is not None:
+        query = query.where(text(condition))
+    old = (each for each in place.list_entries() if each.is_older_than(MIN_UNREFERENCED_AGE_S))
+    while page := list(islice(old, ENTRIES_AT_ONCE)):
+        digests = [entry.digest for entry in page if entry.digest is not None]
+        # After they were listed: what was stored since has its record, or is young.
+        named = {str(row[0]) for row in database.fetch(query, digests=digests)}
+        yield from (entry for entry in page if entry.digest not in named)
+
+
+def _build_reference(database: UpkeepDatabase) -> Select[Any]:
+    """Build the search for those of some digests whose bytes artifacts refer to."""
+    return (
+        select(artifacts.c.sha256)
+        .distinct()
+        .where(
+            text(f"sha256 {database.is_one_of('digests')}"),
+            artifacts.c.content.is_(None),
+            artifacts.c.deleted.is_(False),
         )
+    )
 
 
-def find_referenced_digests(connection: sqlite3.Connection) -> set[str]:
-    """Return the SHA-256 of all bytes that an artifact refers to."""
-    rows = connection.execute("SELECT sha256 FROM artifacts WHERE NOT deleted")
-    return {str(row[0]) for row in rows}
+def _delete_unreferenced(database: UpkeepDatabase, place: BlobPlace) -> Iterator[BlobEntry]:
+    """Delete the bytes that no record refers to, and yield them.
 
+    Others may store the same ones meanwhile: those that were stored again since they were listed
+    stay.
+    """
+    query = _build_reference(database)
+    for entry in list_unreferenced(database, place):
+        if entry.digest is None:
+            place.remove_leftover(entry.name)
+            yield entry
+            continue
 
-def find_unreferenced_entries(place: BlobPlace, digests: set[str]) -> Iterator[BlobEntry]:
-    """Yield the bytes that no record refers to, and those of interrupted writes."""
-    for entry in place.list_entries():
-        if entry.is_older_than(MIN_UNREFERENCED_AGE_S) and entry.digest not in digests:
+        def is_wanted(digest: str = entry.digest) -> bool:
+            return bool(database.fetch(query, digests=[digest]))
+
+        if delete_unreferenced(place, entry.digest, MIN_UNREFERENCED_AGE_S, is_wanted):
             yield entry
 
 
-def is_referenced(connection: sqlite3.Connection, digest: str) -> bool:
-    """Tell whether an artifact refers to the bytes of a SHA-256."""
-    rows = connection.execute(
-        "SELECT 1 FROM artifacts WHERE sha256 = ? AND NOT deleted LIMIT 1", (digest,)
-    )
-    return rows.fetchone() is not None
-
-
-def delete_entry(place: BlobPlace, entry: BlobEntry, is_named: Callable[[str], bool]) -> bool:
-    """Delete bytes that no record refers to; others may store the same ones meanwhile.
-
-    Args:
-        place: where they are.
-        entry: what is there.
-        is_named: tells whether a record refers to the bytes of a SHA-256 by now.
-
-    Returns:
-        whether they are gone; not where they were stored again since they were listed.
-    """
-    if entry.digest is None:
-        place.remove_leftover(entry.name)
-        return True
-    is_wanted = partial(is_named, entry.digest)
-    return delete_unreferenced(place, entry.digest, MIN_UNREFERENCED_AGE_S, is_wanted)
-
-
-def build_owner_conditions(gone: Mapping[OwnerKind, str]) -> dict[str, list[str]]:
+def _build_owner_conditions(gone: Mapping[OwnerKind, str]) -> dict[str, list[str]]:
     """Build the conditions of rows that go with their owners, by table: one of them is enough.
 
     Args:
@@ -177,79 +240,224 @@ def build_owner_conditions(gone: Mapping[OwnerKind, str]) -> dict[str, list[str]
     }
 
 
-def _open_connection(data_dir: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(f"file:{data_dir / 'state.db'}?mode=rw", uri=True)
-    with ExitStack() as opened:
-        opened.callback(connection.close)
-        connection.isolation_level = None
-        connection.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
-        connection.execute("PRAGMA wal_autocheckpoint=0")
-        connection.executescript(_SCRATCH_TABLES_SQL)
-        opened.pop_all()
-    return connection
+class _Pruning:
+    """The deletion of old rows, or the count of them.
 
-
-def _find_ended_roots(connection: sqlite3.Connection, cutoff: str) -> list[str]:
-    """Return the roots that ended long ago, without those whose results later work started from."""
-    rows = connection.execute(
-        "SELECT id FROM roots WHERE NOT open AND created_at < ? ORDER BY id", (cutoff,)
-    )
-    old = {str(row[0]) for row in rows}
-    kept: set[str] = set()
-    for root_id, spec in connection.execute("SELECT root_id, spec FROM workflows"):
-        if root_id not in old:
-            kept.update(json.loads(spec).get("kept", {}).values())
-    for job_id in kept:
-        row = connection.execute("SELECT root_id FROM jobs WHERE id = ?", (job_id,)).fetchone()
-        old.discard(str(row[0]) if row else "")
-    return sorted(old)
-
-
-def _delete_roots(connection: sqlite3.Connection, group: Sequence[str], rows: Counter[str]) -> None:
-    """Delete all rows of some roots."""
-    for table in ("gone_roots", "gone_jobs", "gone_workflows"):
-        connection.execute(f"DELETE FROM {table}")  # noqa: S608 - our names
-    connection.executemany("INSERT INTO gone_roots VALUES (?)", [(each,) for each in group])
-    connection.execute(f"INSERT INTO gone_jobs SELECT id FROM jobs {_IN_ROOTS_SQL}")  # noqa: S608
-    connection.execute(f"INSERT INTO gone_workflows SELECT id FROM workflows {_IN_ROOTS_SQL}")  # noqa: S608
-    for table, conditions in build_owner_conditions(_GONE_TABLES_SQL).items():
-        where = " OR ".join(conditions)
-        rows[table] += connection.execute(f"DELETE FROM {table} WHERE {where}").rowcount  # noqa: S608
-
-
-def _delete_leftovers(connection: sqlite3.Connection, cutoff: str, rows: Counter[str]) -> None:
-    """Delete old rows that belong to no root.
-
-    These are plans that no task carries out, deleted uploads, idempotent responses, and the
-    spending of past days.
+    Args:
+        database: whose.
+        older_than: counted from when the work was asked for.
+        rows: to count in, by table.
     """
-    tasks = connection.execute("SELECT json_extract(doc, '$.plan_id') FROM tasks")
-    carried_out = {row[0] for row in tasks}
-    plans = connection.execute("SELECT id FROM plans WHERE created_at < ?", (cutoff,))
-    old = [row[0] for row in plans if row[0] not in carried_out]
-    connection.executemany("DELETE FROM plans WHERE id = ?", [(each,) for each in old])
-    rows["plans"] += len(old)
-    gone = connection.execute(
-        "DELETE FROM idempotency WHERE created_at < ?",
-        (format_rfc3339(now() - IDEMPOTENCY_RETENTION),),
-    )
-    rows["idempotency"] += gone.rowcount
-    day = min(cutoff[:10], format_rfc3339(now())[:10])
-    for table, where, value in (
-        ("artifacts", "deleted AND job_id IS NULL AND created_at < ?", cutoff),
-        ("reservations", "substr(spending_id, -10) < ?", day),
-        ("spending", "substr(id, -10) < ?", day),
-    ):
-        gone = connection.execute(f"DELETE FROM {table} WHERE {where}", (value,))  # noqa: S608
-        rows[table] += gone.rowcount
 
+    def __init__(self, database: UpkeepDatabase, older_than: timedelta, rows: Counter[str]) -> None:
+        self._database = database
+        self._rows = rows
+        rows.update(dict.fromkeys(PRUNED_TABLES, 0))  # in the order in which they are told
+        cutoff = format_rfc3339(now() - older_than)
+        self._given = {
+            "cutoff": cutoff,
+            "orphaned": min(cutoff, format_rfc3339(now() - MIN_ORPHAN_AGE)),
+            "day": min(cutoff, format_rfc3339(now()))[:10],
+            "expired": format_rfc3339(now() - IDEMPOTENCY_RETENTION),
+        }
+        self._newest = {
+            table: str(database.fetch(f"SELECT max(id) FROM {table}")[0][0] or "")  # noqa: S608
+            for table in ("workflows", "tasks")
+        }
+        words = JSON_SQL[database.kind]
+        kept = words.list_values(words.read("workflows.spec"), "kept", "kept")
+        # Of jobs that workflows started from.
+        self._kept_roots_sql = (
+            f"SELECT jobs.root_id FROM workflows CROSS JOIN {kept}"  # noqa: S608 - our names
+            f" JOIN jobs ON jobs.id = {words.get_item('kept')}"
+        )
+        self._plan_id_sql = words.get_text(words.read("tasks.doc"), "plan_id")
 
-@contextmanager
-def _open_transaction(connection: sqlite3.Connection, *, keep: bool) -> Iterator[None]:
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-    except BaseException:
-        connection.execute("ROLLBACK")
-        raise
-    connection.execute("COMMIT" if keep else "ROLLBACK")
+    def find_old_roots(self, *, is_counted: bool) -> None:
+        """Find what ended long ago, without that whose results later work started from.
+
+        Args:
+            is_counted: nothing is deleted, so tasks that would have gone keep no plan.
+        """
+        run = self._database.run
+        for table in _SCRATCH_TABLES:
+            run(CreateTable(table))
+        run(
+            "INSERT INTO old_roots SELECT id FROM roots WHERE NOT open AND created_at < :cutoff",
+            **self._given,
+        )
+        run(
+            f"DELETE FROM old_roots WHERE id IN ({self._kept_roots_sql}"  # noqa: S608 - our names
+            f" WHERE workflows.root_id NOT {_IN_OLD_SQL})"
+        )
+        run("ANALYZE old_roots")
+        if is_counted:
+            self._find_taken_plans(f" AND tasks.id NOT {_IN_OLD_SQL}")
+
+    def count(self) -> None:
+        """Count all rows that would be deleted."""
+        of_old = f"IN (SELECT id FROM {{table}} WHERE root_id {_IN_OLD_SQL})"  # noqa: S608
+        conditions = _build_owner_conditions(
+            {
+                "root": _IN_OLD_SQL,
+                "workflow": of_old.format(table="workflows"),
+                "job": of_old.format(table="jobs"),
+            }
+        )
+        for table, of_owners in conditions.items():
+            self._count(table, *of_owners)
+        for table, condition in _LEFTOVERS_SQL.items():
+            self._count(table, condition)
+        self._count("artifacts", _DELETED_UPLOAD_SQL)
+
+    def delete(self) -> None:
+        """Delete all of them, and what an interrupted deletion left."""
+        late = self._database.late_tables
+        if "cache" in late:
+            # First of all: nothing is answered from the cache by a job that has gone.
+            self._delete_pages("cache", _OF_OLD_JOB_SQL.format(table="cache"))
+        after = ""
+        while ids := self._database.fetch(
+            "SELECT id FROM old_roots WHERE id > :after ORDER BY id LIMIT :most",
+            after=after,
+            most=self._database.roots_per_transaction,
+        ):
+            group = [str(row[0]) for row in ids]
+            after = group[-1]
+            self._rows.update(self._try(partial(self._delete_roots, group)))
+        self._database.run("ANALYZE gone_jobs")
+        of_jobs = f"{_GONE_ARTIFACT_SQL} OR " if "artifacts" in late else ""
+        self._delete_pages("artifacts", f"{of_jobs}{_DELETED_UPLOAD_SQL}")
+        self._find_taken_plans()
+        for table, condition in _LEFTOVERS_SQL.items():
+            self._delete_found(table, condition)
+
+    def _find_taken_plans(self, condition: str = "") -> None:
+        """Find the plans that tasks carry out, of those that fulfil a condition."""
+        self._database.run(
+            f"INSERT INTO taken_plans SELECT DISTINCT {self._plan_id_sql} FROM tasks"  # noqa: S608
+            f" WHERE {self._plan_id_sql} IS NOT NULL{condition}"
+        )
+        self._database.run("ANALYZE taken_plans")
+
+    def _delete_roots(self, group: Sequence[str]) -> Counter[str]:
+        """Delete all rows of some roots but those that were reopened, or are in use."""
+        fetch, one_of = self._database.fetch, self._database.is_one_of
+        lock = (
+            select(roots.c.id, roots.c.account_id)
+            .where(
+                text(
+                    f"id {one_of('ids')} AND NOT open AND id NOT IN"
+                    f" ({self._kept_roots_sql} WHERE workflows.id > :newest)"
+                )
+            )
+            .order_by(roots.c.id)
+            .with_for_update(skip_locked=True)
+        )
+        locked = fetch(lock, ids=group, newest=self._newest["workflows"])
+        self._lock_sums({str(row[1]) for row in locked})
+        gone = {"roots": [str(row[0]) for row in locked]}
+        for table in ("workflows", "jobs"):
+            query = f"SELECT id FROM {table} WHERE root_id {one_of('roots')}"  # noqa: S608
+            gone[table] = [str(row[0]) for row in fetch(query, roots=gone["roots"])]
+        late = self._database.late_tables
+        if late:
+            self._database.run(
+                f"INSERT INTO gone_jobs SELECT id FROM jobs WHERE id {one_of('jobs')}",  # noqa: S608
+                jobs=gone["jobs"],
+            )
+        conditions = _build_owner_conditions(
+            {"root": one_of("roots"), "workflow": one_of("workflows"), "job": one_of("jobs")}
+        )
+        return Counter(
+            {
+                table: self._database.run(
+                    f"DELETE FROM {table} WHERE {' OR '.join(of_owners)}",  # noqa: S608
+                    **gone,
+                )
+                for table, of_owners in conditions.items()
+                if table not in late
+            }
+        )
+
+    def _lock_sums(self, account_ids: set[str]) -> None:
+        """Lock the sums of accounts in the order in which writers take them."""
+        lock: Select[Any] = (
+            select(literal_column("1"))
+            .select_from(stored_bytes)
+            .where(text(f"id {self._database.is_one_of('ids')}"))
+            .order_by(stored_bytes.c.id)
+            .with_for_update()
+        )
+        self._database.fetch(lock, ids=sorted(account_ids))
+
+    def _delete_pages(self, table: str, condition: str) -> None:
+        """Delete the rows of a table that fulfil a condition, in a pass over its ids."""
+        page_sql = (
+            f"SELECT max(id) FROM (SELECT id FROM {table} WHERE id > :after ORDER BY id"  # noqa: S608
+            f" LIMIT {ROWS_PER_TRANSACTION}) AS page"
+        )
+        find_sql = (
+            f"SELECT id, account_id FROM {table} WHERE id > :after AND id <= :last"  # noqa: S608
+            f" AND ({condition})"
+        )
+        after = ""
+        while (last := self._database.fetch(page_sql, after=after)[0][0]) is not None:
+            self._delete_rows(
+                table, self._database.fetch(find_sql, **self._given, after=after, last=last)
+            )
+            after = str(last)
+
+    def _delete_found(self, table: str, condition: str) -> None:
+        """Delete the rows of a table that fulfil a condition, found in one query."""
+        owned = "account_id" if "account_id" in metadata.tables[table].columns else "''"
+        found = self._database.fetch(
+            f"SELECT id, {owned} FROM {table} WHERE {condition}",  # noqa: S608
+            **self._given,
+        )
+        rows = iter(sorted(found, key=lambda row: str(row[1])))
+        while page := list(islice(rows, ROWS_PER_TRANSACTION)):
+            self._delete_rows(table, page)
+
+    def _delete_rows(self, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        if not rows:
+            return
+        deletion = f"DELETE FROM {table} WHERE id {self._database.is_one_of('ids')}"  # noqa: S608
+        given: dict[str, object] = {"ids": [str(row[0]) for row in rows]}
+        if table == "plans":
+            # Without those that tasks took since they were listed.
+            deletion += (
+                f" AND id NOT IN (SELECT {self._plan_id_sql} FROM tasks"  # noqa: S608
+                f" WHERE id > :newest AND {self._plan_id_sql} IS NOT NULL)"
+            )
+            given["newest"] = self._newest["tasks"]
+
+        def delete() -> Counter[str]:
+            self._lock_sums({str(row[1]) for row in rows})
+            return Counter({table: self._database.run(deletion, **given)})
+
+        self._rows.update(self._try(delete))
+
+    def _try(self, change: Callable[[], Counter[str]]) -> Counter[str]:
+        """Make a change in a transaction, again where engines are in its way.
+
+        Raises:
+            ServiceError: `UNAVAILABLE` when they are all the time.
+        """
+        for _ in range(MAX_TRIES):
+            try:
+                with self._database.begin():
+                    return change()
+            except self._database.contended:
+                sleep(RETRY_WAIT_S)
+        raise ServiceError(
+            ErrorCode.UNAVAILABLE,
+            "The rows to delete are locked all the time: prune again when there is less to do.",
+        )
+
+    def _count(self, table: str, *conditions: str) -> None:
+        """Count the rows of a table that fulfil one of some conditions."""
+        key = ", ".join(column.name for column in metadata.tables[table].primary_key)
+        parts = (f"SELECT {key} FROM {table} WHERE {each}" for each in conditions)  # noqa: S608
+        query = f"SELECT count(*) FROM ({' UNION '.join(parts)}) AS found"  # noqa: S608
+        self._rows[table] += int(self._database.fetch(query, **self._given)[0][0])

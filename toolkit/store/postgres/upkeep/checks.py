@@ -4,7 +4,6 @@ import secrets
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from functools import partial
 from typing import Any, Final
 
 from psycopg import Connection
@@ -14,7 +13,7 @@ from toolkit.contract.errors import ServiceError
 from toolkit.store.blob_places.place import BlobPlace
 from toolkit.store.limits.limit_store import APART_DOCUMENT, ENGINE_LIFE_S, ENGINE_PREFIX
 from toolkit.store.maintenance.doctor import MANAGED_TABLES, DataDirIssue, check_artifact_bytes
-from toolkit.store.maintenance.prune import delete_entry
+from toolkit.store.maintenance.prune import delete_unreferenced_files, list_unreferenced
 from toolkit.store.postgres.artifact_place import (
     PlaceFit,
     explain_folders,
@@ -26,11 +25,7 @@ from toolkit.store.postgres.artifact_place import (
 from toolkit.store.postgres.mark import is_marked_as_copy
 from toolkit.store.postgres.opening import open_existing, open_postgres
 from toolkit.store.postgres.schema import read_postgres_version
-from toolkit.store.postgres.upkeep.pruning import (
-    check_artifact_place,
-    is_named,
-    list_unreferenced,
-)
+from toolkit.store.postgres.upkeep.database import PostgresUpkeep
 from toolkit.store.postgres.upkeep.recounting import correct_sums, find_shortfalls
 from toolkit.store.postgres.writing.statements import CLOCK_SQL
 from toolkit.store.read_connection import Row
@@ -100,12 +95,7 @@ def repair_postgres(url: str, place: BlobPlace) -> list[str]:
         if correct_sums(connection):
             done.append("Counted again what accounts keep.")
         if not is_marked_as_copy(connection):
-            check_artifact_place(connection, place)
-            unnamed = list_unreferenced(connection, place)
-            names = partial(is_named, connection)
-            files = sum(delete_entry(place, entry, names) for entry in unnamed)
-            if files:
-                done.append(f"Deleted {files} files that no record names.")
+            done += delete_unreferenced_files(PostgresUpkeep(connection), place)
     return done
 
 
@@ -215,6 +205,6 @@ def _check_artifacts(
             yield DataDirIssue(f"The bytes of `{artifact_id}` are {trouble}; restore a backup.")
     if is_marked_as_copy(connection) or fit is PlaceFit.OPEN:
         return  # what the original names may be there, too
-    left = sum(1 for _ in list_unreferenced(connection, place))
+    left = sum(1 for _ in list_unreferenced(PostgresUpkeep(connection), place))
     if left:
         yield DataDirIssue(f"{left} files are named by no record.", "delete them", serious=False)
