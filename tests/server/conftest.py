@@ -18,6 +18,9 @@ from toolkit.server.listening import bind_socket
 from toolkit.server.serve import serve
 from toolkit.settings import Settings
 
+POINTER = {
+    "provider": "minimax", "connection_type": "environment", "secret_ref": "MINIMAX_API_KEY",
+}  # fmt: skip
 TABLES = (
     "accounts", "api_keys", "connections", "jobs", "workflows", "tasks", "plans", "endpoints",
     "artifacts", "compute", "storage", "templates", "agents", "idempotency", "roots",

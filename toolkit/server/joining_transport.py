@@ -40,5 +40,6 @@ class JoiningTransport:
         self._flush()
         self._transport.close()
 
+    # Of all else that a transport has, uvicorn uses nothing that writes.
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)

@@ -162,7 +162,9 @@ async def test_what_is_preferred(wire: Wire) -> None:
     assert answer.headers["Preference-Applied"] == "wait=7"
 
 
-@pytest.mark.parametrize("keys", [[""], ["a", "b"], ["a", ""], ["a", "a"], ["x" * 256], ["\x7f"]])
+@pytest.mark.parametrize(
+    "keys", [[""], ["a", "b"], ["a", ""], ["a", "a"], ["x" * 256], ["\x7f"], ["a\tb"]]
+)
 async def test_a_key_that_is_none_is_refused(wire: Wire, keys: list[str]) -> None:
     """Given a key that is empty, no text, too long or one of two, then nothing is made."""
     before = await wire.rows()

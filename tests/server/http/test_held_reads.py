@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.server.conftest import Wire
+from tests.server.conftest import POINTER, Wire
 from tests.support.timing import Watch
 from toolkit.local import open_engine
 from toolkit.sandbox import Fault, Faults
@@ -14,9 +14,6 @@ from toolkit.server import create_app
 from toolkit.settings import Settings
 
 LINE = {"target": "capability", "name": "llm.generate", "input": {"objective": "One line on tea"}}
-POINTER = {
-    "provider": "minimax", "connection_type": "environment", "secret_ref": "MINIMAX_API_KEY",
-}  # fmt: skip
 WAIT = {"Prefer": "wait=30"}
 GRAPH = {
     "name": "w",

@@ -6,7 +6,7 @@ import json
 import httpx
 import pytest
 
-from tests.server.conftest import Wire
+from tests.server.conftest import POINTER, Wire
 from tests.support.slow_capability import build_nap_workflow, load_slow_registry
 from tests.support.timing import PATIENCE_S, Watch, wait_until_async
 from toolkit.contract.errors import ErrorCode
@@ -36,12 +36,7 @@ def node(**changes: object) -> dict[str, object]:
 
 def pointer(**changes: object) -> dict[str, object]:
     """A connection's body."""
-    body = {
-        "provider": "minimax",
-        "connection_type": "environment",
-        "secret_ref": "MINIMAX_API_KEY",
-    }
-    return {**body, **changes}
+    return {**POINTER, **changes}
 
 
 A_KEY = "sk-" + "a1B2" * 10

@@ -10,7 +10,7 @@ import httpx
 import pytest
 from typer.testing import CliRunner
 
-from tests.server.conftest import Wire
+from tests.server.conftest import POINTER, Wire
 from tests.support.timing import wait_until_async
 from toolkit import Client
 from toolkit.cli import app
@@ -110,12 +110,9 @@ async def test_so_much_is_not_done_yet(open_wire: Opened, kind: str) -> None:
         },
         "tasks": {"objective": "A social card about tea"},
     }[kind]
-    pointer = {
-        "provider": "minimax", "connection_type": "environment", "secret_ref": "MINIMAX_API_KEY",
-    }  # fmt: skip
     other = await wire.sign_up("bob@example.org")
     for headers in (wire.headers, other):
-        await wire.send("POST", "/v1/providers/connections", json=pointer, headers=headers)
+        await wire.send("POST", "/v1/providers/connections", json=POINTER, headers=headers)
     first = await wire.send("POST", "/v1/runs", json=LINE)
     before = await wire.rows()
     refused = await wire.send("POST", f"/v1/{kind}", json=body)
@@ -190,10 +187,7 @@ async def test_pruned_records_give_room_back(open_wire: Opened, settings: Settin
             for i in ("a", "b", "c")
         ],
     }
-    pointer = {
-        "provider": "minimax", "connection_type": "environment", "secret_ref": "MINIMAX_API_KEY",
-    }  # fmt: skip
-    await wire.send("POST", "/v1/providers/connections", json=pointer)
+    await wire.send("POST", "/v1/providers/connections", json=POINTER)
     answer = await wire.send("POST", "/v1/workflows", json=flow, headers=WAIT)
     while answer.status_code == 202:
         answer = await wire.send("POST", "/v1/workflows", json=flow, headers=WAIT)
@@ -213,10 +207,7 @@ async def test_an_account_has_so_many_jobs_under_way(open_wire: Opened) -> None:
     faults = Faults()
     faults.add(Fault("minimax", delay_ms=20_000, times=None))
     wire = await open_wire(faults, max_concurrent_jobs_per_account=1)
-    pointer = {
-        "provider": "minimax", "connection_type": "environment", "secret_ref": "MINIMAX_API_KEY",
-    }  # fmt: skip
-    await wire.send("POST", "/v1/providers/connections", json=pointer)
+    await wire.send("POST", "/v1/providers/connections", json=POINTER)
     made = [(await wire.send("POST", "/v1/runs", json=LINE)).json()["id"] for _ in range(2)]
     other = await wire.sign_up("bob@example.org")
     theirs = await wire.send("POST", "/v1/runs", json=CARD, headers={**other, **WAIT})

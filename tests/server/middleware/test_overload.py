@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from typing import Any
 
+from tests.server.conftest import POINTER
 from toolkit.contract.account import AccountCreate
 from toolkit.engine import Engine
 from toolkit.local import open_engine
@@ -16,9 +17,6 @@ from toolkit.settings import Settings
 
 BURST, BURSTS, PLACES = 300, 3, 16
 LINE = {"target": "capability", "name": "llm.generate", "input": {"objective": "One line on tea"}}
-POINTER = {
-    "provider": "minimax", "connection_type": "environment", "secret_ref": "MINIMAX_API_KEY",
-}  # fmt: skip
 
 
 class Service:

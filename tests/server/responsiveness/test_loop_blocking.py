@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from tests.server.conftest import Wire, open_wire
+from tests.server.conftest import POINTER, Wire, open_wire
 from tests.server.route_table import ROUTES, Route, name_parameters
 from tests.support.timing import yield_turns
 from toolkit.settings import Settings
@@ -172,9 +172,7 @@ def longest(settings: Settings) -> Iterator[Longest]:
 @asynccontextmanager
 async def _serve_wire(settings: Settings) -> AsyncIterator[Wire]:
     async with open_wire(settings) as wire:
-        pointer = {"provider": "minimax", "connection_type": "environment"}
-        pointer["secret_ref"] = "MINIMAX_API_KEY"
-        await wire.send("POST", "/v1/providers/connections", json=pointer)
+        await wire.send("POST", "/v1/providers/connections", json=POINTER)
         yield wire
 
 
