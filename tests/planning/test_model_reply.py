@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.planning.sample_capabilities import BUILT_IN, EVERY, build_view
+from tests.planning.sample_capabilities import BUILT_IN, build_view
 from toolkit.capabilities import load_capabilities
 from toolkit.contract.errors import Detail
 from toolkit.planning.llm_planner import (
@@ -116,7 +116,7 @@ def test_the_prompt_of_all_capabilities_is_an_input_that_is_taken() -> None:
 
 def test_a_prompt_says_the_same_of_the_same() -> None:
     """Given the same arguments, then the prompt is equal: a crash needs no other call."""
-    asked = ModelRequest(OBJECTIVE, EVERY, frozenset({"llm.generate"}))
+    asked = ModelRequest(OBJECTIVE, BUILT_IN, frozenset({"llm.generate"}))
     made = [build_planner_input(asked) for _ in range(2)]
     assert made[0] == made[1]
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from benchmarks._planning_lines import LANGUAGES, read_lines
-from tests.planning.sample_capabilities import ALL, BUILT_IN, plan
+from tests.planning.sample_capabilities import BUILT_IN
 from toolkit.contract.plans import PlanNode
 from toolkit.planning.plan_validator import PlanRules, find_plan_faults
 
@@ -115,11 +114,3 @@ def test_of_two_pictures_only_the_last_is_used() -> None:
         "nodes.2.depends_on.0",
         "`first` feeds nothing: `image` of `card` is filled by a later node",
     )
-
-
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_what_keywords_plan_is_sound(language: str) -> None:
-    """Given objectives of all kinds, then the validator has nothing to say of their plans."""
-    for line in read_lines([language], "work"):
-        draft = plan(line.objective, BUILT_IN, ALL)
-        assert not draft.nodes or not find_plan_faults(draft.nodes, draft.deliverables, RULES)

@@ -10,14 +10,13 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from tests.planning.review import pictures
+from tests.planning.review.evidence import ARTIFACT, build_evidence
 from tests.planning.sample_capabilities import CARD
 from toolkit.capabilities._card_drawing import draw_card
 from toolkit.capabilities.composition_layout import LayoutInput, TemplateName, ThemeName
-from toolkit.contract.plans import PlanNode
 from toolkit.planning.review.evidence import Evidence
 from toolkit.plugins import Blob
 
-ARTIFACT = "art_6wa1ev325z55yq2d0xhznm3dmx"
 SIZES = ((1200, 630), (1080, 1080), (1080, 1350), (400, 400), (1600, 400), (600, 1000))
 TEXTS = (
     "rain barrels on small balconies keep herbs alive through dry weeks and save money",
@@ -63,7 +62,7 @@ def lay_out(given: Mapping[str, object], picture: bytes | None = None, body: str
     fields = LayoutInput.model_validate({**given, **({"body": body} if body else {})})
     upstream = [("text/plain", body.encode())] if body else []
     facts, data, _ = draw_card(fields.model_dump(exclude={"image"}), picture, upstream)
-    return _build_evidence(given, facts, data, picture, body)
+    return _build_card(given, facts, data, picture, body)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,28 +109,19 @@ class PlainCard:
         data = pictures.encode_picture(image)
         told: dict[str, object] = {
             "media_type": "image/png", "width": self.size[0], "height": self.size[1],
-            "size_bytes": len(data), "warnings": [], "missing_glyphs": [], "text_boxes": boxes,
-            **self.facts,
+            "warnings": [], "missing_glyphs": [], "text_boxes": boxes, **self.facts,
         }  # fmt: skip
         picture = None if self.picture is None else pictures.encode_picture(self.picture)
-        return _build_evidence(self.given, told, data, picture, "")
+        return _build_card(self.given, told, data, picture, "")
 
 
-def _build_evidence(
+def _build_card(
     given: Mapping[str, object],
     facts: Mapping[str, object],
     data: bytes,
     picture: bytes | None,
     upstream: str,
 ) -> Evidence:
-    node = PlanNode(id="made", capability=CARD.id, input=dict(given))
-    return Evidence(
-        node=node,
-        capability=CARD,
-        status="completed",
-        output={"artifact_id": ARTIFACT, **facts},
-        blob=Blob(data, str(facts["media_type"])),
-        error_code=None,
-        upstream_text=upstream or None,
-        pictures={"image": Blob(picture, "image/png")} if picture else {},
-    )
+    blob = Blob(data, str(facts["media_type"]))
+    shown = {"image": Blob(picture, "image/png")} if picture else {}
+    return build_evidence(CARD, given, blob, upstream=upstream or None, pictures=shown, **facts)

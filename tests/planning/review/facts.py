@@ -1,15 +1,14 @@
 """What research found: the sandbox's articles, and openings in other languages."""
 
 from collections.abc import Mapping
-from functools import cache
 from urllib.parse import quote
 
 import numpy as np
 
-from toolkit.capabilities import load_capabilities
-from toolkit.contract.plans import PlanNode
+from tests.planning.review.evidence import build_evidence
+from tests.planning.sample_capabilities import FACTS
 from toolkit.planning.review.evidence import Evidence
-from toolkit.plugins import Blob, Capability
+from toolkit.plugins import Blob
 from toolkit.sandbox.text.library import Article, load_articles
 
 # language, topic, title, first sentences
@@ -42,19 +41,12 @@ OPENINGS = (
 )  # fmt: skip
 
 
-@cache
-def _load_capability() -> Capability:
-    return next(one for one in load_capabilities() if one.id == "research.gather")
-
-
-def build_evidence(
+def build_research(
     topic: str, output: Mapping[str, object], language: str | None = None
 ) -> Evidence:
     """Build the evidence that research on a topic left behind."""
     given = {"topic": topic, **({"language": language} if language else {})}
-    node = PlanNode(id="made", capability="research.gather", input=given)
-    blob = Blob(b"{}", "application/json")
-    return Evidence(node, _load_capability(), "completed", dict(output), blob, None, None)
+    return build_evidence(FACTS, given, Blob(b"{}", "application/json"), **output)
 
 
 def write_output(
@@ -81,10 +73,10 @@ def gather_good(seed: int) -> Evidence:
     draw = np.random.default_rng(seed)
     if seed % 5 == 0:
         language, topic, title, summary = OPENINGS[seed // 5 % len(OPENINGS)]
-        return build_evidence(topic, write_output(topic, title, summary, (), language), language)
+        return build_research(topic, write_output(topic, title, summary, (), language), language)
     articles = list_articles()
     article = articles[int(draw.integers(len(articles)))]
     topic = str(draw.choice([article.title, f"history of {article.title.lower()}", article.title]))
     count = int(draw.integers(0, len(article.sections) + 1))
     output = write_output(topic, article.title, article.summary, article.sections[:count], "en")
-    return build_evidence(topic, output)
+    return build_research(topic, output)

@@ -1,12 +1,11 @@
 """Expectations of a plan: exact counts of a result, and the medium that the objective names."""
 
-from dataclasses import replace
-
 import pytest
 
+from tests.planning.review.evidence import build_evidence, build_text
 from tests.planning.review.sounds import encode_mp3, speak
-from tests.planning.review.test_reviewer import build_evidence, png
-from tests.planning.sample_capabilities import DRAWING, LLM, SPEECH
+from tests.planning.review.test_reviewer import png
+from tests.planning.sample_capabilities import DRAWING, SPEECH
 from toolkit.contract.plans import Expect
 from toolkit.planning.review.evidence import Evidence
 from toolkit.planning.review.issues import ReviewIssue
@@ -19,10 +18,7 @@ PEAT = "Peat is old moss. It keeps carbon, and burns when it is dry. Bogs grow s
 
 def write(text: str, expect: Expect) -> Evidence:
     """Build a text with the expectations of its plan."""
-    evidence = build_evidence(
-        "made", LLM, {"text": text}, Blob(text.encode(), "text/plain"), given={"objective": BRIEF}
-    )
-    return replace(evidence, node=evidence.node.model_copy(update={"expect": expect}))
+    return build_text(text, {"objective": BRIEF}, expect=expect)
 
 
 def find(*evidence: Evidence, objective: str = BRIEF) -> list[ReviewIssue]:
@@ -84,11 +80,11 @@ def test_a_near_miss_says_what_to_change() -> None:
 
 def speak_for(seconds: float, expect: Expect, depends_on: tuple[str, ...] = ()) -> Evidence:
     """Build a narration of this length."""
-    output: dict[str, object] = {"artifact_id": "art"}
     blob = Blob(encode_mp3(speak(1, seconds), kbps=32), "audio/mpeg")
-    fields: dict[str, object] = {} if depends_on else {"text": "Twice a day the tide comes in." * 9}
-    spoken = build_evidence("narration", SPEECH, output, blob, given=fields, depends_on=depends_on)
-    return replace(spoken, node=spoken.node.model_copy(update={"expect": expect}))
+    fields = {} if depends_on else {"text": "Twice a day the tide comes in." * 9}
+    return build_evidence(
+        SPEECH, fields, blob, node_id="narration", depends_on=depends_on, expect=expect
+    )
 
 
 def test_a_narration_that_takes_too_long_is_written_again() -> None:
@@ -116,14 +112,14 @@ def test_speaks_a_text_of_a_person_faster() -> None:
 
 def test_a_picture_has_the_size_that_is_expected() -> None:
     """Given a picture of another size than its plan expects, then it is blocked."""
-    output: dict[str, object] = {"artifact_id": "a", "width": 512, "height": 512}
-    fields: dict[str, object] = {"prompt": "tea", "width": 512, "height": 512}
-    blob = Blob(png((512, 512)), "image/png")
-    evidence = build_evidence("made", DRAWING, output, blob, given=fields)
-    node = evidence.node.model_copy(update={"expect": Expect(width=512, height=[500, 520])})
-    assert find(replace(evidence, node=node), objective="tea") == []
-    node = evidence.node.model_copy(update={"expect": Expect(width=768)})
-    (issue,) = find(replace(evidence, node=node), objective="tea")
+    size = {"width": 512, "height": 512}
+
+    def draw(expect: Expect) -> Evidence:
+        blob = Blob(png((512, 512)), "image/png")
+        return build_evidence(DRAWING, {"prompt": "tea", **size}, blob, expect=expect, **size)
+
+    assert find(draw(Expect(width=512, height=[500, 520])), objective="tea") == []
+    (issue,) = find(draw(Expect(width=768)), objective="tea")
     assert issue.changes == {"width": 768}
 
 

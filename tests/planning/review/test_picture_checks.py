@@ -2,15 +2,15 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image
 
 from tests.planning.review import pictures
+from tests.planning.review.evidence import build_evidence
 from tests.planning.sample_capabilities import DRAWING
-from toolkit.contract.plans import PlanNode
 from toolkit.planning.review.evidence import Evidence, Inspection
 from toolkit.planning.review.issues import ReviewIssue
 from toolkit.planning.review.node_checks import check_node
@@ -23,24 +23,20 @@ NEAREST, BICUBIC = Image.Resampling.NEAREST, Image.Resampling.BICUBIC
 encode = pictures.encode_picture
 
 
-def build_evidence(
-    data: bytes, prompt: str, size: tuple[int, int], media_type: str = "image/png"
+def build_picture(
+    data: bytes, prompt: str, size: tuple[int, int], media_type: str = "image/png", **more: Any
 ) -> Evidence:
     """Build the evidence that a picture is."""
-    output = {
-        "artifact_id": "art_6wa1ev325z55yq2d0xhznm3dmx", "media_type": media_type,
-        "width": size[0], "height": size[1], "size_bytes": len(data), "model": "m",
-    }  # fmt: skip
-    given = {"prompt": prompt, "width": size[0], "height": size[1]}
-    node = PlanNode(id="made", capability=DRAWING.id, input=given)
-    return Evidence(node, DRAWING, "completed", output, Blob(data, media_type), None, None)
+    shape = {"width": size[0], "height": size[1]}
+    blob = Blob(data, media_type)
+    return build_evidence(DRAWING, {"prompt": prompt, **shape}, blob, **shape, **more)
 
 
 def find_issues(
     data: bytes, prompt: str = "a scene", media_type: str = "image/png"
 ) -> list[ReviewIssue]:
     """Find what is wrong with a picture."""
-    return check_node(Inspection(build_evidence(data, prompt, SIZE, media_type), "a picture"))
+    return check_node(Inspection(build_picture(data, prompt, SIZE, media_type), "a picture"))
 
 
 def paint_landscape() -> Image.Image:
@@ -129,7 +125,7 @@ def test_few_good_pictures_are_blocked() -> None:
         image = pictures.paint_good(seed, (320, 288))
         kind = "PNG" if image.mode == "RGBA" else kinds[seed // 19 % 3]
         prompt = pictures.name_good(seed)
-        made = build_evidence(encode(image, kind), prompt, image.size, f"image/{kind.lower()}")
+        made = build_picture(encode(image, kind), prompt, image.size, f"image/{kind.lower()}")
         found = check_node(Inspection(made, "a picture"))
         blocked += [(seed, f"{prompt}: {issue.message}") for issue in found if issue.is_blocking]
     assert len({seed for seed, _ in blocked}) <= 1, blocked
@@ -170,10 +166,7 @@ def test_three_pictures_are_three() -> None:
     """Given three pictures of which one is there twice, then the second of them is blamed."""
     first, other = paint_landscape(), paint_vectors()
     items = [
-        replace(
-            made := build_evidence(encode(image, kind), "a", SIZE, f"image/{kind.lower()}"),
-            node=made.node.model_copy(update={"id": name}),
-        )
+        build_picture(encode(image, kind), "a", SIZE, f"image/{kind.lower()}", node_id=name)
         for name, image, kind in (("a", first, "PNG"), ("b", other, "PNG"), ("c", first, "JPEG"))
     ]
     issues = check_variety(items, attempt=0, max_bits=4)

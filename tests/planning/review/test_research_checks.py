@@ -7,7 +7,7 @@ import pytest
 
 from tests.planning.review.facts import (
     OPENINGS,
-    build_evidence,
+    build_research,
     gather_good,
     list_articles,
     write_output,
@@ -28,12 +28,12 @@ def find_issues(made: Evidence) -> list[ReviewIssue]:
 def change(language: str | None = None, topic: str = "tea", **changes: object) -> Evidence:
     """Gather facts on tea, with some of them changed."""
     output = write_output(topic, TEA.title, TEA.summary, TEA.sections, "en")
-    return build_evidence(topic, {**output, **changes}, language)
+    return build_research(topic, {**output, **changes}, language)
 
 
 def list_meanings(language: str, title: str, summary: str) -> Evidence:
     """Gather a page that only lists meanings of a word."""
-    return build_evidence(title, write_output(title, title, summary, (), language), language)
+    return build_research(title, write_output(title, title, summary, (), language), language)
 
 
 BLANK = [{"title": "History", "text": "…"}, {"title": "Culture", "text": "[to be fetched]"}]
@@ -108,7 +108,7 @@ def test_each_language_is_told(language: str, topic: str, title: str, summary: s
     """Given facts in one language, when another was asked for, then they are blocked."""
     output = write_output(topic, title, summary * 2, (), language)
     other = "en" if language != "en" else "de"
-    assert "fact_language" in {i.check for i in find_issues(build_evidence(topic, output, other))}
+    assert "fact_language" in {i.check for i in find_issues(build_research(topic, output, other))}
 
 
 def test_what_a_name_stands_for_is_no_list() -> None:

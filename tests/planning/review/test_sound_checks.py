@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from tests.planning.review import sounds
+from tests.planning.review.evidence import build_evidence
 from tests.planning.sample_capabilities import SPEECH
-from toolkit.contract.plans import PlanNode
 from toolkit.media.speaking_time import estimate_speaking_time
-from toolkit.planning.review.evidence import Evidence, Inspection
+from toolkit.planning.review.evidence import Inspection
 from toolkit.planning.review.issues import ReviewIssue
 from toolkit.planning.review.node_checks import check_node
 from toolkit.plugins import Blob
@@ -45,12 +45,13 @@ def find_issues(
     speed: float = 1.0,
 ) -> list[ReviewIssue]:
     """Find what is wrong with a sound that a text was to be spoken in."""
-    output = {
-        "artifact_id": "art_6wa1ev325z55yq2d0xhznm3dmx", "media_type": media_type,
-        "size_bytes": len(data), "duration_ms": claimed_ms, "characters": len(text), "model": "m",
-    }  # fmt: skip
-    node = PlanNode(id="made", capability=SPEECH.id, input={"text": text, "speed": speed})
-    made = Evidence(node, SPEECH, "completed", output, Blob(data, media_type), None, None)
+    made = build_evidence(
+        SPEECH,
+        {"text": text, "speed": speed},
+        Blob(data, media_type),
+        duration_ms=claimed_ms,
+        characters=len(text),
+    )
     return check_node(Inspection(made, "read it aloud"))
 
 

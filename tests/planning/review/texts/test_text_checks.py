@@ -7,11 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.planning.review.test_reviewer import build_evidence
-from tests.planning.sample_capabilities import LLM
+from tests.planning.review.evidence import build_text
 from toolkit.planning.review.issues import ReviewIssue
 from toolkit.planning.review.reviewer import find_issues
-from toolkit.plugins import Blob
 
 FOLDER = Path(__file__).parent
 GOOD_TEXTS = tomllib.loads((FOLDER / "good_texts.toml").read_text(encoding="utf-8"))
@@ -21,10 +19,7 @@ BLUE, SKY = GOOD_TEXTS["plain"].values()
 
 def find_text_issues(brief: str, text: str, **given: object) -> Sequence[ReviewIssue]:
     """Find the issues of a text that was written for a brief."""
-    made = build_evidence(
-        "made", LLM, {"text": text}, Blob(text.encode(), "text/plain"),
-        given={"objective": brief, **given},
-    )  # fmt: skip
+    made = build_text(text, {"objective": brief, **given})
     return find_issues(brief, [made], ["made"], attempt=0)
 
 
@@ -102,9 +97,8 @@ def test_a_large_text_is_reviewed_as_fast_as_prose(name: str, prose_s: float) ->
 def test_two_equal_texts_are_one_too_many() -> None:
     """Given two slogans that are the same, then the later node is to blame."""
     made = [
-        build_evidence(name, LLM, {"text": "Tea first."}, Blob(b"Tea  first.\n", "text/plain"),
-                       given={"objective": "A slogan for a tea shop"})
-        for name in ("one", "two")
-    ]  # fmt: skip
+        build_text(text, {"objective": "A slogan for a tea shop"}, node_id=name)
+        for name, text in (("one", "Tea first."), ("two", "Tea  first.\n"))
+    ]
     issues = find_issues("Two slogans for a tea shop", made, ["one", "two"], attempt=0)
     assert [issue.node_id for issue in issues if issue.check == "text_variety"] == ["two"]
