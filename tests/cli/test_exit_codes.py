@@ -15,7 +15,6 @@ from typer.testing import CliRunner
 from tests.conftest import Server
 from toolkit import RequestError, ServiceError, WorkError, cli
 from toolkit.cli import app, main
-from toolkit.cli.commands import admin
 from toolkit.cli.errors import EXIT_CODES, find_exit_code
 from toolkit.contract.errors import ErrorCode
 
@@ -92,7 +91,7 @@ def test_a_file_that_a_proxy_refuses_for_its_size(
 def test_commands_end_by_the_codes_of_the_table() -> None:
     """Given the commands' source, then each exit code in it is one of the one table."""
     found = set()
-    for path in [*Path(cli.__file__).parent.rglob("*.py"), Path(admin.__file__)]:
+    for path in Path(cli.__file__).parent.rglob("*.py"):
         for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(call, ast.Call) and ast.unparse(call.func) in ("typer.Exit", "sys.exit"):
                 found |= {each.value for each in call.args if isinstance(each, ast.Constant)}
@@ -140,23 +139,6 @@ def test_a_server_gets_the_key_of_the_variable_named(
     shown = runner.invoke(app, ["account", "show", *where, "--api-key-env", "TEAM_KEY"])
     assert json.loads(shown.stdout)["email"] == "ada@example.org"
     assert get_exit_code(monkeypatch, "account", "show", *where) == 3
-
-
-@pytest.mark.parametrize(
-    ("words", "offered"),
-    [
-        ("toolkit run llm", ["llm.generate"]),
-        ("toolkit connections test e", ["elevenlabs"]),
-        ("toolkit work", ["workflows"]),
-    ],
-)
-def test_a_shell_is_offered_what_there_is(words: str, offered: list[str]) -> None:
-    """Given the beginning of a word, then capabilities, vendors and commands complete it."""
-    asked = {"COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
-    told = CliRunner().invoke(
-        app, [], prog_name="toolkit", env={"_TOOLKIT_COMPLETE": "complete_bash", **asked}
-    )
-    assert told.stdout.split() == offered
 
 
 def test_what_vendors_say_commands_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,10 +17,10 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
+from tests.cli.test_completion import get_completions
 from tests.conftest import Server
 from toolkit import Client, RequestError, ServiceError, ToolkitError
 from toolkit.cli import app
-from toolkit.cli.errors import report_error
 from toolkit.settings import Settings
 
 Login = Callable[..., Result]
@@ -321,11 +321,7 @@ def test_a_shell_is_offered_profiles(login: Login) -> None:
     """Given the beginning of a name, then profiles complete it."""
     login("--profile", "team")
     login("--profile", "night")
-    asked = {"COMP_WORDS": "toolkit runs list --profile te", "COMP_CWORD": "4"}
-    offered = CliRunner().invoke(
-        app, [], prog_name="toolkit", env={"_TOOLKIT_COMPLETE": "complete_bash", **asked}
-    )
-    assert offered.stdout.split() == ["team"]
+    assert get_completions("runs list --profile te") == ["team"]
 
 
 def test_a_notebook_uses_the_same_profiles(
@@ -372,13 +368,3 @@ def test_a_key_is_typed_without_being_shown(config: Path, service: Server, key: 
     assert EMAIL in out.decode()
     assert key.encode() not in shown + out
     assert (config / "team.json").exists()
-
-
-def test_an_error_is_json_where_results_are(
-    config: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Given `--json`, then a profile's error is the contract's."""
-    done = toolkit("whoami", "--profile", "nobody", "--json")
-    assert isinstance(done.exception, ToolkitError)
-    report_error(done.exception, as_json=True)
-    assert json.loads(capsys.readouterr().err)["error"]["code"] == "NOT_FOUND"

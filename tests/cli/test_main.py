@@ -80,21 +80,18 @@ def test_a_connection_is_tried(tmp_path: Path) -> None:
         runner.invoke(app, ["connections", "test", "nobody", *where], catch_exceptions=False)
 
 
-def test_a_script_of_faults_that_is_none(tmp_path: Path) -> None:
-    """Given a file that is no script of faults, then the server says so and does not start."""
-    path = tmp_path / "storm.toml"
-    path.write_text("[[fault]]\nvendor = 'openai'\ncolour = 1\n", encoding="utf-8")
-    with pytest.raises(ToolkitError, match="colour"):
-        runner.invoke(
-            app,
-            ["serve", "--faults", str(path), "--data-dir", str(tmp_path), "--log-format", "text"],
-            catch_exceptions=False,
-        )
-
-
-def test_an_origin_that_is_none_is_said(tmp_path: Path) -> None:
-    """Given an origin that is not exact, then the server says so and does not start."""
-    given = ["serve", "--cors-origin", "*", "--data-dir", str(tmp_path), "--log-format", "text"]
-    with pytest.raises(ToolkitError, match="exact origin") as refused:
+@pytest.mark.parametrize(
+    ("option", "value", "says"),
+    [("--faults", "storm.toml", "colour"), ("--cors-origin", "*", "exact origin")],
+)
+def test_a_server_that_cannot_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: str, value: str, says: str
+) -> None:
+    """Given a script of faults or an origin that is none, then a line says so, and it ends."""
+    monkeypatch.chdir(tmp_path)
+    script = "[[fault]]\nvendor = 'openai'\ncolour = 1\n"
+    (tmp_path / "storm.toml").write_text(script, encoding="utf-8")
+    given = ["serve", option, value, "--data-dir", "data", "--log-format", "text"]
+    with pytest.raises(ToolkitError, match=says) as refused:
         runner.invoke(app, given, catch_exceptions=False)
     assert "\n" not in str(refused.value)

@@ -10,24 +10,28 @@ import os
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import fields
+from functools import wraps
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import typer
 
-from toolkit.cli.target import Target, is_local, names_server, open_client
+if TYPE_CHECKING:
+    from toolkit.cli.target import Target
 
 MAX_WAIT_S = 1.5  # for a server
 MAX_COMPLETIONS = 50
 Suggestions: TypeAlias = Iterable[tuple[str, str]]
+Search: TypeAlias = Callable[[typer.Context, str], Suggestions]
 Completion: TypeAlias = Callable[[typer.Context, str], list[tuple[str, str]]]
 # The fields that describe a record, beside its state.
 _NAMES = ("name", "title", "provider", "objective", "capability", "media_type")
 
 
-def _make_completion(find: Callable[[typer.Context, str], Suggestions]) -> Completion:
+def _completion(find: Search) -> Completion:
     """Make a completion of a function: of what it finds, that which begins as was typed."""
 
+    @wraps(find)
     def complete(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
         before = logging.root.manager.disable
         logging.disable(logging.CRITICAL)
@@ -42,8 +46,10 @@ def _make_completion(find: Callable[[typer.Context, str], Suggestions]) -> Compl
     return complete
 
 
-def _read_target(ctx: typer.Context) -> Target:
+def _read_target(ctx: typer.Context) -> "Target":
     """Read the target that the line has so far."""
+    from toolkit.cli.target import Target
+
     named = {each.name: ctx.params.get(each.name) for each in fields(Target)}
     given = {name: value for name, value in named.items() if value is not None}
     return Target(**{**given, "max_wait_s": 0.0})
@@ -51,6 +57,8 @@ def _read_target(ctx: typer.Context) -> Target:
 
 def _fetch(ctx: typer.Context, path: str, **params: str | int) -> Any:
     """Read from the server that the line names; none where it names none or is too slow."""
+    from toolkit.cli.target import is_local, names_server, open_client
+
     where = _read_target(ctx)
     if is_local(where) or not names_server(where):
         return None
@@ -72,6 +80,8 @@ def _fetch(ctx: typer.Context, path: str, **params: str | int) -> Any:
 
 def _find_data_dir(ctx: typer.Context) -> Path | None:
     """Find the data directory that the line names; none where it names a server."""
+    from toolkit.cli.target import is_local, names_server
+
     given = ctx.params.get("data_dir")
     if given is not None:
         return Path(given)
@@ -102,7 +112,8 @@ def make_id_completion(path: str, column: str = "id") -> Completion:
         column: the field to offer, where it is not the id.
     """
 
-    def find(ctx: typer.Context, incomplete: str) -> Suggestions:  # noqa: ARG001 - as for all
+    @_completion
+    def complete(ctx: typer.Context, incomplete: str) -> Suggestions:  # noqa: ARG001 - as for all
         folder = _find_data_dir(ctx)
         if folder is None:
             return [
@@ -115,10 +126,11 @@ def make_id_completion(path: str, column: str = "id") -> Completion:
             folder, path if column == "id" else f"{path} by {column}", MAX_COMPLETIONS
         )
 
-    return _make_completion(find)
+    return complete
 
 
-def _complete_own_ids(ctx: typer.Context, incomplete: str) -> Suggestions:
+@_completion
+def own_ids(ctx: typer.Context, incomplete: str) -> Suggestions:
     """Complete the newest ids of the resource whose group the command stands in."""
     group = str(ctx.parent.info_name) if ctx.parent else ""
     path = {
@@ -129,7 +141,8 @@ def _complete_own_ids(ctx: typer.Context, incomplete: str) -> Suggestions:
     return make_id_completion(path)(ctx, incomplete)
 
 
-def _complete_work_ids(ctx: typer.Context, incomplete: str) -> Suggestions:
+@_completion
+def work_ids(ctx: typer.Context, incomplete: str) -> Suggestions:
     """Complete the newest ids of runs, workflows and tasks; of the second, those of its kind."""
     first = str(ctx.params.get("a") or "").partition("_")[0]
     kinds = {"run": "runs", "wfl": "workflows", "tsk": "tasks"}
@@ -137,7 +150,8 @@ def _complete_work_ids(ctx: typer.Context, incomplete: str) -> Suggestions:
     return [one for path in paths for one in make_id_completion(path)(ctx, incomplete)]
 
 
-def _complete_capabilities(ctx: typer.Context, incomplete: str) -> Suggestions:
+@_completion
+def capabilities(ctx: typer.Context, incomplete: str) -> Suggestions:
     """Complete capabilities; with their versions once an @ was typed."""
     records = _fetch_items(ctx, "capabilities")
     if records:
@@ -151,7 +165,8 @@ def _complete_capabilities(ctx: typer.Context, incomplete: str) -> Suggestions:
     return [(name, title) for name, _, title in known]
 
 
-def _complete_fields(ctx: typer.Context, incomplete: str) -> Suggestions:  # noqa: ARG001 - as for all
+@_completion
+def fields_of_input(ctx: typer.Context, incomplete: str) -> Suggestions:  # noqa: ARG001 - as for all
     """Complete the input of the capability that the line names: `name=` for each field."""
     from toolkit.capabilities import load_capabilities
 
@@ -163,7 +178,8 @@ def _complete_fields(ctx: typer.Context, incomplete: str) -> Suggestions:  # noq
     return [(f"{field}=", "") for field in found[name].input_model.model_fields]
 
 
-def _complete_providers(ctx: typer.Context, incomplete: str) -> Suggestions:  # noqa: ARG001 - as for all
+@_completion
+def providers(ctx: typer.Context, incomplete: str) -> Suggestions:  # noqa: ARG001 - as for all
     """Complete vendors."""
     records = _fetch_items(ctx, "providers")
     if records:
@@ -173,19 +189,22 @@ def _complete_providers(ctx: typer.Context, incomplete: str) -> Suggestions:  # 
     return [(name, vendor.title) for name, vendor in load_vendors().items()]
 
 
-def _complete_new_vendors(ctx: typer.Context, incomplete: str) -> Suggestions:
+@_completion
+def vendors_to_connect(ctx: typer.Context, incomplete: str) -> Suggestions:
     """Complete vendors, and `all` for all of them."""
-    return [("all", "every one whose variable is set"), *_complete_providers(ctx, incomplete)]
+    return [("all", "every one whose variable is set"), *providers(ctx, incomplete)]
 
 
-def _complete_connected_vendors(ctx: typer.Context, incomplete: str) -> Suggestions:
+@_completion
+def connected_vendors(ctx: typer.Context, incomplete: str) -> Suggestions:
     """Complete vendors, or the id of a connection once its beginning was typed."""
     if incomplete.startswith("prv_"):
         return make_id_completion("providers/connections")(ctx, incomplete)
-    return _complete_providers(ctx, incomplete)
+    return providers(ctx, incomplete)
 
 
-def _complete_statuses(ctx: typer.Context, incomplete: str) -> Suggestions:  # noqa: ARG001 - as for all
+@_completion
+def statuses(ctx: typer.Context, incomplete: str) -> Suggestions:  # noqa: ARG001 - as for all
     """Complete the states of the work whose group the command stands in."""
     from toolkit.contract.operations.work_queries import RunsQuery, TasksQuery, WorkflowsQuery
 
@@ -194,51 +213,41 @@ def _complete_statuses(ctx: typer.Context, incomplete: str) -> Suggestions:  # n
     return [(status, "") for status in known.get(group, RunsQuery).STATUSES]
 
 
-def _complete_nodes(ctx: typer.Context, incomplete: str) -> Suggestions:  # noqa: ARG001 - as for all
+@_completion
+def nodes(ctx: typer.Context, incomplete: str) -> Suggestions:  # noqa: ARG001 - as for all
     """Complete the nodes of the workflow that the line names."""
     record = _fetch(ctx, f"/workflows/{ctx.params['id']}")
     return [(node["id"], node["capability"]) for node in record["nodes"]]
 
 
-def _complete_gpus(ctx: typer.Context, incomplete: str) -> Suggestions:  # noqa: ARG001 - as for all
+@_completion
+def gpus(ctx: typer.Context, incomplete: str) -> Suggestions:  # noqa: ARG001 - as for all
     """Complete the GPUs that a pod may have."""
     return [(one["id"], one["name"]) for one in _fetch_items(ctx, "catalog/gpus")]
 
 
-def _complete_pools(ctx: typer.Context, incomplete: str) -> Suggestions:  # noqa: ARG001 - as for all
+@_completion
+def pools(ctx: typer.Context, incomplete: str) -> Suggestions:  # noqa: ARG001 - as for all
     """Complete the pools of GPUs that an endpoint may have."""
     return {one["pool"]: one["name"] for one in _fetch_items(ctx, "catalog/gpus")}.items()
 
 
-def _complete_job_kinds(ctx: typer.Context, incomplete: str) -> Suggestions:  # noqa: ARG001 - as for all
+@_completion
+def kinds_of_job(ctx: typer.Context, incomplete: str) -> Suggestions:  # noqa: ARG001 - as for all
     """Complete the kinds of job that a compute of one's own does."""
     records = _fetch_items(ctx, "capabilities")
     return [(one["job"]["type"], one["title"]) for one in records if one.get("job")]
 
 
-def _complete_variables(ctx: typer.Context, incomplete: str) -> Suggestions:  # noqa: ARG001 - as for all
+@_completion
+def variables(ctx: typer.Context, incomplete: str) -> Suggestions:  # noqa: ARG001 - as for all
     """Complete the names of the variables that are set."""
     return [(name, "") for name in sorted(os.environ)]
 
 
-def _complete_profiles(ctx: typer.Context, incomplete: str) -> Suggestions:  # noqa: ARG001 - as for all
+@_completion
+def profiles(ctx: typer.Context, incomplete: str) -> Suggestions:  # noqa: ARG001 - as for all
     """Complete the names of profiles; no key is read for it."""
     from toolkit.profiles.files import list_profile_names
 
     return [(name, "") for name in list_profile_names()]
-
-
-capabilities = _make_completion(_complete_capabilities)
-connected_vendors = _make_completion(_complete_connected_vendors)
-fields_of_input = _make_completion(_complete_fields)
-gpus = _make_completion(_complete_gpus)
-kinds_of_job = _make_completion(_complete_job_kinds)
-nodes = _make_completion(_complete_nodes)
-own_ids = _make_completion(_complete_own_ids)
-work_ids = _make_completion(_complete_work_ids)
-pools = _make_completion(_complete_pools)
-profiles = _make_completion(_complete_profiles)
-statuses = _make_completion(_complete_statuses)
-providers = _make_completion(_complete_providers)
-variables = _make_completion(_complete_variables)
-vendors_to_connect = _make_completion(_complete_new_vendors)

@@ -90,13 +90,6 @@ class Output:
 
 
 @dataclass(frozen=True)
-class Printer(Output):
-    """The output of a command without a client, about a data directory."""
-
-    as_json: bool = False
-
-
-@dataclass(frozen=True)
 class ClientOutput(Output):
     """The output of a command, and its client."""
 

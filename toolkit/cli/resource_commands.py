@@ -6,8 +6,17 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from toolkit.cli.annotations import add_annotate, add_filtered_list
-from toolkit.cli.options import All, Id, Limit, Quiet, existing_command, read_command
+from toolkit.cli import completion
+from toolkit.cli.options import (
+    All,
+    Id,
+    Limit,
+    Note,
+    Quiet,
+    Tags,
+    existing_command,
+    read_command,
+)
 from toolkit.cli.output import ClientOutput, escape_controls
 from toolkit.cli.work import take_up, wait_for_work
 from toolkit.contract.errors import ServiceError
@@ -59,7 +68,7 @@ def add_resource_commands(
     operations = {one.verb: one for one in list_entries(resource)}
     path = operations["list"].path.removeprefix("/v1")
     if "annotate" in operations:
-        add_filtered_list(app, path, columns)
+        _add_filtered_list(app, path, columns)
     else:
         _add_list_command(app, path, columns)
     _add_show_command(app, path, rows, of)
@@ -68,7 +77,7 @@ def add_resource_commands(
     if "events" in operations:
         _add_follow_commands(app, resource)
     if "annotate" in operations:
-        add_annotate(app, resource)
+        _add_annotate_command(app, resource)
 
 
 def _add_list_command(app: typer.Typer, path: str, columns: Sequence[str]) -> None:
@@ -77,6 +86,81 @@ def _add_list_command(app: typer.Typer, path: str, columns: Sequence[str]) -> No
     def list_them(shell: ClientOutput, limit: Limit = 20, everything: All = False) -> None:
         """List them, newest first."""
         shell.print_newest(path, columns, None if everything else limit)
+
+
+def _add_filtered_list(app: typer.Typer, path: str, columns: Sequence[str]) -> None:
+    """Add the command that lists work, all or by a filter."""
+
+    @app.command("list")
+    @read_command
+    def list_them(
+        shell: ClientOutput,
+        limit: Limit = 20,
+        everything: All = False,
+        capability: Annotated[
+            str | None,
+            typer.Option(
+                help="Only of this capability; of graphs, in one of their nodes.",
+                autocompletion=completion.capabilities,
+            ),
+        ] = None,
+        provider: Annotated[
+            str | None,
+            typer.Option(
+                help="Only what this provider served.", autocompletion=completion.providers
+            ),
+        ] = None,
+        status: Annotated[
+            str | None,
+            typer.Option(help="Only in this state.", autocompletion=completion.statuses),
+        ] = None,
+        tag: Annotated[
+            list[str] | None, typer.Option(help="Only with this tag; repeatable: with all.")
+        ] = None,
+        since: Annotated[
+            str | None, typer.Option(help="Only from this time or day on, such as 2026-11-20.")
+        ] = None,
+        until: Annotated[str | None, typer.Option(help="Only from before this time.")] = None,
+        min_cost_usd: Annotated[
+            float | None, typer.Option(min=0, help="Only what cost this or more.")
+        ] = None,
+        max_cost_usd: Annotated[
+            float | None, typer.Option(min=0, help="Only what cost this or less.")
+        ] = None,
+        q: Annotated[str | None, typer.Option(help="Only with this text in the input.")] = None,
+    ) -> None:
+        """List them, newest first: all, or those that every filter is true of."""
+        shell.print_newest(
+            path,
+            columns,
+            None if everything else limit,
+            capability=capability,
+            provider=provider,
+            status=status,
+            tag=",".join(tag) if tag else None,
+            since=since,
+            until=until,
+            min_cost_usd=None if min_cost_usd is None else str(min_cost_usd),
+            max_cost_usd=None if max_cost_usd is None else str(max_cost_usd),
+            q=q,
+        )
+
+
+def _add_annotate_command(app: typer.Typer, resource: str) -> None:
+    """Add the command that gives work other tags, or another note."""
+
+    @app.command()
+    @existing_command
+    def annotate(
+        shell: ClientOutput,
+        id: Id,
+        tag: Tags = None,
+        note: Note = None,
+        no_tags: Annotated[bool, typer.Option("--no-tags", help="Take its tags away.")] = False,
+    ) -> None:
+        """Give one other tags, or another note; what is left out stays."""
+        tags = [] if no_tags else tag or None
+        shell.print_record(getattr(shell.client, resource).annotate(id, tags=tags, note=note))
 
 
 def _add_show_command(app: typer.Typer, path: str, rows: str, of: Sequence[str]) -> None:

@@ -1,7 +1,10 @@
-"""The options of a run on the command line, made from the contract's."""
+"""The options of a command, made from the contract's options of a run and from dataclasses."""
 
 import inspect
 import re
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from functools import wraps
 from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
@@ -49,3 +52,52 @@ def make_parameters(kind: type[RunOptions] | type[WorkOptions]) -> list[inspect.
         )
         for name, hint in get_type_hints(kind).items()
     ]
+
+
+def list_options(kind: type) -> dict[str, inspect.Parameter]:
+    """List the options that the fields of a dataclass stand for, by their names."""
+    hints = get_type_hints(kind, include_extras=True)
+    return {
+        field.name: inspect.Parameter(
+            field.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=field.default,
+            annotation=hints[field.name],
+        )
+        for field in fields(kind)
+    }
+
+
+def make_command(
+    function: Callable[..., None],
+    shared: Mapping[str, inspect.Parameter],
+    run: Callable[..., None],
+) -> Callable[..., None]:
+    """Make a command that has options in common with others.
+
+    Args:
+        function: the command. What its first parameter stands for, `run` gives it.
+        shared: the options in common, by their names.
+        run: takes the values of these options by name, and the command's own as keywords.
+    """
+    own = list(inspect.signature(function).parameters.values())[1:]
+    # One parameter stands for all options of a run.
+    grouped = {
+        each.name: make_parameters(each.annotation)
+        for each in own
+        if each.annotation in (RunOptions, WorkOptions)
+    }
+
+    @wraps(function)
+    def command(**given: Any) -> None:
+        values = {name: given.pop(name) for name in shared}
+        for name, parameters in grouped.items():
+            given[name] = {each.name: given.pop(each.name) for each in parameters}
+        run(values, **given)
+
+    spelled = [each for one in own for each in grouped.get(one.name, [one])]
+    # Typer reads a command's options from these.
+    every = sorted([*spelled, *shared.values()], key=lambda each: each.kind)
+    command.__signature__ = inspect.Signature(every)  # type: ignore[attr-defined]
+    command.__annotations__ = {each.name: each.annotation for each in every}
+    return command

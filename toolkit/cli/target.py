@@ -4,11 +4,14 @@ import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+
+from toolkit.cli import completion
 
 if TYPE_CHECKING:
     from toolkit.client import Client
@@ -16,32 +19,62 @@ if TYPE_CHECKING:
 KEY_VARIABLE = "TOOLKIT_API_KEY"
 DirectoryPolicy = Literal["any", "default", "none"]
 
+_option = partial(typer.Option, rich_help_panel="Where, and how it is shown")
+AsJson = Annotated[bool, _option("--json", help="Print JSON instead of text.")]
+
 
 @dataclass(frozen=True)
 class Target:
     """The engine or the server that a command speaks to, and the format of its output.
 
-    Attributes:
-        data_dir: the folder of an embedded engine.
-        sandbox: true for an embedded engine with simulated vendors.
-        base_url: the address of a server.
-        profile: the name of a profile, which has an address and a key.
-        api_key_env: the variable that holds the server's key.
-        max_wait_s: how long to wait for a server that is away.
-        cacert: certificates to trust, beside the usual ones.
-        as_json: true if the output is JSON.
-        read_only: true if nothing is written to the data directory, and all accounts are shown.
+    Each field is an option of the commands that speak to a service, in the order of their help.
     """
 
-    data_dir: Path | None = None
-    sandbox: bool = False
-    base_url: str | None = None
-    profile: str | None = None
-    api_key_env: str = KEY_VARIABLE
-    max_wait_s: float | None = None
-    cacert: Path | None = None
-    as_json: bool = False
-    read_only: bool = False
+    data_dir: Annotated[
+        Path | None,
+        _option(
+            help="Use an engine right here, with its data in this folder; .toolkit by default."
+        ),
+    ] = None
+    sandbox: Annotated[bool, _option("--sandbox", help="Simulated vendors: no keys, no bills.")] = (
+        False
+    )
+    base_url: Annotated[
+        str | None, _option(help="Use this server; TOOLKIT_BASE_URL by default.")
+    ] = None
+    profile: Annotated[
+        str | None,
+        _option(
+            help="Use this profile of `toolkit login`; TOOLKIT_PROFILE by default.",
+            autocompletion=completion.profiles,
+        ),
+    ] = None
+    api_key_env: Annotated[
+        str,
+        _option(
+            help="The variable that holds the server's key.", autocompletion=completion.variables
+        ),
+    ] = KEY_VARIABLE
+    max_wait_s: Annotated[
+        float | None,
+        _option(
+            "--max-wait",
+            min=0,
+            help="Wait so many seconds for a server that is away; TOOLKIT_MAX_WAIT_S, or 60.",
+        ),
+    ] = None
+    cacert: Annotated[
+        Path | None,
+        _option(help="Trust the certificates in this file (PEM), too; or set SSL_CERT_FILE."),
+    ] = None
+    as_json: AsJson = False
+    read_only: Annotated[
+        bool,
+        _option(
+            "--read-only",
+            help="Look at the data directory, or the database, of all accounts; write nothing.",
+        ),
+    ] = False
 
 
 @contextmanager

@@ -1,30 +1,24 @@
-"""Account commands for the operator of a data directory; a server may be running."""
+"""Account commands for the operator of a data directory or database; a server may be running."""
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from toolkit.cli.commands.admin import complete_accounts
-from toolkit.cli.output import Printer
+from toolkit.cli.output import Output
+from toolkit.cli.run_options import list_options, make_command
 from toolkit.cli.stores import AsJson, Database, DataDir, make_settings, run_on_store
 from toolkit.cli.target import Target
 
 if TYPE_CHECKING:
-    from toolkit.contract.account import Account
     from toolkit.engine.access.account_admin import AccountAdmin, RentedResource
     from toolkit.settings import Settings
     from toolkit.store import Store
 
 T = TypeVar("T")
 
-AccountName = Annotated[
-    str,
-    typer.Argument(
-        metavar="ACCOUNT", help="Its id or its address.", autocompletion=complete_accounts
-    ),
-]
 ACCOUNT_COLUMNS = (
     "id", "email", "operator", "created_at", "disabled_at", "spent_usd_today",
     "max_cost_usd_per_day", "records", "stored_bytes",
@@ -35,27 +29,156 @@ KEY_COLUMNS = (
 )  # fmt: skip
 
 
-def list_accounts(
-    data_dir: DataDir = Path(".toolkit"), database: Database = None, as_json: AsJson = False
+@dataclass(frozen=True)
+class OperatorOutput(Output):
+    """The output of an operator's command, and the records that it works on.
+
+    Its fields are options of these commands.
+    """
+
+    data_dir: DataDir = Path(".toolkit")
+    database: Database = None
+    as_json: AsJson = False
+
+    def make_settings(self) -> "Settings":
+        """Make the settings that name the records."""
+        return make_settings(self.data_dir, self.database)
+
+    def read(self, ask: "Callable[[AccountAdmin], Awaitable[T]]") -> T:
+        """Read about the accounts, without writing."""
+        return _run_on_accounts(self.make_settings(), ask, read_only=True)
+
+    def change(self, make: "Callable[[AccountAdmin], Awaitable[T]]") -> T:
+        """Change an account, beside whatever process serves it."""
+        return _run_on_accounts(self.make_settings(), make, read_only=False)
+
+    def print_change(self, account: Any, sentence: str) -> None:
+        """Print in a sentence what an account may now; as JSON, the account."""
+        if self.as_json:
+            self.print_record(account)
+        else:
+            print(f"✓ {sentence}")
+
+
+def _run_on_accounts(
+    settings: "Settings", asked: "Callable[[AccountAdmin], Awaitable[T]]", *, read_only: bool
+) -> T:
+    from toolkit.engine.access.account_admin import AccountAdmin
+
+    async def run(store: "Store") -> T:
+        return await asked(AccountAdmin(store, settings))
+
+    return run_on_store(settings, run, read_only=read_only)
+
+
+def _operator_command(function: Callable[..., None]) -> Callable[..., None]:
+    """Make a command that has the options of `OperatorOutput`; the function takes that first."""
+
+    def run(options: dict[str, Any], **given: Any) -> None:
+        function(OperatorOutput(**options), **given)
+
+    return make_command(function, list_options(OperatorOutput), run)
+
+
+def complete_accounts(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
+    """Complete the addresses of a directory's accounts."""
+    import sqlite3
+
+    from toolkit.store.maintenance.newest_ids import list_newest_ids
+
+    try:
+        known = list_newest_ids(Path(ctx.params.get("data_dir") or ".toolkit"), "accounts", 50)
+    except sqlite3.Error:  # no error may disturb typing
+        return []
+    return [(email, said) for email, said in known if email.startswith(incomplete)]
+
+
+AccountName = Annotated[
+    str,
+    typer.Argument(
+        metavar="ACCOUNT", help="Its id or its address.", autocompletion=complete_accounts
+    ),
+]
+
+DailyLimit = Annotated[
+    float | None, typer.Option(min=0, help="What all its work may cost in a day, by UTC.")
+]
+
+
+@_operator_command
+def create_account(
+    shell: OperatorOutput,
+    email: Annotated[str, typer.Argument(help="Whose account it is.")],
+    allow_env: Annotated[
+        list[str] | None,
+        typer.Option(help="A variable that its `environment` pointers may name; repeatable."),
+    ] = None,
+    max_cost_usd_per_day: DailyLimit = None,
+    operator: Annotated[
+        bool, typer.Option("--operator", help="An operator's, which may share its connections.")
+    ] = False,
 ) -> None:
+    """Make an account and print its key, this once; a server may be running meanwhile.
+
+    Its pointers may name the vendors' conventional variables, and those given here.
+    """
+    from toolkit.contract.account import AccountCreate, AccountCreated
+    from toolkit.engine.access.accounts import Accounts
+
+    settings = shell.make_settings()
+    try:
+        request = AccountCreate(email=email)
+    except ValueError:
+        raise typer.BadParameter("give an address such as name@example.org") from None
+
+    async def create_record(store: "Store") -> AccountCreated:
+        return await Accounts(store, settings).create(
+            request,
+            allow_env=allow_env or (),
+            max_cost_usd_per_day=max_cost_usd_per_day,
+            operator=operator,
+        )
+
+    account = run_on_store(settings, create_record)
+    shell.print_change(account, f"{account.id} {account.email}\n{account.api_key}")
+
+
+@_operator_command
+def limit_account(
+    shell: OperatorOutput,
+    account: Annotated[
+        str, typer.Argument(help="Its address or id.", autocompletion=complete_accounts)
+    ],
+    max_cost_usd_per_day: DailyLimit = None,
+    unlimited: Annotated[bool, typer.Option("--unlimited", help="End its limit.")] = False,
+) -> None:
+    """Set what an account may spend in a day, whichever key it uses; a server may be running."""
+    from toolkit.contract.account import Account
+    from toolkit.engine.access.accounts import Accounts
+
+    if (max_cost_usd_per_day is None) != unlimited:
+        raise typer.BadParameter("give either --max-cost-usd-per-day or --unlimited")
+    settings = shell.make_settings()
+
+    async def set_limit(store: "Store") -> Account:
+        return await Accounts(store, settings).set_daily_limit(account, max_cost_usd_per_day)
+
+    found = run_on_store(settings, set_limit)
+    limit = found.max_cost_usd_per_day
+    allowed = "without a daily limit" if limit is None else f"${limit:g} a day"
+    shell.print_change(found, f"{found.email} may spend {allowed}.")
+
+
+@_operator_command
+def list_accounts(shell: OperatorOutput) -> None:
     """List the accounts of a data directory: what each spent today, and keeps."""
-    Printer(as_json).print_table(
-        read_accounts(make_settings(data_dir, database), lambda admin: admin.list_all()),
-        ACCOUNT_COLUMNS,
-    )
+    shell.print_table(shell.read(lambda admin: admin.list_all()), ACCOUNT_COLUMNS)
 
 
-def list_keys(
-    account: AccountName,
-    data_dir: DataDir = Path(".toolkit"),
-    database: Database = None,
-    as_json: AsJson = False,
-) -> None:
+@_operator_command
+def list_keys(shell: OperatorOutput, account: AccountName) -> None:
     """List an account's keys, those that have ended too: never the keys themselves."""
-    Printer(as_json).print_table(
-        read_accounts(make_settings(data_dir, database), lambda admin: admin.list_keys(account)),
-        KEY_COLUMNS,
-    )
+    shell.print_table(shell.read(lambda admin: admin.list_keys(account)), KEY_COLUMNS)
 
 
 def show_account(where: Target, account: str | None) -> bool:
@@ -74,28 +197,23 @@ def show_account(where: Target, account: str | None) -> bool:
     from toolkit.settings import Settings
 
     settings = Settings() if where.data_dir is None else Settings(data_dir=where.data_dir)
-    found = read_accounts(settings, lambda admin: admin.describe(account))
-    Printer(where.as_json).print_record(found, "keys", KEY_COLUMNS)
+    found = _run_on_accounts(settings, lambda admin: admin.describe(account), read_only=True)
+    OperatorOutput(as_json=where.as_json).print_record(found, "keys", KEY_COLUMNS)
     return True
 
 
+@_operator_command
 def disable(
+    shell: OperatorOutput,
     account: AccountName,
     let_finish: Annotated[
         bool, typer.Option("--let-finish", help="Have what is under way go on to its end.")
     ] = False,
-    data_dir: DataDir = Path(".toolkit"),
-    database: Database = None,
-    as_json: AsJson = False,
 ) -> None:
     """Refuse an account's keys, and end what it has under way; nothing of it is deleted."""
-    done = change_accounts(
-        make_settings(data_dir, database),
-        lambda admin: admin.disable(account, let_finish=let_finish),
-    )
-    printer = Printer(as_json)
-    if as_json:
-        printer.print_record(done)
+    done = shell.change(lambda admin: admin.disable(account, let_finish=let_finish))
+    if shell.as_json:
+        shell.print_record(done)
         return
     print(f"✓ {done.id} {done.email} is disabled: its keys answer 401 UNAUTHENTICATED.")
     if done.ended:
@@ -104,118 +222,64 @@ def disable(
         print(f"  {done.under_way} under way go on.")
     elif done.under_way:
         print(f"  {done.under_way} under way end as soon as a server is there to end them.")
-    _print_infrastructure(printer, done.rented)
+    _print_infrastructure(shell, done.rented)
 
 
-def _print_infrastructure(printer: Printer, rented: "list[RentedResource]") -> None:
+def _print_infrastructure(shell: OperatorOutput, rented: "list[RentedResource]") -> None:
     if rented:
         named = ", ".join(f"{one.id} ({one.status})" for one in rented)
-        printer.print_note(
+        shell.print_note(
             f"It has {named} at a GPU cloud, billed until they are deleted: with a key of"
             " `toolkit account recover`, after `toolkit account enable`."
         )
 
 
-def enable(
-    account: AccountName,
-    data_dir: DataDir = Path(".toolkit"),
-    database: Database = None,
-    as_json: AsJson = False,
-) -> None:
+@_operator_command
+def enable(shell: OperatorOutput, account: AccountName) -> None:
     """Have a disabled account's keys work again."""
-    done = change_accounts(make_settings(data_dir, database), lambda admin: admin.enable(account))
-    _print_change(done, "is enabled: its keys work again", as_json=as_json)
+    done = shell.change(lambda admin: admin.enable(account))
+    shell.print_change(done, f"{done.id} {done.email} is enabled: its keys work again.")
 
 
-def promote(
-    account: AccountName,
-    data_dir: DataDir = Path(".toolkit"),
-    database: Database = None,
-    as_json: AsJson = False,
-) -> None:
+@_operator_command
+def promote(shell: OperatorOutput, account: AccountName) -> None:
     """Make an account an operator's: it may share its connections with others."""
-    done = change_accounts(
-        make_settings(data_dir, database), lambda admin: admin.set_operator(account, operator=True)
+    done = shell.change(lambda admin: admin.set_operator(account, operator=True))
+    shell.print_change(
+        done, f"{done.id} {done.email} may share: toolkit connections share VENDOR --all."
     )
-    _print_change(done, "may share: toolkit connections share VENDOR --all", as_json=as_json)
 
 
-def demote(
-    account: AccountName,
-    data_dir: DataDir = Path(".toolkit"),
-    database: Database = None,
-    as_json: AsJson = False,
-) -> None:
+@_operator_command
+def demote(shell: OperatorOutput, account: AccountName) -> None:
     """Make an account an operator's no longer: what it shared leads others nowhere."""
-    done = change_accounts(
-        make_settings(data_dir, database), lambda admin: admin.set_operator(account, operator=False)
+    done = shell.change(lambda admin: admin.set_operator(account, operator=False))
+    shell.print_change(
+        done, f"{done.id} {done.email} may share no longer, and nobody uses what it shared."
     )
-    _print_change(done, "may share no longer, and nobody uses what it shared", as_json=as_json)
 
 
-def _print_change(account: "Account", state: str, *, as_json: bool) -> None:
-    """Print how an account stands now."""
-    if as_json:
-        Printer(as_json).print_record(account)
-    else:
-        print(f"✓ {account.id} {account.email} {state}.")
-
-
+@_operator_command
 def recover(
+    shell: OperatorOutput,
     account: AccountName,
     revoke_others: Annotated[
         bool, typer.Option("--revoke-others", help="Revoke all its other keys at once.")
     ] = False,
-    data_dir: DataDir = Path(".toolkit"),
-    database: Database = None,
-    as_json: AsJson = False,
 ) -> None:
     """Make a key with all scopes for an account whose own was lost; it is shown this once."""
-    made = change_accounts(
-        make_settings(data_dir, database),
-        lambda admin: admin.recover(account, revoke_others=revoke_others),
-    )
-    printer = Printer(as_json)
-    if as_json:
-        printer.print_record(made)
+    made = shell.change(lambda admin: admin.recover(account, revoke_others=revoke_others))
+    if shell.as_json:
+        shell.print_record(made)
         return
     print(f"✓ {made.account.id} {made.account.email}: {made.id}\n{made.api_key}")
     if made.revoked:
-        printer.print_note(f"Revoked: {', '.join(made.revoked)}.")
+        shell.print_note(f"Revoked: {', '.join(made.revoked)}.")
     if made.still_good:
         named = ", ".join(f"{key.id} (…{key.last4})" for key in made.still_good)
-        printer.print_note(
+        shell.print_note(
             f"Still good: {named}. Revoke the one that was lost, with the new key:"
             " toolkit keys revoke ID; or all of them: --revoke-others."
         )
     if made.account.disabled_at is not None:
-        printer.print_note(f"The account is disabled: toolkit account enable {made.account.id}.")
-
-
-def read_accounts(settings: "Settings", ask: "Callable[[AccountAdmin], Awaitable[T]]") -> T:
-    """Read about the accounts of a data directory or database, without writing to it.
-
-    Raises:
-        ServiceError: `UNAVAILABLE` when it is none, or of another version.
-    """
-    return _run_on_accounts(settings, ask, read_only=True)
-
-
-def change_accounts(settings: "Settings", make: "Callable[[AccountAdmin], Awaitable[T]]") -> T:
-    """Change an account of a data directory or database, beside whatever process serves it.
-
-    Raises:
-        ServiceError: `UNAVAILABLE` when it is none, or of another version.
-    """
-    return _run_on_accounts(settings, make, read_only=False)
-
-
-def _run_on_accounts(
-    settings: "Settings", asked: "Callable[[AccountAdmin], Awaitable[T]]", *, read_only: bool
-) -> T:
-    from toolkit.engine.access.account_admin import AccountAdmin
-
-    async def run(store: "Store") -> T:
-        return await asked(AccountAdmin(store, settings))
-
-    return run_on_store(settings, run, read_only=read_only)
+        shell.print_note(f"The account is disabled: toolkit account enable {made.account.id}.")

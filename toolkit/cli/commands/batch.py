@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from toolkit.cli.options import AsJson
 from toolkit.cli.output import escape_controls, print_json
+from toolkit.cli.target import AsJson
 
 
 def batch(

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from toolkit.cli import completion
-from toolkit.cli.options import AsJson, existing_command
+from toolkit.cli.options import existing_command
 from toolkit.cli.output import ClientOutput, escape_controls, print_json, print_rows
+from toolkit.cli.target import AsJson
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.profiles.secret import Secret, find_key_fault
 

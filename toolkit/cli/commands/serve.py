@@ -218,20 +218,10 @@ def _log_errors(log_format: "LogFormat") -> Iterator[None]:
 
 
 def _make_settings(**given: Any) -> "Settings":
-    """Make the settings of the options given; the others are as set elsewhere.
-
-    Raises:
-        RequestError: `INVALID_REQUEST` for a value that none can have.
-    """
-    from pydantic import ValidationError
-
+    """Make the settings of the options given; the others are as set elsewhere."""
     from toolkit.settings import Settings
 
-    try:
-        return Settings(**{name: value for name, value in given.items() if value is not None})
-    except ValidationError as error:
-        said = "; ".join(f"{fault['loc'][0]}: {fault['msg']}" for fault in error.errors())
-        raise RequestError(ErrorCode.INVALID_REQUEST, f"Correct the settings: {said}.") from None
+    return Settings(**{name: value for name, value in given.items() if value is not None})
 
 
 def _load_faults(path: Path | None) -> "Faults | None":

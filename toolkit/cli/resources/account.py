@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from toolkit.cli.commands import account_admin, admin
+from toolkit.cli.commands import account_admin
 from toolkit.cli.options import read_command_unless, service_command
 from toolkit.cli.output import ClientOutput
 from toolkit.cli.resource_commands import make_group
@@ -22,7 +22,7 @@ def show(
         str | None,
         typer.Argument(
             help="One of a data directory, by id or address; that of the key if none.",
-            autocompletion=admin.complete_accounts,
+            autocompletion=account_admin.complete_accounts,
         ),
     ] = None,
 ) -> None:
@@ -40,8 +40,8 @@ def sign_up(
 
 
 app.command("list")(account_admin.list_accounts)
-app.command("create")(admin.create_account)
-app.command("limit")(admin.limit_account)
+app.command("create")(account_admin.create_account)
+app.command("limit")(account_admin.limit_account)
 app.command("keys")(account_admin.list_keys)
 app.command("disable")(account_admin.disable)
 app.command("enable")(account_admin.enable)

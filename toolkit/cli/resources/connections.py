@@ -19,6 +19,12 @@ CONNECTION_COLUMNS = ("id", "provider", "connection_type", "secret_ref", "shared
 add_resource_commands(app, "connections", CONNECTION_COLUMNS)
 
 Vendor = Annotated[str, typer.Argument(help="A vendor.", autocompletion=completion.providers)]
+Connected = Annotated[
+    str,
+    typer.Argument(
+        help="A connected vendor, or an id.", autocompletion=completion.connected_vendors
+    ),
+]
 Members = Annotated[
     list[str] | None,
     typer.Option("--with", help="The id of an account that may use it; repeatable."),
@@ -99,15 +105,7 @@ def discover(
 
 @app.command()
 @service_command
-def test(
-    shell: ClientOutput,
-    connection: Annotated[
-        str,
-        typer.Argument(
-            help="A connected vendor, or an id.", autocompletion=completion.connected_vendors
-        ),
-    ],
-) -> None:
+def test(shell: ClientOutput, connection: Connected) -> None:
     """Say whether a pointer resolves and the vendor takes the key; costs nothing."""
     result = shell.client.connections.test(_find_id(shell, connection))
     if shell.as_json:
@@ -120,15 +118,7 @@ def test(
 
 @app.command()
 @existing_command
-def trust(
-    shell: ClientOutput,
-    connection: Annotated[
-        str,
-        typer.Argument(
-            help="A connected vendor, or an id.", autocompletion=completion.connected_vendors
-        ),
-    ],
-) -> None:
+def trust(shell: ClientOutput, connection: Connected) -> None:
     """Use models under budgets again that billed more than was reserved for them."""
     shell.print_record(shell.client.connections.trust(_find_id(shell, connection)))
 
@@ -137,10 +127,7 @@ def trust(
 @existing_command
 def share(
     shell: ClientOutput,
-    connection: Annotated[
-        str,
-        typer.Argument(help="A connected vendor, or an id.", autocompletion=completion.providers),
-    ],
+    connection: Connected,
     members: Members = None,
     everyone: Annotated[
         bool,
@@ -159,10 +146,7 @@ def share(
 @existing_command
 def unshare(
     shell: ClientOutput,
-    connection: Annotated[
-        str,
-        typer.Argument(help="A connected vendor, or an id.", autocompletion=completion.providers),
-    ],
+    connection: Connected,
     member: Annotated[
         str | None, typer.Option("--with", help="The account that loses it; all by default.")
     ] = None,
