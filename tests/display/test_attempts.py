@@ -42,7 +42,11 @@ def task(status: str, *attempts: TaskAttempt, **fields: object) -> Task:
         status=status,  # type: ignore[arg-type]
         workflow_ids=[one.workflow_id for one in attempts],
         attempts=[*attempts],
-        reviews=[one.review for one in attempts if one.review is not None],
+        reviews=[
+            one.review.model_copy(update={"attempt": n})
+            for n, one in enumerate(attempts, 1)
+            if one.review is not None
+        ],
         created_at=datetime(2026, 1, 1, tzinfo=UTC),
         **fields,  # type: ignore[arg-type]
     )
@@ -125,16 +129,3 @@ def test_the_best_and_what_is_delivered() -> None:
     failed = task("failed", first, second, best_artifact_id="art_2")
     assert [view.title for view in list_attempts(failed)] == ["Attempt 1", "Attempt 2 ★ best"]
     assert [one.decision for view in views for one in view.reviews] == ["retry", "pass"]
-
-
-def test_a_record_without_attempts_has_its_reviews() -> None:
-    """Given a task of an earlier version, whose record names no attempts, then reviews match."""
-    old = task("completed").model_copy(
-        update={
-            "workflow_ids": ["wfl_1", "wfl_2"],
-            "reviews": [review(0.4, "retry"), review(0.9), review(None, "fail", by="person")],
-        }
-    )
-    first, second = list_attempts(old)
-    assert [one.decision for one in first.reviews] == ["retry"]
-    assert [one.reviewer for one in second.reviews] == ["checks", "person"]

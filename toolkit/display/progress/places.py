@@ -87,12 +87,8 @@ class BatchScreen:
         NotebookScreen().end(line)
 
 
-def find_place(stream: TextIO | None = None) -> Place:
-    """Find where progress is shown.
-
-    Args:
-        stream: where it goes, if not to a notebook; standard error by default.
-    """
+def find_place() -> Place:
+    """Find where progress is shown."""
     marimo = sys.modules.get("marimo")
     if marimo is not None and marimo.running_in_notebook():
         return "notebook"  # IPython's displays are shown there, though no shell of it runs
@@ -100,10 +96,10 @@ def find_place(stream: TextIO | None = None) -> Place:
     shell = ipython.get_ipython() if ipython is not None else None
     if type(shell).__name__ == "ZMQInteractiveShell":
         return "notebook" if _is_watched(shell) else "batch"
-    return "terminal" if (stream or sys.stderr).isatty() else "log"
+    return "terminal" if sys.stderr.isatty() else "log"
 
 
-def open_screen(place: Place, stream: TextIO | None = None) -> Screen | None:
+def open_screen(place: Place) -> Screen | None:
     """Open the screen of a place; a log has none, and is written in lines."""
     match place:
         case "notebook":
@@ -111,7 +107,7 @@ def open_screen(place: Place, stream: TextIO | None = None) -> Screen | None:
         case "batch":
             return BatchScreen()
         case "terminal":
-            return TerminalScreen(stream or sys.stderr)
+            return TerminalScreen(sys.stderr)
         case "log":
             return None
 

@@ -3,7 +3,6 @@
 import sys
 import time
 from datetime import UTC, datetime
-from typing import TextIO
 
 from pydantic import BaseModel
 
@@ -26,8 +25,6 @@ class ProgressDisplay:
             in a notebook that nobody looks at, lines elsewhere; "lines" prints a line each change.
         record: the work, as it was when last read.
         is_streamed: whether its text was asked for; of a run, a terminal shows that alone.
-        stream: where lines go; by default standard error, or in a notebook, which would show that
-            as a fault, standard output.
     """
 
     def __init__(
@@ -36,17 +33,16 @@ class ProgressDisplay:
         record: BaseModel,
         *,
         is_streamed: bool = False,
-        stream: TextIO | None = None,
     ) -> None:
         self.work = WorkProgress(record)
-        place = find_place(stream)
-        in_notebook = place in ("notebook", "batch")
-        stream = stream or (sys.stdout if in_notebook else sys.stderr)
+        place = find_place()
+        # A notebook would show what is on standard error as a fault.
+        stream = sys.stdout if place in ("notebook", "batch") else sys.stderr
         writes_lines = mode == "lines" or place == "log"
         if place == "terminal" and is_streamed and self.work.is_single:
             writes_lines = True
         self._lines = EventLines(stream) if writes_lines else None
-        self._screen = None if writes_lines else open_screen(place, stream)
+        self._screen = None if writes_lines else open_screen(place)
         self._lines_have_text = writes_lines and stream.isatty()
         self._is_drawn = place in ("notebook", "terminal") and not writes_lines
         self._is_streamed = is_streamed

@@ -70,18 +70,17 @@ class AttemptView:
 def list_attempts(task: "Task") -> list[AttemptView]:
     """List the attempts of a task, oldest first, without the looks of what they made.
 
-    The one under way is the last, and those of a record that names none are its workflows.
+    The one under way is the last.
     """
     known = [attempt.workflow_id for attempt in task.attempts]
     under_way = [id for id in task.workflow_ids if id not in known]
     costs = [attempt.cost_usd for attempt in task.attempts] + [None] * len(under_way)
-    reviews = _match_reviews(task, len(costs))
     best = _find_best(task)
     return [
         AttemptView(
             n + 1,
             id,
-            reviews=reviews[n],
+            reviews=[review for review in task.reviews if review.attempt == n + 1],
             cost_usd=costs[n],
             is_best=n == best,
             is_delivered=n + 1 == task.final_attempt,
@@ -95,21 +94,6 @@ def read_score(review: "Review | None", name: str) -> float | None:
     holder: object = review if review is None or name == "score" else review.criteria
     value: object = getattr(holder, name, None)
     return float(value) if isinstance(value, int | float) else None
-
-
-def _match_reviews(task: "Task", attempts: int) -> "list[list[Review]]":
-    """Match the reviews of a task to its attempts.
-
-    Those that name none follow each other: each retry leads to the next attempt.
-    """
-    matched: list[list[Review]] = [[] for _ in range(attempts)]
-    n = 0
-    for review in task.reviews:
-        at = n if review.attempt is None else review.attempt - 1
-        if at < attempts:
-            matched[at].append(review)
-        n += review.decision == "retry" and n + 1 < attempts
-    return matched
 
 
 def _find_best(task: "Task") -> int | None:

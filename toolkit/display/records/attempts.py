@@ -1,14 +1,13 @@
 """A task's attempts beside each other: what each made, how it was judged, and what changed."""
 
 import json
-import re
 from collections.abc import Callable, Sequence
-from difflib import SequenceMatcher
 from html import escape
 from typing import TYPE_CHECKING
 
 from toolkit.display.records import html
 from toolkit.display.records.attempt_view import AttemptView, read_score
+from toolkit.display.records.text_differences import WORDS, compare_texts
 from toolkit.display.text import format_money, truncate_line
 
 if TYPE_CHECKING:
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
 MIN_LIKENESS = 0.3  # the share of words that stayed, below which all would be marked
 MAX_COMPARED_CHARACTERS = 6_000
 CRITERIA = ("objective_alignment", "technical_success", "output_completeness")
-_PIECES = re.compile(r"\s+|\w+|[^\w\s]")
 
 
 def render_attempts(attempts: Sequence[AttemptView], caption: str = "") -> str:
@@ -129,19 +127,18 @@ def mark_changes(old: str, new: str) -> str:
     """
     if max(len(old), len(new)) > MAX_COMPARED_CHARACTERS:
         return escape(new)
-    words = _PIECES.findall(new)
-    changes = SequenceMatcher(None, _PIECES.findall(old), words, autojunk=False)
     shown, kept = "", 0
-    for kind, _, _, start, stop in changes.get_opcodes():
-        piece = escape("".join(words[start:stop]))
-        is_new = kind != "equal" and bool(piece.strip())
-        shown += f"<ins>{piece}</ins>" if is_new else piece
-        kept += 0 if is_new else _count_words(words[start:stop])
-    return shown if kept >= MIN_LIKENESS * _count_words(words) else escape(new)
+    for kind, piece in compare_texts(old, new):
+        if kind == "added" and piece.strip():
+            shown += f"<ins>{escape(piece)}</ins>"
+        elif kind != "removed":
+            shown += escape(piece)
+            kept += _count_words(piece)
+    return shown if kept >= MIN_LIKENESS * _count_words(new) else escape(new)
 
 
-def _count_words(pieces: Sequence[str]) -> int:
-    return sum(piece[0].isalnum() for piece in pieces)
+def _count_words(text: str) -> int:
+    return sum(piece[0].isalnum() for piece in WORDS.findall(text))
 
 
 def _show_score(attempt: AttemptView, before: Sequence[AttemptView], name: str) -> str:

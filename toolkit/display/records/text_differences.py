@@ -10,7 +10,7 @@ from toolkit.display.records.html import IGNORED_BY_MATHJAX
 # Comparing takes up to the square of it: longer texts are compared line by line.
 MAX_WORDS = 4_000
 SHOWN_EDGE = 120  # characters of what is the same, before and after a difference
-_WORDS = re.compile(r"\s+|\w+|[^\w\s]")
+WORDS = re.compile(r"\s+|\w+|[^\w\s]")
 _LINES = re.compile(r"[^\n]*\n|[^\n]+")
 _MARK = "text-decoration:none;border-radius:3px;padding:0 2px;background:"
 # Translucent, so that the text keeps its colour by day and by night.
@@ -33,7 +33,7 @@ def compare_texts(first: str, second: str) -> list[TextPart]:
     >>> [(part.kind, part.text) for part in compare_texts("a red lid", "a blue lid")]
     [('same', 'a '), ('removed', 'red'), ('added', 'blue'), ('same', ' lid')]
     """
-    before, after = _WORDS.findall(first), _WORDS.findall(second)
+    before, after = WORDS.findall(first), WORDS.findall(second)
     if max(len(before), len(after)) > MAX_WORDS:
         before, after = _LINES.findall(first), _LINES.findall(second)
     parts: list[TextPart] = []

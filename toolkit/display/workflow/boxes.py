@@ -9,9 +9,11 @@ from toolkit.contract.money import sum_usd
 from toolkit.contract.workflows import FUNCTION_CAPABILITY, Node, WorkflowRecord
 from toolkit.display.text import (
     SYMBOLS,
+    format_count,
     format_money,
     format_seconds,
     format_spending,
+    format_total,
     truncate_line,
 )
 from toolkit.display.workflow.arrangement import MARGIN, BoxSize, EdgeLine, arrange_graph
@@ -105,13 +107,13 @@ def format_caption(
     name: str, nodes: Sequence[Node], *, planned: bool = False, cost: str = ""
 ) -> str:
     """Describe a workflow in one line: how many nodes, in which states, and what it cost so far."""
-    many = f"{len(nodes)} node{'s' * (len(nodes) != 1)}"
+    many = format_count(len(nodes), "node")
     parts = [truncate_line(name, 80), many if planned else f"{many}: {format_state_counts(nodes)}"]
     if cost:
         parts.append(cost)
     retries = sum(node.retry_count for node in nodes)
     if retries:
-        parts.append(f"{retries} retr{'y' if retries == 1 else 'ies'}")
+        parts.append(format_total(retries, "retries"))
     return " · ".join(parts)
 
 
@@ -212,7 +214,7 @@ def _build_lines(node: Node, size: BoxSize) -> list[str]:
     symbol = SYMBOLS.get(node.status, "·")
     state = f"{symbol} {node.status}"
     if node.retry_count:
-        state += f", {node.retry_count} retr{'y' if node.retry_count == 1 else 'ies'}"
+        state += f", {format_total(node.retry_count, 'retries')}"
     if size.lines == 1:
         return [f"{symbol} {node.id}"]
     if size.lines == 2:

@@ -7,7 +7,7 @@ from math import floor, log10
 
 from toolkit.contract.money import sum_usd
 from toolkit.contract.workflows import Node, WorkflowRecord
-from toolkit.display.text import SYMBOLS, fit_text, format_money, format_seconds
+from toolkit.display.text import SYMBOLS, fit_text, format_money, format_seconds, format_total
 from toolkit.display.theme import (
     build_ink_attributes,
     build_state_attributes,
@@ -168,7 +168,7 @@ def format_note(bar: TimelineBar) -> str:
         parts.append(format_money(node.cost_usd))
     parts += [text for text in (node.provider, "cached" if node.cached_from else "") if text]
     if node.retry_count:
-        parts.append(f"{node.retry_count} retr{'y' if node.retry_count == 1 else 'ies'}")
+        parts.append(format_total(node.retry_count, "retries"))
     if node.error is not None:
         parts.append(node.error.code)
     return " · ".join(parts)
