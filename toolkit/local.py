@@ -10,7 +10,6 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterator
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -51,19 +50,6 @@ CLOSE_TIMEOUT_S = 5.0  # the longest that closing one takes beyond that
 LOCAL_URL = "http://engine.invalid"  # never leaves the process (RFC 6761 keeps the name free)
 
 
-@dataclass(frozen=True, slots=True)
-class OpenOptions:
-    """Options for opening a data directory, beside new work.
-
-    Attributes:
-        take_up: whether unfinished work is resumed: true even in a copy, false nowhere.
-        read_only: only read what is there, of all accounts.
-    """
-
-    take_up: bool | None = None
-    read_only: bool = False
-
-
 class EngineThread:
     """An engine on a daemon thread with an event loop of its own.
 
@@ -78,7 +64,9 @@ class EngineThread:
         faults: "Faults | None" = None,
         cassette: str | Path | None = None,
         mode: "CassetteMode" = "replay",
-        opened_for: OpenOptions = OpenOptions(),
+        *,
+        take_up: bool | None = None,
+        read_only: bool = False,
         functions: FunctionTable | None = None,
     ) -> None:
         self.functions = functions
@@ -96,8 +84,8 @@ class EngineThread:
                     faults=faults,
                     cassette=cassette,
                     mode=mode,
-                    take_up=opened_for.take_up,
-                    read_only=opened_for.read_only,
+                    take_up=take_up,
+                    read_only=read_only,
                     functions=functions,
                 )
             )
@@ -106,7 +94,7 @@ class EngineThread:
             self._thread.join(timeout=2)
             raise
         self.operations = LocalOperations(self.engine)
-        if not opened_for.read_only:
+        if not read_only:
             self._loop.call_soon_threadsafe(
                 self._loop.call_later, PREPARE_AFTER_S, self._prepare_worker
             )
@@ -320,22 +308,21 @@ async def _close_stream(items: AsyncIterator[T]) -> None:
 def start_engine(
     data_dir: str | Path | None,
     *,
-    sandbox: bool,
-    settings: Settings | None,
-    registry: Registry | None,
-    faults: "Faults | None",
-    cassette: str | Path | None,
-    mode: "CassetteMode",
-    take_up: bool | None,
-    read_only: bool,
-    dispatch: str | None,
-    database: str | None,
+    sandbox: bool = False,
+    settings: Settings | None = None,
+    registry: Registry | None = None,
+    faults: "Faults | None" = None,
+    cassette: str | Path | None = None,
+    mode: "CassetteMode" = "replay",
+    take_up: bool | None = None,
+    read_only: bool = False,
+    dispatch: str | None = None,
+    database: str | None = None,
 ) -> tuple[EngineThread, str]:
     """Start an engine thread and sign its owner in; in the sandbox every vendor is connected.
 
     Arguments and errors are those of `Client.local`.
     """
-    opened_for = OpenOptions(take_up, read_only)
     settings = settings or Settings()
     update: dict[str, object] = {"sandbox": sandbox or settings.sandbox or faults is not None}
     if data_dir is not None:
@@ -348,8 +335,17 @@ def start_engine(
     settings = settings.model_copy(update=update)
     registry = registry or Registry.load()
     functions = FunctionTable()
-    thread = EngineThread(settings, registry, faults, cassette, mode, opened_for, functions)
-    if thread.engine.is_held and opened_for == OpenOptions():
+    thread = EngineThread(
+        settings,
+        registry,
+        faults,
+        cassette,
+        mode,
+        take_up=take_up,
+        read_only=read_only,
+        functions=functions,
+    )
+    if thread.engine.is_held and take_up is None and not read_only:
         log.warning(
             "%s is a copy of another one: what was left lying in it is not taken up;"
             " take_up=True goes on with it.",

@@ -70,33 +70,29 @@ def test_workers_elsewhere_do_not_reach_loopback(
     assert f"--host {own_address}" in str(told.exception)
 
 
-def test_all_networks_are_listened_on_and_one_address_is_told(
-    cluster: DaskCluster, notebook: Write, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("listens", ["all networks", "an address"])
+def test_an_address_is_listened_on_and_told(
+    cluster: DaskCluster,
+    notebook: Write,
+    own_address: str,
+    capsys: pytest.CaptureFixture[str],
+    listens: str,
 ) -> None:
-    """Given 0.0.0.0, then workers are told an address that is one, and a line says who can ask."""
-    (row,) = run_batch(notebook("x: int = 1", ASK), dask=cluster.address, host="0.0.0.0").to_dict(
+    """Given 0.0.0.0 or an address, then workers are told one, and a line says who can ask."""
+    host = own_address if listens == "an address" else "0.0.0.0"
+    (row,) = run_batch(notebook("x: int = 1", ASK), dask=cluster.address, host=host).to_dict(
         "records"
     )
     assert row["status"] == "completed", row
-    assert row["url"].startswith("http://127.0.0.1:")
+    told = own_address if listens == "an address" else "127.0.0.1"
+    assert row["url"].startswith(f"http://{told}:")
     assert row["refused"] == "FORBIDDEN", "nobody else opens an account"
-    told = capsys.readouterr().err
-    assert "listens on 0.0.0.0:" in told
-    assert row["url"] in told
+    said = capsys.readouterr().err
+    assert f"listens on {host}:" in said
+    assert row["url"] in said
 
 
 def test_an_executor_does_not_tell_where_its_workers_are(notebook: Write) -> None:
     """Given 0.0.0.0 and an executor, then an address is asked for, as none can be found."""
     with pytest.raises(RequestError, match="name this machine's own by --host"):
         run_batch(notebook("x: int = 1"), executor=PROCESSES, host="0.0.0.0")
-
-
-def test_an_address_that_is_named_is_told_and_listened_on(
-    cluster: DaskCluster, notebook: Write, own_address: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Given an address of this machine, then workers ask it there, and a line says so."""
-    (row,) = run_batch(notebook("x: int = 1", ASK), dask=cluster.address, host=own_address).to_dict(
-        "records"
-    )
-    assert row["url"].startswith(f"http://{own_address}:")
-    assert f"listens on {own_address}:" in capsys.readouterr().err

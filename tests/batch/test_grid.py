@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from toolkit.batch.grid import load_rows, read_defaults
-from toolkit.contract.errors import ErrorCode, RequestError
+from toolkit.contract.errors import RequestError
 
 KNOWN = {"alpha": 0.1, "steps": 10, "city": "Rome", "tags": [], "deep": None}
 
@@ -74,13 +74,6 @@ def test_a_grid_is_refused(tmp_path: Path, name: str, text: str, says: str) -> N
         load_rows(tmp_path / name, KNOWN)
     assert says in refused.value.message
     assert "sk-abc" not in str(refused.value)
-
-
-def test_a_file_that_is_not_there() -> None:
-    """Given no such grid, then it is refused by its name."""
-    with pytest.raises(RequestError, match=r"nowhere\.csv was not found") as refused:
-        load_rows("nowhere.csv", KNOWN)
-    assert refused.value.code is ErrorCode.NOT_FOUND
 
 
 def test_a_long_path_is_no_key(tmp_path: Path) -> None:

@@ -150,7 +150,10 @@ def test_a_batch_takes_up_where_it_ended(
 
 
 def test_a_batch_of_which_some_failed(tmp_path: Path, notebook: Write) -> None:
-    """Given a grid of which two rows fail, then the exit code is 1, and how many is said."""
+    """Given a grid of which two rows fail, then the exit code is 1, and how many is said.
+
+    With `--json`, stdout is one document, and stderr tells how far it is.
+    """
     path = notebook("x = 1", "from toolkit.batch import record\nrecord('y', x)\nassert x < 3")
     grid = tmp_path / "grid.yaml"
     grid.write_text("x: [1, 2, 3, 4]\n")
@@ -159,6 +162,12 @@ def test_a_batch_of_which_some_failed(tmp_path: Path, notebook: Write) -> None:
     assert shown.exit_code == 1
     assert "2 completed, 2 failed" in shown.stdout
     assert "AssertionError" in shown.stderr
+    failed = runner.invoke(app, [*given, "--json"])  # those that completed are kept
+    assert failed.exit_code == 1
+    rows = json.loads(failed.stdout)["rows"]
+    assert [row["status"] for row in rows] == ["completed"] * 2 + ["failed"] * 2
+    assert rows[2]["parameters"] == {"x": 3}
+    assert "2/2, 2 failed" in failed.stderr
     grid.write_text("x: [1, 2]\n")
     again = runner.invoke(app, [*given, "--json"])  # they are kept: nothing runs
     assert again.exit_code == 0
@@ -166,19 +175,6 @@ def test_a_batch_of_which_some_failed(tmp_path: Path, notebook: Write) -> None:
     assert told["counts"] == {"completed": 2, "failed": 0, "not run": 0}
     assert [row["recorded"] for row in told["rows"]] == [{"y": 1}, {"y": 2}]
     assert told["out"] == str(tmp_path / "out")
-
-
-def test_a_batch_as_json(tmp_path: Path, notebook: Write) -> None:
-    """Given `--json` and a failure, then stdout is one document, and stderr tells how far."""
-    path = notebook("x = 1", "assert x > 3")
-    grid = tmp_path / "grid.yaml"
-    grid.write_text("x: [1]\n")
-    given = ["batch", str(path), "--grid", str(grid), "--out", str(tmp_path / "out"), "--json"]
-    shown = runner.invoke(app, given)
-    assert shown.exit_code == 1
-    (row,) = json.loads(shown.stdout)["rows"]
-    assert (row["status"], row["parameters"]) == ("failed", {"x": 1})
-    assert "1/1, 1 failed" in shown.stderr
 
 
 @pytest.mark.parametrize(
@@ -196,10 +192,17 @@ def test_a_refused_grid_runs_nothing(tmp_path: Path, notebook: Write, grid: str,
     assert not (tmp_path / "out").exists()
 
 
-def test_a_file_that_is_no_notebook(tmp_path: Path) -> None:
-    """Given a file that is no notebook, then it is refused by its name."""
-    (tmp_path / "a.ipynb").write_text("print(1)")
-    with pytest.raises(RequestError, match=r"a\.ipynb cannot be read as a notebook"):
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda path: path.write_text("print(1)"), r"a\.ipynb cannot be read as a notebook"),
+        (Path.mkdir, "directory"),
+    ],
+)
+def test_what_is_no_notebook(tmp_path: Path, make: Callable[[Path], object], says: str) -> None:
+    """Given another file, or a folder, then it is refused by what it is."""
+    make(tmp_path / "a.ipynb")
+    with pytest.raises(RequestError, match=says):
         batch.run(tmp_path / "a.ipynb", {"x": [1]}, out=tmp_path / "out")
 
 
@@ -215,13 +218,6 @@ def test_a_file_that_is_missing(tmp_path: Path, notebook: Write, missing: str) -
     assert shown.exception.code is ErrorCode.NOT_FOUND
     assert str(paths[missing]) in shown.exception.message
     assert "Error" not in shown.exception.message
-
-
-def test_a_folder_is_no_notebook(tmp_path: Path) -> None:
-    """Given a folder in the place of a notebook, then the error says what it is."""
-    (tmp_path / "notes.ipynb").mkdir()
-    with pytest.raises(RequestError, match="directory"):
-        batch.run(tmp_path / "notes.ipynb", {"x": [1]}, out=tmp_path / "out")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGINT is sent to a process")

@@ -1,10 +1,44 @@
-"""The choice of the source of warm kernels for a machine."""
+"""The choice of the source of warm kernels for a machine, and the one that forks none."""
 
 import os
 import sys
+import tempfile
+from pathlib import Path
+from shutil import rmtree
 
-from toolkit.batch.kernel.protocols import LAUNCHER, KernelRequest, KernelSource
+from toolkit.batch.kernel.pool import KernelPool, launch_cold
+from toolkit.batch.kernel.protocols import (
+    LAUNCHER,
+    ConnectionInfo,
+    Kernel,
+    KernelRequest,
+    KernelSource,
+)
 from toolkit.batch.records import IN_BATCH_VARIABLE
+
+
+class ProcessKernelSource:
+    """Keeps processes ready that have started as kernels do anywhere.
+
+    Args:
+        spares: how many.
+    """
+
+    def __init__(self, spares: int) -> None:
+        self.folder = tempfile.mkdtemp(prefix="toolkit-")
+        self._pool = KernelPool(spares, launch_cold, Path(self.folder))
+
+    def prepare(self, wanted: KernelRequest) -> None:
+        """Do nothing: a process would be wasted where the kernel turns out to be another."""
+
+    def start(self, wanted: KernelRequest) -> tuple[Kernel, ConnectionInfo]:
+        """Return the kernel that was started first."""
+        return self._pool.start(wanted)
+
+    def close(self) -> None:
+        """Kill what is left, running kernels too."""
+        self._pool.close()
+        rmtree(self.folder, ignore_errors=True)
 
 
 def can_fork() -> bool:
@@ -24,8 +58,6 @@ def open_kernel_source(*, fork: bool, spares: int, renew_after: int) -> KernelSo
         from toolkit.batch.kernel.fork_server import ForkedKernelSource
 
         return ForkedKernelSource(spares=spares, renew_after=renew_after)
-    from toolkit.batch.kernel.processes import ProcessKernelSource
-
     return ProcessKernelSource(spares)
 
 

@@ -127,14 +127,6 @@ def _serve_own(choice: EngineChoice, host: EngineHost) -> Iterator[tuple[str, st
             choice.data_dir,
             sandbox=choice.sandbox,
             settings=Settings(closed_signup=True),  # it is its owner's and the notebooks' alone
-            registry=None,
-            faults=None,
-            cassette=None,
-            mode="replay",
-            take_up=None,
-            read_only=False,
-            dispatch=None,
-            database=None,
         )
     except BaseException:
         listener.close()
