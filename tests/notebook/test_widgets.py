@@ -37,6 +37,12 @@ def two_nodes(**options: Any) -> Workflow:
     return workflow
 
 
+def press(panel: Any, button: Any) -> None:
+    """Press a button, and wait until what it began is over."""
+    button.click()
+    assert panel.settle(PATIENCE_S)
+
+
 @pytest.fixture
 def close_later(faults: Faults) -> Iterator[Callable[[Panel], Any]]:
     """Closes the widgets of a test, which then leave no thread behind."""
@@ -81,8 +87,7 @@ def test_a_graph_follows_its_workflow_and_tells_all_of_a_node(
     bundle = graph._repr_mimebundle_()
     assert "application/vnd.jupyter.widget-view+json" in bundle
     assert "✓ completed" in str(bundle["text/html"])
-    graph.fork.click()
-    assert graph.settle(PATIENCE_S)
+    press(graph, graph.fork)
     assert graph.workflow.record.forked_from
     graph.close()
     graph.close()
@@ -104,8 +109,7 @@ def test_a_graph_retries_and_cancels(
     faults.mangle("openai", "hang")
     hung = close_later(WorkflowGraph(client.workflows.submit(two_nodes(provider="openai"))))
     wait_until(lambda: hung.view.states["words"]["status"] == "running")
-    hung.cancel.click()
-    assert hung.settle(PATIENCE_S)
+    press(hung, hung.cancel)
     assert hung.view.states["words"]["status"] == "cancelled"
 
 
@@ -120,21 +124,17 @@ def test_connections_are_made_by_name_tested_and_removed(
     setup = close_later(ProviderSetup(client))
     total = len(load_vendors())
     assert f"{total} of {total}" in repr(setup)
-    setup.rows["openai"].remove.click()
-    assert setup.settle(PATIENCE_S)
+    press(setup, setup.rows["openai"].remove)
     assert "openai" not in setup.connected
     assert setup.rows["openai"].test.disabled
     setup.rows["openai"].use.click()
     assert setup.name.value == "OPENAI_API_KEY"
-    setup.connect.click()
-    assert setup.settle(PATIENCE_S)
+    press(setup, setup.connect)
     assert "openai is connected: it serves" in setup.message.value
-    setup.rows["openai"].test.click()
-    assert setup.settle(PATIENCE_S)
+    press(setup, setup.rows["openai"].test)
     assert "openai: works" in setup.message.value
     setup.name.value = "no name"
-    setup.connect.click()
-    assert setup.settle(PATIENCE_S)
+    press(setup, setup.connect)
     assert "INVALID_REQUEST" in setup.message.value
     assert "llm.generate" in setup.table()["unlocks"].iloc[0]
     assert CANARY not in setup.snapshot()
@@ -162,15 +162,12 @@ def test_a_capability_runs_from_its_form(
     What the service refuses is shown beside the field, and what cannot be read is not sent.
     """
     form = close_later(CapabilityForm(client, "speech.generate@1"))
-    form.start.click()
-    assert form.settle(PATIENCE_S)
+    press(form, form.start)
     assert "Field required" in form.form.fields["text"].fault.value
     form.form.fields["text"].control.value = "Hello, tide mill."
-    form.preview.click()
-    assert form.settle(PATIENCE_S)
+    press(form, form.preview)
     assert "served by minimax" in form.message.value
-    form.start.click()
-    assert form.settle(PATIENCE_S)
+    press(form, form.start)
     assert form.status == "completed"
     assert "<audio" in form.result.value
     assert not form.start.disabled
@@ -207,28 +204,24 @@ def test_a_person_judges_a_task(client: Client, close_later: Callable[[Panel], A
     """
     dashboard = close_later(TaskDashboard(client))
     dashboard.objective.value = "A social card about tidal power"
-    dashboard.start.click()
-    assert dashboard.settle(PATIENCE_S)
+    press(dashboard, dashboard.start)
     review: TaskReview = dashboard.review
     assert review.settle(PATIENCE_S)
     assert dashboard.graph.settle(PATIENCE_S)
     assert dashboard.graph.status == "completed"
     assert "data:image/png;base64," in review.attempts.value
     review.constraints.value = "{not JSON"
-    review.retry.click()
-    assert review.settle(PATIENCE_S)
+    press(review, review.retry)
     assert "is JSON" in review.message.value
     review.constraints.value = '{"theme": "mint"}'
     review.issues.value = "too pale"
-    review.retry.click()
-    assert review.settle(PATIENCE_S)
+    press(review, review.retry)
     assert review.status == "completed"
     assert list(review.table()["reviewer"]) == ["checks", "person", "checks"]
     assert list(review.table()["attempt"]) == [1, 1, 2]
     for told in ("Attempt 1", "Attempt 2", "too pale", "retry card with"):
         assert told in review.snapshot()
-    review.accept.click()
-    assert review.settle(PATIENCE_S)
+    press(review, review.accept)
     assert "pass" in review.message.value
 
     for text in ("Tea", "Coffee and cake"):
@@ -258,12 +251,10 @@ def test_a_question_is_answered_where_it_is_asked(
     assert task.question in review.snapshot()
     assert task.question in repr(review)
     assert review.answer.layout.display is None
-    review.resume.click()
-    assert review.settle(PATIENCE_S)
+    press(review, review.resume)
     assert "answer before you resume" in review.message.value
     review.answer.value = "A poem about the tides"
-    review.resume.click()
-    assert review.settle(PATIENCE_S)
+    press(review, review.resume)
     assert review.status == "completed"
     assert "Attempt 1" in review.snapshot()
 
@@ -291,8 +282,7 @@ def test_an_earlier_attempt_is_passed(client: Client, close_later: Callable[[Pan
     assert review.settle(PATIENCE_S)
     assert [n for _, n in review.attempt.options] == [1, 2]
     review.attempt.value = 1
-    review.accept.click()
-    assert review.settle(PATIENCE_S)
+    press(review, review.accept)
     assert (task.final_attempt, task.final_artifact_id) == (1, first)
     assert "Attempt 1 ★ best ✓ delivered" in review.snapshot()
     assert review.table()["score"].isna().sum() == 2
@@ -318,13 +308,11 @@ def test_no_retry_is_offered_when_none_is_left(
 def test_a_plan_is_previewed(client: Client, close_later: Callable[[Panel], Any]) -> None:
     """Given the dashboard, when a preview is asked for, then it marks what was not understood."""
     dashboard = close_later(TaskDashboard(client, "A card about tides. Then zorble the blips."))
-    dashboard.preview.click()
-    assert dashboard.settle(PATIENCE_S)
+    press(dashboard, dashboard.preview)
     assert "<mark" in dashboard.planned.value
     assert "is not understood" in dashboard.planned.value
     dashboard.objective.value = "A card about tides"
-    dashboard.preview.click()
-    assert dashboard.settle(PATIENCE_S)
+    press(dashboard, dashboard.preview)
     assert "<svg" in dashboard.planned.value
 
 
@@ -354,8 +342,7 @@ def test_a_workflow_is_built_by_forms(client: Client, close_later: Callable[[Pan
     assert made["wf"].to_dict()["nodes"] == editor.nodes
     editor.shape.value = "json"
     assert "research.gather@1" in editor.exported.value
-    editor.submit.click()
-    assert editor.settle(PATIENCE_S)
+    press(editor, editor.submit)
     assert editor.graph.settle(PATIENCE_S)
     assert editor.graph.status == "completed"
     editor.view.selected = "card"
@@ -402,8 +389,7 @@ def test_an_odd_id_is_kept_by_the_editor(
     exec(built.replace("Client.local(sandbox=True)", "None"), made)
     assert made["wf"].to_dict()["nodes"] == editor.nodes
     assert [node["id"] for node in editor.workflow().nodes] == [node_id, "after"]
-    editor.submit.click()
-    assert editor.settle(PATIENCE_S)
+    press(editor, editor.submit)
     run = editor.graph.workflow.wait(progress=False)
     assert [(node.id, node.status) for node in run.nodes] == [
         (node_id, "completed"), ("after", "completed"),

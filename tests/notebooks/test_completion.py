@@ -90,6 +90,7 @@ ROWS = [
     ("%%run composition.layout theme=li", ["lilac"]),
     ("%%task --planner r", ["rules"]),
     ("%connect op", ["openai"]),
+    ("%connect openai el", ["elevenlabs"]),
     ("%connect --sand", ["--sandbox"]),
     ("%connect --client cl", ["client"]),
     ("%capabilities sp", ["speech.generate"]),

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from IPython.core.completer import provisionalcompleter
 from IPython.core.interactiveshell import InteractiveShell
 
 from tests.conftest import clear_environment
@@ -161,15 +160,11 @@ def test_tasks_and_workflows_are_cells(shell: Shell) -> None:
     [
         ("%%run llm.generate\n{teapot}", "no variable `teapot`"),
         ("%%run llm.generate\n{topic.__class__} {topic!r} {1+1}", ""),
-        ("%%run\nx", "arguments are required: capability"),
-        ("%%run llm.generate --provdier openai\nx", "unrecognized arguments: --provdier"),
         ("%%run llm.generate objective=tea\ntea", "objective is given twice"),
         ("%%run llm.generate tea\ntea", "`tea` is not name=value"),
         ("%%run llm.generate 'tea\ntea", "pair of quotes"),
         ("%%run llm.teleport\ntea", "NOT_FOUND"),
         ("%%run llm.generate --to a.b\ntea", "no name of a variable"),
-        ("%%task --optimize-for luck\nx", "invalid choice"),
-        ("%%workflow\n{", "neither JSON nor YAML"),
         ("%%workflow\nname: x", "INVALID_REQUEST"),
         ("%%workflow --draw\nname: x", "INVALID_WORKFLOW"),
         ("%connect --client topic", "topic is no Client"),
@@ -209,18 +204,3 @@ def test_another_client(shell: Shell, tmp_path: Path) -> None:
     assert shell("%connect --client mine") is first
     assert not shell("%usage").to_frame().empty
     other.close()
-
-
-def test_names_are_completed(shell: Shell) -> None:
-    """Given the beginning of a name, when Tab is pressed, then what there is is offered."""
-    assert {"llm.generate", "llm.generate@1"} <= set(get_completions(shell, "%%run llm."))
-    assert "speech.generate" in get_completions(shell, "%capabilities sp")
-    vendors = get_completions(shell, "%connect openai el")
-    assert "elevenlabs" in vendors
-    assert "openai" not in vendors
-
-
-def get_completions(shell: Shell, line: str) -> list[str]:
-    """Return the completions that the Tab key offers at the end of a line."""
-    with provisionalcompleter():
-        return [found.text for found in shell.ip.Completer.completions(line, len(line))]

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import ipywidgets
+from IPython.display import HTML
 
 from toolkit.display.records.html import IGNORED_BY_MATHJAX
-from toolkit.notebook.background import Background
+from toolkit.notebook.background import Background, Work
 from toolkit.notebook.widget_html import render_literally
 
 STATIC = Path(__file__).parent / "static"
@@ -19,20 +20,6 @@ STATIC = Path(__file__).parent / "static"
 def load_style() -> str:
     """Return the style sheet of all panels, which uses the theme's colours."""
     return f"<style>{(STATIC / 'panel.css').read_text(encoding='utf-8')}</style>"
-
-
-class HtmlTwin:
-    """The content of a widget as it was, for hosts that draw no ipywidgets.
-
-    Args:
-        html: the content.
-    """
-
-    def __init__(self, html: str) -> None:
-        self._html = html
-
-    def _repr_html_(self) -> str:
-        return self._html
 
 
 class Panel(ipywidgets.VBox):
@@ -55,6 +42,10 @@ class Panel(ipywidgets.VBox):
         told = f'<div role="{kind}" class="tk-{kind}">{escape(sentence)}</div>'
         self.message.value = render_literally(told)
 
+    def make_action(self, work: Work) -> Work:
+        """Make a handler that has some work done in the background, after what began before it."""
+        return lambda: self._background.start_action(work)
+
     def settle(self, timeout_s: float = 10.0) -> bool:
         """Wait until no work is under way in the background, and tell if it ended in time."""
         return self._background.settle(timeout_s)
@@ -75,7 +66,7 @@ class Panel(ipywidgets.VBox):
 
     def _display_(self) -> object:
         """Return what marimo shows, which draws anywidgets and no ipywidgets."""
-        return HtmlTwin(self._render_twin())
+        return HTML(self._render_twin())
 
     def _render_twin(self) -> str:
         shown = f'<div class="toolkit-panel {IGNORED_BY_MATHJAX}">{self.snapshot()}</div>'

@@ -7,6 +7,12 @@ from functools import cache
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from toolkit.client import AsyncClient, Client, Workflow
+from toolkit.contract.operations.work_queries import (
+    RunsQuery,
+    TasksQuery,
+    WorkflowsQuery,
+    WorkQuery,
+)
 from toolkit.contract.run_options import RUN_OPTIONS, RunOptions
 from toolkit.contract.usage import USAGE_GROUPS
 from toolkit.notebook.completion.call_sites import CallSite
@@ -18,7 +24,6 @@ from toolkit.notebook.completion.feeds import (
     list_field_values,
     shorten,
 )
-from toolkit.notebook.completion.filters import complete_filter, list_comparable
 
 # The paths of the resources whose records are completed, by the client's name of each.
 PATHS = {
@@ -36,6 +41,12 @@ PATHS = {
     "agents": "/agents",
     "api_keys": "/account/keys",
 }
+_QUERIES: dict[str, type[WorkQuery]] = {
+    "runs": RunsQuery,
+    "workflows": WorkflowsQuery,
+    "tasks": TasksQuery,
+}
+_COMPARED_PATHS = {"run": "/runs", "wfl": "/workflows", "job": "/jobs"}
 # Options whose values are ids of records.
 _PLACES = {"endpoint_id": "/endpoints", "compute_id": "/compute"}
 _TAKES_RUN = ("runs.create", "route")
@@ -162,12 +173,12 @@ class CallCompleter:
             return nodes
         if method != "add":
             return complete_arguments(find_attribute(workflow, method), site)
-        feed = self.find_any_feed()
+        feed = find_notebook_feed(self._names)
         if is_argument(site, 1, "capability"):
             if site.prefix and not site.in_string:  # a word without quotes is a function's
                 return self._list_functions(site.prefix) or None
             return list_capability_names(feed)
-        if site.keyword == "depends_on" or (site.keyword and site.keyword == "depends"):
+        if site.keyword == "depends_on":
             own = site.texts.get(0) or site.texts.get("id")
             return [one for one in nodes if one.text != own]
         if site.position == 0:
@@ -218,14 +229,10 @@ class CallCompleter:
             ]
         if is_graph and site.keyword == "overrides":
             named = next((one for one in nodes or () if one.id == site.path[0]), None)
-            feed = self.find_any_feed()
+            feed = find_notebook_feed(self._names)
             capability = find_capability(feed, None if named is None else named.capability)
             return complete_fields(feed, capability, site.path[1:], is_key=site.is_key)
         return complete_arguments(find_attribute(owner, method), site)
-
-    def find_any_feed(self) -> ClientFeed | None:
-        """Find the feed of the notebook's client: the magics' own, or the newest there is."""
-        return find_notebook_feed(self._names)
 
 
 def find_notebook_feed(names: Mapping[str, Any]) -> ClientFeed | None:
@@ -341,6 +348,34 @@ def list_run_providers(
         allowed = capability["source"]["routing"]["allowed_connections"]
         known = [one for one in known if one.text in allowed] or [Proposal(a) for a in allowed]
     return known + feed.list_records(PATHS["connections"])
+
+
+def complete_filter(
+    feed: ClientFeed, area: str, name: str, capabilities: list[Proposal]
+) -> list[Proposal] | None:
+    """Complete the value of a filter, or of the tags of new work; none for what is free.
+
+    Args:
+        feed: of the client.
+        area: the resource.
+        name: of the filter.
+        capabilities: the names of all that there are.
+    """
+    if name == "status" and area in _QUERIES:
+        return [Proposal(status) for status in _QUERIES[area].STATUSES]
+    if name in ("tag", "tags") and area in _QUERIES:
+        return feed.list_tags(f"/{area}")
+    if name == "provider":
+        return feed.list_providers()
+    return capabilities if name == "capability" else None
+
+
+def list_comparable(feed: ClientFeed, other_id: str) -> list[Proposal]:
+    """List what may be compared: of the kind of the other one, where that is there."""
+    path = _COMPARED_PATHS.get(other_id.partition("_")[0])
+    paths = ("/runs", "/workflows") if path is None else (path,)
+    found = [one for each in paths for one in feed.list_records(each)]
+    return [one for one in found if one.text != other_id]
 
 
 @cache

@@ -8,7 +8,6 @@ import traitlets
 
 from toolkit.client import Client, Run
 from toolkit.contract.base import JsonObject
-from toolkit.contract.capabilities import CapabilityRecord
 from toolkit.contract.choices import OptimizeFor
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.jobs import Options
@@ -22,7 +21,6 @@ from toolkit.notebook.widget_base import Panel, make_button, make_labelled, make
 if TYPE_CHECKING:
     import pandas as pd
 
-POLICIES = get_args(OptimizeFor)
 CHOSEN_APART = ("provider", "optimize_for")  # options that have a control of their own
 
 
@@ -55,8 +53,9 @@ class CapabilityForm(Panel):
         self.capability = capability
         self.run: Run | None = None
         self.form = SchemaForm(record.input_schema, lambda told: self.show_message(told))
-        allowed = [(NOT_GIVEN, None), *((one, one) for one in _list_providers(record))]
-        policies = [(NOT_GIVEN, None), *((one, one) for one in POLICIES)]
+        providers = record.source.routing.allowed_connections
+        allowed = [(NOT_GIVEN, None), *((one, one) for one in providers)]
+        policies = [(NOT_GIVEN, None), *((one, one) for one in get_args(OptimizeFor))]
         self.provider = make_labelled(ipywidgets.Dropdown, "provider", options=allowed)
         self.optimize_for = make_labelled(ipywidgets.Dropdown, "optimize for", options=policies)
         self.options = SchemaForm(_make_options_schema(), lambda told: self.show_message(told))
@@ -115,9 +114,7 @@ class CapabilityForm(Panel):
     def _start_preview(self) -> None:
         given = self._read_input()
         if given is not None:
-            self._background.start_action(
-                lambda: self._try_request(lambda: self._show_route(given))
-            )
+            self._start_request(lambda: self._show_route(given))
 
     def _show_route(self, given: dict[str, object]) -> None:
         route = self._client.route(self.name, given, **self.collect_options())
@@ -129,9 +126,7 @@ class CapabilityForm(Panel):
         given = self._read_input()
         if given is not None:
             self.start.disabled = True
-            self._background.start_action(
-                lambda: self._try_request(lambda: self._submit_run(given))
-            )
+            self._start_request(lambda: self._submit_run(given))
 
     def _submit_run(self, given: dict[str, object]) -> None:
         run = self._client.runs.create(self.name, given, **self.collect_options())
@@ -139,6 +134,9 @@ class CapabilityForm(Panel):
         self.result.value = ""
         self._show_run(run)
         self._background.start_feed(lambda: self._follow_run(run))
+
+    def _start_request(self, work: Work) -> None:
+        self._background.start_action(lambda: self._try_request(work))
 
     def _try_request(self, work: Work) -> None:
         """Send a request; what the service finds wrong is shown beside the field."""
@@ -212,7 +210,3 @@ def _make_options_schema() -> JsonObject:
         name: member for name, member in schema["properties"].items() if name not in CHOSEN_APART
     }
     return {**schema, "properties": properties}
-
-
-def _list_providers(record: CapabilityRecord) -> list[str]:
-    return record.source.routing.allowed_connections

@@ -82,8 +82,8 @@ class ProviderSetup(Panel):
             vendor: VendorRow(
                 vendor,
                 fill_in=partial(self._fill_form, vendor),
-                test=partial(self._start_test, vendor),
-                remove=partial(self._start_delete, vendor),
+                test=self.make_action(partial(self._test_connection, vendor)),
+                remove=self.make_action(partial(self._delete_connection, vendor)),
             )
             for vendor in self._vendors
         }
@@ -210,9 +210,6 @@ class ProviderSetup(Panel):
         unlocked = ", ".join(self._vendors[vendor].capabilities)
         self.show_message(f"{vendor} is connected: it serves {unlocked}.", fault=False)
 
-    def _start_test(self, vendor: str) -> None:
-        self._background.start_action(lambda: self._test_connection(vendor))
-
     def _test_connection(self, vendor: str) -> None:
         test = self._connections[vendor][0].test()
         works = f"works ({test.record.took_ms} ms)"
@@ -220,9 +217,6 @@ class ProviderSetup(Panel):
         self._tests[vendor] = works if test.ok else error.message if error else "not known to work"
         self._show_vendors()
         self.show_message(f"{vendor}: {self._tests[vendor]}", fault=not test.ok)
-
-    def _start_delete(self, vendor: str) -> None:
-        self._background.start_action(lambda: self._delete_connection(vendor))
 
     def _delete_connection(self, vendor: str) -> None:
         for connection in self._connections[vendor]:

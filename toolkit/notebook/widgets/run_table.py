@@ -46,7 +46,9 @@ class RunTable(Panel):
         columns = [(column.replace("_", " "), column) for column in COLUMNS]
         self.by = make_labelled(ipywidgets.Dropdown, "sort by", options=columns, value=self.order)
         self.falling = ipywidgets.Checkbox(True, description="descending", indent=False)
-        self.refresh = make_button("Refresh", "Read again what had not ended", self._start_refresh)
+        self.refresh = make_button(
+            "Refresh", "Read again what had not ended", self.make_action(self._read_runs)
+        )
         self.rows = ipywidgets.HTML()
         super().__init__(make_row(self.by, self.falling, self.refresh), self.rows)
         traitlets.link((self.by, "value"), (self, "order"))
@@ -81,9 +83,6 @@ class RunTable(Panel):
         self.rows.value = widget_html.render_table(
             self._sort_rows(), COLUMNS, caption, self.order, self.descending
         )
-
-    def _start_refresh(self) -> None:
-        self._background.start_action(self._read_runs)
 
     def _read_runs(self) -> None:
         for run in self.runs:

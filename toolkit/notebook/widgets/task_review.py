@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import ipywidgets
 import traitlets
@@ -62,7 +62,9 @@ class TaskReview(Panel):
         self.headline = ipywidgets.HTML()
         self.attempts = ipywidgets.HTML()
         self.answer = make_labelled(ipywidgets.Textarea, "your answer")
-        self.resume = make_button("Resume", "Plan the task again", self._resume, "primary")
+        self.resume = make_button(
+            "Resume", "Plan the task again", self.make_action(self._answer_question), "primary"
+        )
         self.attempt = make_labelled(ipywidgets.Dropdown, "of attempt")
         self.issues = make_labelled(ipywidgets.Textarea, "issues", placeholder="one on each line")
         self.node = make_labelled(
@@ -74,9 +76,9 @@ class TaskReview(Panel):
         for area in (self.answer, self.issues, self.constraints):
             area.rows = 2
             guard_control(area, lambda told: self.show_message(told))
-        self.accept = make_button("Pass", "Deliver the attempt chosen", self._pass, "success")
-        self.reject = make_button("Fail", "Refuse the attempt chosen", self._fail, "danger")
-        self.retry = make_button("Retry", RETRY_HINT, self._retry)
+        self.accept = self._make_verdict("pass", "Deliver the attempt chosen", "success")
+        self.reject = self._make_verdict("fail", "Refuse the attempt chosen", "danger")
+        self.retry = self._make_verdict("retry", RETRY_HINT)
         self._asking = ipywidgets.VBox([self.answer, make_row(self.resume)])
         self._judging = ipywidgets.VBox(
             [
@@ -188,19 +190,10 @@ class TaskReview(Panel):
             self._readings[plan_id] = self.task.plan().reading
         return self._readings[plan_id]
 
-    # The methods below are handlers.
-
-    def _pass(self) -> None:
-        self._background.start_action(lambda: self._judge("pass"))
-
-    def _fail(self) -> None:
-        self._background.start_action(lambda: self._judge("fail"))
-
-    def _retry(self) -> None:
-        self._background.start_action(lambda: self._judge("retry"))
-
-    def _resume(self) -> None:
-        self._background.start_action(self._answer_question)
+    def _make_verdict(self, decision: Decision, does: str, kind: str = "") -> Any:
+        """Make the button of a verdict."""
+        judge = self.make_action(lambda: self._judge(decision))
+        return make_button(decision.capitalize(), does, judge, kind)
 
     def _answer_question(self) -> None:
         answer = str(self.answer.value).strip()

@@ -45,11 +45,12 @@ class UsageDashboard(Panel):
             ipywidgets.Dropdown, "by", options=USAGE_GROUP_CHOICES, value="capability"
         )
         self.days = make_labelled(ipywidgets.Dropdown, "of", options=SPAN_CHOICES, value=30)
-        self.refresh = make_button("Refresh", "Read the usage again", self._start_read)
+        start_read = self.make_action(self._read_usage)
+        self.refresh = make_button("Refresh", "Read the usage again", start_read)
         self.chart = ipywidgets.HTML()
         super().__init__(make_row(self.group, self.days, self.refresh), self.chart)
         for control in (self.group, self.days):
-            control.observe(lambda _: self._start_read(), "value")
+            control.observe(lambda _: start_read(), "value")
         self._read_usage()
 
     def table(self) -> "pd.DataFrame":
@@ -66,9 +67,6 @@ class UsageDashboard(Panel):
         jobs = sum(line.jobs for line in self.lines)
         cost = sum_usd(line.cost_usd for line in self.lines)
         return f"<UsageDashboard by {self.group.value}: {jobs} jobs, {format_money(cost)}>"
-
-    def _start_read(self) -> None:
-        self._background.start_action(self._read_usage)
 
     def _read_usage(self) -> None:
         today = datetime.now(UTC).date()
