@@ -74,8 +74,12 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 import toolkit.store.maintenance.prune as pruning
+from toolkit.store.blob_places.folder import BlobFolder
+from toolkit.store.sqlite.upkeep import SqliteUpkeep
 pruning.MIN_UNREFERENCED_AGE_S = 1.0  # an hour, when time is not accelerated
-gone = pruning.prune_data_dir(Path(sys.argv[1]), timedelta(seconds=float(sys.argv[2])))
+folder, age = Path(sys.argv[1]), timedelta(seconds=float(sys.argv[2]))
+with SqliteUpkeep.open(folder) as database:
+    gone = pruning.prune_records(database, age, BlobFolder(folder / "artifacts"))
 print(json.dumps(gone.rows))
 """
 # Which vendors are down in which hours.

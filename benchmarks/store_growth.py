@@ -40,7 +40,9 @@ from toolkit.engine import Engine, Registry
 from toolkit.engine.request_context import RequestContext
 from toolkit.local import open_engine
 from toolkit.settings import Settings
-from toolkit.store.maintenance.prune import MIN_UNREFERENCED_AGE_S, PruneResult, prune_data_dir
+from toolkit.store.blob_places.folder import BlobFolder
+from toolkit.store.maintenance.prune import MIN_UNREFERENCED_AGE_S, PruneResult, prune_records
+from toolkit.store.sqlite.upkeep import SqliteUpkeep
 
 JOBS = {"node": 1_000, "llm": 300, "speech": 100}
 MOST_BYTES = {"llm": 4_000}
@@ -136,7 +138,8 @@ def prune_ended(folder: Path) -> PruneResult:
     long_ago = time.time() - 2 * MIN_UNREFERENCED_AGE_S
     for path in (folder / "artifacts").glob("*/*"):
         os.utime(path, (long_ago, long_ago))
-    return prune_data_dir(folder, timedelta(0))
+    with SqliteUpkeep.open(folder) as database:
+        return prune_records(database, timedelta(0), BlobFolder(folder / "artifacts"))
 
 
 async def report_growth(kind: str, count: int, empty: int) -> bool:

@@ -18,7 +18,7 @@ from tests.support.ports import free_port
 from tests.support.rehearsal import type_commands
 from tests.support.timing import PATIENCE_S
 from toolkit.settings import Settings
-from toolkit.store.schema import HEAD_REVISION, read_revision
+from toolkit.store.schema import HEAD_REVISION, read_schema_version
 
 PAGE_FILE = ROOT / "docs" / "self-hosting.md"
 PAGE = PAGE_FILE.read_text(encoding="utf-8")
@@ -90,7 +90,9 @@ def test_a_stranger_follows_the_guide(tmp_path: Path, tell: Callable[[str], None
     ended_well = re.findall("^status +✓ completed", answers, re.M)
     assert len(ended_well) == 2, "the task went through a restart and a restore"
     with closing(sqlite3.connect(tmp_path / "srv" / "toolkit" / "state.db")) as upgraded:
-        assert read_revision(upgraded) == HEAD_REVISION
+        version = read_schema_version(upgraded)
+        assert version is not None
+        assert version.revision == HEAD_REVISION
     assert "The account of this key is disabled" in said
     assert "Traceback" not in said + answers
     made = [file.read_text().strip() for file in (tmp_path / "here").glob("*.key")]

@@ -104,7 +104,7 @@ async def test_work_waits_for_room(synced: Store) -> None:
     """Given far more handed over than is written, then work waits until only a little is left."""
     rows = [synced.write([job(str(n))]) for n in range(MANY)]
     async with asyncio.timeout(PATIENCE_S):
-        await synced.wait_for_room()
+        await synced.writer.backlog.wait_for_room()
     assert MANY // 2 < sum(row.done() for row in rows) < MANY
     await asyncio.gather(*rows)
-    await synced.wait_for_room()
+    await synced.writer.backlog.wait_for_room()

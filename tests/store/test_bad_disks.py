@@ -189,7 +189,7 @@ async def test_bytes_that_do_not_fit(disk: Disk) -> None:
     assert [path for path in (disk.path / "data" / "artifacts").rglob("*") if path.is_file()] == []
     disk.empty()
     await store.put_blob(digest, data)
-    assert await store.get_blob(digest) == data
+    assert await store.blobs.get(digest) == data
     await store.close()
 
 

@@ -18,7 +18,7 @@ MORE_THAN_ANY_DISK = 1 << 45
 async def test_a_request_is_written_while_calls_wait_for_room(tmp_path: Path) -> None:
     """Given calls that wait for more space than there is, then rows that fit are written."""
     store = await Store.open(tmp_path)
-    writer = store._writer
+    writer = store.writer
     writer.wanted_ballast_bytes = MORE_THAN_ANY_DISK
     growing = [writer.grow_ballast() for _ in range(12)]
     plan = {"id": "a", "account_id": "acc", "created_at": AT, "doc": "{}"}
@@ -38,8 +38,8 @@ async def test_a_call_that_waits_too_long_for_a_full_disk_is_refused(
     store = await Store.open(tmp_path)
     outages = WriteOutages()
     outages.note_failure(ROWS)
-    room = result_room.ResultRoom(outages, store._writer, store._blobs)
+    room = result_room.ResultRoom(outages, store.writer, store.blobs)
     with pytest.raises(StoreUnavailableError, match="free disk space"):
         await asyncio.wait_for(room.hold(result_room.ResultSize(1, 1)), PATIENCE_S)
-    assert store._writer.wanted_ballast_bytes == 0
+    assert store.writer.wanted_ballast_bytes == 0
     await store.close()

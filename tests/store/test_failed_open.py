@@ -12,7 +12,9 @@ import pytest
 
 from toolkit import Client
 from toolkit.contract.errors import ErrorCode, ServiceError
-from toolkit.store.maintenance.prune import prune_data_dir
+from toolkit.store.blob_places.folder import BlobFolder
+from toolkit.store.maintenance.prune import prune_records
+from toolkit.store.sqlite.upkeep import SqliteUpkeep
 
 pytestmark = pytest.mark.sqlite("the files of a directory")
 
@@ -85,8 +87,8 @@ def test_what_cannot_be_pruned_is_let_go_of(tmp_path: Path) -> None:
     overwrite(tmp_path)
     gc.disable()
     try:
-        with pytest.raises(ServiceError):
-            prune_data_dir(tmp_path, timedelta(days=1))
+        with pytest.raises(ServiceError), SqliteUpkeep.open(tmp_path) as database:
+            prune_records(database, timedelta(days=1), BlobFolder(tmp_path / "artifacts"))
         assert files_open(tmp_path) == []
     finally:
         gc.enable()

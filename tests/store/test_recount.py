@@ -13,7 +13,7 @@ from toolkit import Client
 from toolkit.cli import app
 from toolkit.settings import Settings
 from toolkit.store.blobs import open_place
-from toolkit.store.maintenance.databases import examine_database
+from toolkit.store.postgres.upkeep.checks import repair_postgres
 
 ASKED: Final = {"objective": "One line on tides"}
 WAITING_SQL: Final = (
@@ -97,11 +97,11 @@ def test_two_repairs_at_once_correct_once(
         holder.execute("SELECT 1 FROM stored_bytes FOR UPDATE")  # so that neither is done
         # Not by the command, whose output is that of the whole process.
         place = open_place(settings.data_dir, None)
-        repair = partial(examine_database, postgres_url, place, deep=False, repair=True)
+        repair = partial(repair_postgres, postgres_url, place)
         repairs = [pool.submit(repair) for _ in range(2)]
         wait_until(lambda: len(session.execute(WAITING_SQL).fetchall()) == 2, "both have begun")
         holder.rollback()
         told = [each.result() for each in repairs]
-    assert sorted(done for done, _ in told) == [[], ["Counted again what accounts keep."]]
+    assert sorted(told) == [[], ["Counted again what accounts keep."]]
     assert "summed up" not in diagnose(settings)
     assert database.health().status == "ok"

@@ -421,9 +421,9 @@ async def test_blobs_are_stored_once_and_read_in_part(store: Store, tmp_path: Pa
         await store.put_blob(digest, b"0123456789")
     files = [path for path in (tmp_path / "artifacts").rglob("*") if path.is_file()]
     assert len(files) == 1
-    assert await store.get_blob(digest, 2, 5) == b"234"
+    assert await store.blobs.get(digest, 2, 5) == b"234"
     with pytest.raises(RequestError) as lost:
-        await store.get_blob("f" * 64)
+        await store.blobs.get("f" * 64)
     assert lost.value.code is ErrorCode.NOT_FOUND
 
 
@@ -432,7 +432,7 @@ async def test_blobs_can_live_anywhere_fsspec_reaches(tmp_path: Path) -> None:
     store = await Store.open(tmp_path, artifact_url="memory://bucket/artifacts")
     digest = sha256(b"0123456789").hexdigest()
     await store.put_blob(digest, b"0123456789")
-    assert await store.get_blob(digest, 3) == b"3456789"
+    assert await store.blobs.get(digest, 3) == b"3456789"
     await store.close()
 
 
@@ -525,7 +525,7 @@ async def test_numbers_go_on_when_they_are_not_remembered_any_more(
         assert [event["n"] for event in await store.list_events(f"job_{i}", after=0)] == list(
             range(1, 7)
         )
-    connection = store._writer._connection
+    connection = store.writer._connection
     assert isinstance(connection, SqliteWriteConnection | PostgresWriteConnection)
     assert len(connection._numbers) <= 10
 

@@ -14,7 +14,7 @@ async def kill_engine(engine: Engine) -> None:
     def nothing_more(*_: object) -> Exception:
         return ServiceError(ErrorCode.UNAVAILABLE, "this process is dead")
 
-    store._writer._try_write = nothing_more  # type: ignore[method-assign]
+    store.writer._try_write = nothing_more  # type: ignore[method-assign]
     engine.drain()
     roots._heartbeat.close()
     kept = [
@@ -29,7 +29,7 @@ async def kill_engine(engine: Engine) -> None:
     with contextlib.suppress(Exception):
         await engine.core.driver.aclose()
     with contextlib.suppress(Exception):
-        await store._writer.drain()
+        await store.writer.drain()
     # Threads that have a connection, which nobody would close after them.
     await store._changes.close()
     await store._database.close()

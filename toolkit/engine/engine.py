@@ -200,7 +200,7 @@ class Engine:
         if settings.artifact_reads == "presigned":
             try:
                 # Tried now: a caller who wants bytes is not who can change what cannot sign.
-                await store.make_blob_link("0" * 64, settings.artifact_link_s, {})
+                await store.blobs.make_link("0" * 64, settings.artifact_link_s, {})
             except ToolkitError:
                 await store.close()
                 raise

@@ -178,7 +178,7 @@ class BlobStore:
             raise make_unavailable_error(error) from error
 
     async def get(
-        self, digest: str, start: int, end: int | None, *, limit_s: float | None = None
+        self, digest: str, start: int = 0, end: int | None = None, *, limit_s: float | None = None
     ) -> bytes:
         """Return the bytes from `start` up to, but not including, `end`.
 
@@ -186,7 +186,8 @@ class BlobStore:
             digest: SHA-256 of the bytes.
             start: offset of the first byte.
             end: offset after the last byte; None reads to the end.
-            limit_s: the longest that a remote place may make no progress.
+            limit_s: the longest that a remote place may make no progress; work has more patience
+                than a request.
 
         Raises:
             RequestError: `NOT_FOUND` when they are lost.
@@ -209,16 +210,20 @@ class BlobStore:
         """
         return await self._ask(partial(self.place.find_size, digest), limit_s)
 
-    async def make_link(
-        self, digest: str, seconds: int, headers: dict[str, str], *, limit_s: float | None = None
-    ) -> str:
+    async def make_link(self, digest: str, seconds: int, headers: dict[str, str]) -> str:
         """Make a URL by which bytes can be read without a key, for some seconds.
+
+        Args:
+            digest: SHA-256 of the bytes.
+            seconds: how long it holds.
+            headers: `Content-Type` and `Content-Disposition` of the answer.
 
         Raises:
             RequestError: `INVALID_REQUEST` where they are in no place that signs URLs.
             ServiceError: `UNAVAILABLE`.
         """
-        return await self._ask(partial(self.place.make_link, digest, seconds, headers), limit_s)
+        call = partial(self.place.make_link, digest, seconds, headers)
+        return await self._ask(call, REQUEST_LIMIT_S)
 
     async def _ask(self, call: Callable[[], T], limit_s: float | None) -> T:
         try:

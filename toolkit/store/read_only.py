@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Callable, Container, Sequence
+from collections.abc import Container, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -42,13 +42,13 @@ class ReadOnlyStore(Store):
         self._viewed = viewed
         self.is_copy = viewed.is_copy
         reader = RowReader(viewed.reads)
-        self._blobs = blobs
+        self.blobs = blobs
         self._waiters = EventWaiters(reader, viewed.get_version, viewed.poll_interval_s)
-        self._writer = _RefusingWriter()
+        self.writer = _RefusingWriter()
         self._changes = _RefusingDirectWriter()
         self._owner = viewed.owner
         self.leases = _ReadOnlyLeases(
-            reader, self._writer, self._changes, self._owner, viewed.clock, 0
+            reader, self.writer, self._changes, self._owner, viewed.clock, 0
         )
         self.limits = LimitStore(viewed.reads, self._changes, self._owner, viewed.clock, frozenset)
 
@@ -82,7 +82,7 @@ class ReadOnlyStore(Store):
 
     async def close(self) -> None:
         """Close the database."""
-        await self._blobs.close()
+        await self.blobs.close()
         self._waiters.close()
         await self._viewed.close()
 
@@ -135,11 +135,7 @@ class _Onlooker(LeaseOwner):
 class _ReadOnlyLeases(LeaseStore):
     """The leases of others."""
 
-    async def claim(
-        self,
-        limit: int,  # noqa: ARG002 - a store's
-        wanted: Callable[[Row], Awaitable[bool]] | None = None,  # noqa: ARG002 - a store's
-    ) -> list[Lease]:
+    async def claim(self, *_given: object, **_options: object) -> list[Lease]:
         """Claim nothing."""
         return []
 
@@ -158,14 +154,7 @@ class _RefusingWriter(ChangeWriter):
         pass
 
     def submit(
-        self,
-        changes: Sequence[Change],
-        lease: Lease | None,  # noqa: ARG002 - a writer's
-        *,
-        eager: bool = True,  # noqa: ARG002 - a writer's
-        max_wait_s: float | None = None,  # noqa: ARG002 - a writer's
-        conditional: bool = False,  # noqa: ARG002 - a writer's
-        paid: bool = False,  # noqa: ARG002 - a writer's
+        self, changes: Sequence[Change], *_given: object, **_options: object
     ) -> "asyncio.Future[None]":
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if changes:

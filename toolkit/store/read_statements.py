@@ -166,6 +166,10 @@ def build_last_events(kind: DatabaseKind, of: str) -> str:
     )
 
 
+# Those of bytes outside the database.
+STORED_DIGESTS_SQL: Final = (
+    "SELECT DISTINCT sha256 FROM artifacts WHERE NOT deleted AND content IS NULL ORDER BY sha256"
+)
 # A step in an index for each owner, however many roots it has.
 ROOT_OWNERS_SQL: Final = (
     "WITH RECURSIVE owners (owner) AS ("

@@ -193,12 +193,6 @@ def fetch_version(cursor: VersionCursor) -> SchemaVersion | None:
     return SchemaVersion(str(found["version_num"]), found.get("oldest"))
 
 
-def read_revision(connection: sqlite3.Connection) -> str | None:
-    """Return the revision of a database's tables, or None where it has none yet."""
-    version = read_schema_version(connection)
-    return None if version is None else version.revision
-
-
 def _create_tables(connection: Connection) -> None:
     """Create the newest tables in an empty database."""
     for statement in build_newest_schema():

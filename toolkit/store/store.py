@@ -33,6 +33,8 @@ class Store(RowReader):
 
     Attributes:
         is_copy: whether the directory is a copy of another one.
+        blobs: the artifacts' bytes, to be read; what stores or deletes some is the store's.
+        writer: what `write` submits changes to.
         leases: the leases of roots.
         limits: the limits that all who have the database open share.
         result_room: the disk space that is held for the results of calls in flight.
@@ -59,23 +61,23 @@ class Store(RowReader):
         super().__init__(database.reads)
         self._database = database
         self.is_copy = database.is_copy
-        self._blobs = blobs
+        self.blobs = blobs
         self._owner = database.owner
         reader = RowReader(database.reads)
         self._outages = WriteOutages()
-        self._writer = ChangeWriter(
+        self.writer = ChangeWriter(
             database.writes,
             is_synced=is_synced,
             committed=self._report_commit,
             timed=timed,
             outages=self._outages,
         )
-        self.result_room = ResultRoom(self._outages, self._writer, blobs)
+        self.result_room = ResultRoom(self._outages, self.writer, blobs)
         self._waiters = EventWaiters(reader, database.get_version, database.poll_interval_s)
         self._changes = DirectWriter(database.begin)
         self.leases = LeaseStore(
             reader,
-            self._writer,
+            self.writer,
             self._changes,
             self._owner,
             database.clock,
@@ -151,9 +153,9 @@ class Store(RowReader):
 
     async def close(self) -> None:
         """Write all submitted changes, and close everything."""
-        await self._writer.drain()
+        await self.writer.drain()
         await self._changes.close()
-        await self._blobs.close()
+        await self.blobs.close()
         self._waiters.close()
         await self._database.close()
 
@@ -183,7 +185,7 @@ class Store(RowReader):
             a future that is done when they are durable; it raises `Conflict`, `LeaseLost` or
             `ServiceError`.
         """
-        return self._writer.submit(
+        return self.writer.submit(
             changes,
             lease,
             eager=eager,
@@ -191,19 +193,6 @@ class Store(RowReader):
             conditional=conditional,
             paid=paid,
         )
-
-    def forfeit(self, lease: Lease, error: Exception) -> None:
-        """Have all that is still written under a lease fail, as its work is to be taken up again.
-
-        Args:
-            lease: it is given back later (`leases.release`).
-            error: what such writes fail with.
-        """
-        self._writer.forfeit(lease, error)
-
-    async def wait_for_room(self) -> None:
-        """Wait while far more is submitted than written: work is no faster than the disk."""
-        await self._writer.backlog.wait_for_room()
 
     def _report_commit(self, events: Sequence[AppendEvent]) -> None:
         self._waiters.notify(events)
@@ -241,7 +230,7 @@ class Store(RowReader):
         Raises:
             ServiceError: `UNAVAILABLE` when the place is not that of the database.
         """
-        warning = await self._database.claim_artifacts(self._blobs.place)
+        warning = await self._database.claim_artifacts(self.blobs.place)
         self.limits.is_apart = warning is not None
         return warning
 
@@ -268,7 +257,7 @@ class Store(RowReader):
 
     async def put_blob(self, sha256: str, data: Content) -> None:
         """Store bytes under their SHA-256, for a request: it does not wait for hanging storage."""
-        await self._blobs.put(sha256, data, limit_s=REQUEST_LIMIT_S)
+        await self.blobs.put(sha256, data, limit_s=REQUEST_LIMIT_S)
 
     async def put_paid_blob(self, sha256: str, data: Content) -> None:
         """Store the bytes of a paid result; while that fails, no call begins.
@@ -276,7 +265,7 @@ class Store(RowReader):
         A caller that gives up afterwards says so (`give_up_blob`).
         """
         try:
-            await self._blobs.put_paid(sha256, data)
+            await self.blobs.put_paid(sha256, data)
         except ServiceError:
             self._outages.note_failure(ARTIFACTS)
             raise
@@ -293,48 +282,10 @@ class Store(RowReader):
             sha256: of the bytes.
             stored_before_s: the least age, in seconds.
         """
-        if self.is_copy and self._blobs.place.is_remote:
+        if self.is_copy and self.blobs.place.is_remote:
             return True  # they are the original's, too
         is_referenced = partial(self.has_blob_reference, sha256)
-        return await self._blobs.delete(sha256, stored_before_s, is_referenced)
-
-    async def get_blob(
-        self,
-        sha256: str,
-        start: int = 0,
-        end: int | None = None,
-        *,
-        limit_s: float | None = None,
-    ) -> bytes:
-        """Return stored bytes from `start` up to, but not including, `end`.
-
-        Args:
-            sha256: SHA-256 of the bytes.
-            start: offset of the first byte.
-            end: offset after the last byte; None reads to the end.
-            limit_s: the longest that remote storage may make no progress; work has more patience
-                than a request.
-        """
-        return await self._blobs.get(sha256, start, end, limit_s=limit_s)
-
-    async def get_blob_size(self, sha256: str, *, limit_s: float | None = None) -> int:
-        """Return how many bytes are stored under a SHA-256; `limit_s` as for `get_blob`."""
-        return await self._blobs.get_size(sha256, limit_s=limit_s)
-
-    async def make_blob_link(self, sha256: str, seconds: int, headers: dict[str, str]) -> str:
-        """Make a URL by which stored bytes can be read without a key, for some seconds.
-
-        Args:
-            sha256: of the bytes.
-            seconds: how long it holds.
-            headers: `Content-Type` and `Content-Disposition` of the answer.
-        """
-        return await self._blobs.make_link(sha256, seconds, headers, limit_s=REQUEST_LIMIT_S)
-
-    @property
-    def blob_chunk_bytes(self) -> int:
-        """How many stored bytes are best read at once."""
-        return self._blobs.chunk_bytes
+        return await self.blobs.delete(sha256, stored_before_s, is_referenced)
 
 
 async def _open_postgres(

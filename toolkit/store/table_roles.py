@@ -11,6 +11,8 @@ from typing import Final, Literal, TypeAlias
 from sqlalchemy import Table
 
 OwnerKind: TypeAlias = Literal["root", "workflow", "job"]
+# A time before which work is pruned, or idempotent answers are; or a past day that ends a text.
+Expiry: TypeAlias = Literal["work", "answer", "day"]
 
 _ROLES_KEY: Final = "roles"
 
@@ -26,6 +28,7 @@ class TableRoles:
             the configuration.
         deleted_with: the kinds of owners that a column names the id of, by column; a row is
             pruned together with any of them.
+        expires_by: the column by which rows that have no owner are pruned, and when they are.
         owns_rows: whether rows of other tables are deleted with its rows, and so before them.
         is_managed: whether its records are of resources at a GPU cloud.
         is_derived: whether its rows are made from those of others, or are of running engines: a
@@ -35,6 +38,7 @@ class TableRoles:
     counted: tuple[str, ...] = ()
     decisive: tuple[str, ...] = ()
     deleted_with: Mapping[str, tuple[OwnerKind, ...]] = field(default_factory=dict)
+    expires_by: tuple[str, Expiry] | None = None
     owns_rows: bool = False
     is_managed: bool = False
     is_derived: bool = False

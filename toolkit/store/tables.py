@@ -235,7 +235,7 @@ plans = Table(
     _make_text_column("created_at"),
     _make_doc_column(),
     Index("ix_plans_account", "account_id", "id"),
-    info=TableRoles(counted=("doc",)).to_info(),
+    info=TableRoles(counted=("doc",), expires_by=("created_at", "work")).to_info(),
 )
 endpoints = _make_infrastructure_table("endpoints")
 compute = _make_infrastructure_table("compute")
@@ -281,7 +281,7 @@ idempotency = Table(
     _make_doc_column("body"),
     _make_text_column("created_at"),
     Index("ix_idempotency_created", "created_at"),
-    info=TableRoles(counted=("body",)).to_info(),
+    info=TableRoles(counted=("body",), expires_by=("created_at", "answer")).to_info(),
 )
 cache = Table(
     "cache",
@@ -298,6 +298,7 @@ spending = Table(
     _make_id_column(),
     _make_text_column("key_id"),
     Column("nano", _NUMBER, nullable=False),
+    info=TableRoles(expires_by=("id", "day"), owns_rows=True).to_info(),
 )
 reservations = Table(
     "reservations",
@@ -308,6 +309,7 @@ reservations = Table(
     Column("nano", _NUMBER, nullable=False),
     _make_text_column("created_at"),
     Index("ix_reservations_spending", "spending_id"),
+    info=TableRoles(expires_by=("spending_id", "day")).to_info(),
 )
 shared_limits = Table(
     "shared_limits",
@@ -383,5 +385,17 @@ def name_columns(table: str) -> str:
 
 def list_pruned_tables() -> list[Table]:
     """List the tables with rows that are pruned with their owners, in the order of deletion."""
-    pruned = [table for table in metadata.tables.values() if get_roles(table).deleted_with]
-    return sorted(pruned, key=lambda table: get_roles(table).owns_rows)
+    return _sort_owners_last(
+        [table for table in metadata.tables.values() if get_roles(table).deleted_with]
+    )
+
+
+def list_expiring_tables() -> list[Table]:
+    """List the tables with rows that are pruned by their own age, in the order of deletion."""
+    return _sort_owners_last(
+        [table for table in metadata.tables.values() if get_roles(table).expires_by]
+    )
+
+
+def _sort_owners_last(found: list[Table]) -> list[Table]:
+    return sorted(found, key=lambda table: get_roles(table).owns_rows)

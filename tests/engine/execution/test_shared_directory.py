@@ -184,15 +184,15 @@ async def test_one_that_hung_past_its_lease_commits_nothing(
         other.leases._keeper.cancel()
         other.leases._heartbeat.close()
         writes: list[object] = []
-        held = other.core.store._writer.backlog
-        other.core.store._writer.submit = (  # type: ignore[method-assign]
+        held = other.core.store.writer.backlog
+        other.core.store.writer.submit = (  # type: ignore[method-assign]
             lambda changes, lease, eager=True: _hang_forever(writes, changes, lease)
         )
         await engine.wait(context, hung.id, 20)
     done = await engine.workflows.get(context, hung.id)
     assert done.status == "completed"
     assert not held
-    del other.core.store._writer.submit  # type: ignore[attr-defined]
+    del other.core.store.writer.submit  # type: ignore[attr-defined]
     before = {n.id: n.artifact_id for n in done.nodes}
     store = other.core.store
     for changes, lease in writes:  # type: ignore[misc]

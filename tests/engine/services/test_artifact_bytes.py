@@ -78,4 +78,4 @@ async def test_bytes_stay_for_a_record_that_is_about_to_be_written(
     second, later = await engine.artifacts.store(owner.id, blob, job_id=None)
     await engine.artifacts.delete(context, first.artifact.id)
     await engine.core.store.write([later])
-    assert await engine.core.store.get_blob(second.artifact.sha256) == LARGE
+    assert await engine.core.store.blobs.get(second.artifact.sha256) == LARGE

@@ -14,7 +14,9 @@ from toolkit.contract.base import now
 from toolkit.contract.errors import ErrorCode
 from toolkit.contract.operations.table import OPERATIONS
 from toolkit.settings import Settings
-from toolkit.store.maintenance.prune import prune_data_dir
+from toolkit.store.blob_places.folder import BlobFolder
+from toolkit.store.maintenance.prune import prune_records
+from toolkit.store.sqlite.upkeep import SqliteUpkeep
 
 # The paths that such a key may ask for; any other has to be refused.
 WORK = {
@@ -108,7 +110,8 @@ def test_pruning_keeps_what_is_spent_of_a_total_budget(tmp_path: Path) -> None:
             left = owner.api_keys.get(made.id).record.left_usd
             assert left is not None
             assert left < 1
-            prune_data_dir(data_dir, timedelta(0))
+            with SqliteUpkeep.open(data_dir) as records:
+                prune_records(records, timedelta(0), BlobFolder(data_dir / "artifacts"))
             assert not list(owner.runs.list())
             assert owner.api_keys.get(made.id).record.left_usd == left
 

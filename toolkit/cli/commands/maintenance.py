@@ -14,11 +14,13 @@ from toolkit.cli.stores import ArtifactUrl, AsJson, Database, DataDir, make_sett
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from contextlib import AbstractContextManager
 
     from toolkit.settings import Settings
     from toolkit.store.blob_places.place import BlobPlace
     from toolkit.store.maintenance.backup import BackupResult
     from toolkit.store.maintenance.doctor import DataDirIssue
+    from toolkit.store.maintenance.upkeep_database import UpkeepDatabase
     from toolkit.store.read_connection import Row
 
 _AGE = re.compile(r"(\d{1,6})([hdw])")
@@ -71,10 +73,13 @@ def _examine_data_dir(
 def _examine_database(
     settings: "Settings", url: str, *, deep: bool, repair: bool
 ) -> "tuple[list[str], list[DataDirIssue]]":
-    from toolkit.store.maintenance.databases import examine_database
+    from toolkit.store.extras import needs_postgres
 
+    with needs_postgres():
+        from toolkit.store.postgres.upkeep.checks import check_postgres, repair_postgres
     with _open_place(settings) as place:
-        return examine_database(url, place, deep=deep, repair=repair)
+        done = repair_postgres(url, place) if repair else []
+        return done, check_postgres(url, place, deep=deep)
 
 
 def _print_findings(
@@ -134,6 +139,19 @@ def _open_place(settings: "Settings") -> "Iterator[BlobPlace]":
         place.close()
 
 
+def _open_upkeep(settings: "Settings") -> "AbstractContextManager[UpkeepDatabase]":
+    """Open the database for upkeep, of either kind."""
+    from toolkit.store.extras import needs_postgres
+    from toolkit.store.sqlite.upkeep import SqliteUpkeep
+
+    url = settings.get_database_url()
+    if url is None:
+        return SqliteUpkeep.open(settings.data_dir)
+    with needs_postgres():
+        from toolkit.store.postgres.upkeep.database import PostgresUpkeep
+    return PostgresUpkeep.open(url)
+
+
 def _review_prices() -> list[str]:
     """List prices that are old or the operator's own, and models that are to end."""
     from toolkit.contract.base import now
@@ -165,13 +183,15 @@ def _check_vendor_drift(settings: "Settings") -> "list[DataDirIssue]":
 
 
 def _read_managed_resources(settings: "Settings") -> "dict[str, list[Row]]":
-    from toolkit.store.maintenance.databases import read_managed_resources_of
+    from toolkit.store.extras import needs_postgres
     from toolkit.store.maintenance.doctor import read_managed_resources
 
     url = settings.get_database_url()
-    return (
-        read_managed_resources(settings.data_dir) if url is None else read_managed_resources_of(url)
-    )
+    if url is None:
+        return read_managed_resources(settings.data_dir)
+    with needs_postgres():
+        from toolkit.store.postgres.upkeep.checks import read_managed_rows
+    return read_managed_rows(url)
 
 
 def backup(
@@ -206,13 +226,15 @@ def backup(
 
 
 def _make_backup(settings: "Settings", target: Path, place: "BlobPlace") -> "BackupResult":
+    from toolkit.store.extras import needs_postgres
     from toolkit.store.maintenance.backup import create_backup
-    from toolkit.store.maintenance.databases import back_up_database
 
     url = settings.get_database_url()
     if url is None:
         return create_backup(settings.data_dir, target, place=place)
-    return back_up_database(url, target, place)
+    with needs_postgres():
+        from toolkit.store.postgres.upkeep.dumping import back_up_postgres
+    return back_up_postgres(url, target, place)
 
 
 def prune(
@@ -224,20 +246,18 @@ def prune(
     as_json: AsJson = False,
 ) -> None:
     """Take out work that ended long ago, with its events, artifacts and bytes."""
-    from toolkit.store.maintenance.databases import prune_database
-    from toolkit.store.maintenance.prune import prune_data_dir
+    from toolkit.store.maintenance.prune import prune_records
 
     age = _AGE.fullmatch(older_than)
     if age is None:
         raise typer.BadParameter("give an age such as 12h, 30d or 8w", param_hint="--older-than")
     hours = int(age.group(1)) * _HOURS[age.group(2)]
     age_limit = timedelta(hours=hours)
-    with _open_place_of_records(data_dir, database, artifact_url) as (settings, place):
-        url = settings.get_database_url()
-        if url is None:
-            gone = prune_data_dir(data_dir, age_limit, dry_run=dry_run, place=place)
-        else:
-            gone = prune_database(url, age_limit, place, dry_run=dry_run)
+    with (
+        _open_place_of_records(data_dir, database, artifact_url) as (settings, place),
+        _open_upkeep(settings) as records,
+    ):
+        gone = prune_records(records, age_limit, place, dry_run=dry_run)
     if as_json:
         counts = {table: count for table, count in gone.rows.items() if count}
         print_json({"rows": counts, "files": gone.files, "freed_bytes": gone.freed_bytes})

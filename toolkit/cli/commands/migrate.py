@@ -124,10 +124,18 @@ def _move_data_dir(
 
 def _bring_up_to_date(data_dir: Path, database: str | None, *, as_json: bool) -> None:
     """Run the missing migrations, before any engine of this version does."""
-    from toolkit.store.maintenance.databases import bring_up_to_date
+    from toolkit.store.data_dir.location import find_database
+    from toolkit.store.extras import needs_postgres
+    from toolkit.store.sqlite.database import migrate_data_dir
 
     settings = make_settings(data_dir, database)
-    version = bring_up_to_date(settings.data_dir, settings.get_database_url())
+    url = settings.get_database_url()
+    if url is None:
+        version = migrate_data_dir(find_database(settings.data_dir).parent)
+    else:
+        with needs_postgres():
+            from toolkit.store.postgres.opening import migrate_database
+        version = migrate_database(url)
     if as_json:
         print_json(asdict(version))
     else:
@@ -139,15 +147,17 @@ def _bring_up_to_date(data_dir: Path, database: str | None, *, as_json: bool) ->
 
 def _move_artifacts(settings: "Settings", artifacts: _Artifacts, *, as_json: bool) -> None:
     """Move the artifacts of a database to another place."""
-    from toolkit.store.maintenance.databases import move_artifacts_of
+    from toolkit.store.extras import needs_postgres
 
     url = settings.get_database_url()
     if url is None:
         raise typer.BadParameter(
             "name the database, or set TOOLKIT_DATABASE", param_hint="--database"
         )
+    with needs_postgres():
+        from toolkit.store.postgres.upkeep.artifact_moving import move_artifacts
     with _open_places(settings, artifacts, is_folder_first=False) as places:
-        moved = move_artifacts_of(
+        moved = move_artifacts(
             url, places.sources, places.target, may_be_lost=artifacts.may_be_lost
         )
     if as_json:

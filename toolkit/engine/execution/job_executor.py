@@ -99,7 +99,7 @@ class JobExecutor:
             if is_node and self._shares.has_others(job_run.account_id):
                 await yield_to_others(job_run.account_id)
             if is_node:
-                await core.store.wait_for_room()
+                await core.store.writer.backlog.wait_for_room()
             waiting.check()
             self._mark_started(job_run)
             return await self._run_with_retries(job_run, waiting)

@@ -170,7 +170,7 @@ class LeaseManager:
             log.warning("%s is now worked on by another process", lease.root_id)
         except StoreUnavailableError as error:
             is_told = True
-            self._core.store.forfeit(lease, error)
+            self._core.store.writer.forfeit(lease, error)
             log.warning("%s stopped, and is taken up again later: %s", lease.root_id, error)
         except Exception:
             log.exception("%s stopped; it is taken up again later", lease.root_id)

@@ -131,7 +131,7 @@ class Scheduler:
         except BaseException as error:
             if isinstance(error, StoreUnavailableError):
                 # Nodes that are stopped here have not ended: whoever takes this up does them.
-                self._core.store.forfeit(self._lease, error)
+                self._core.store.writer.forfeit(self._lease, error)
             await self._stop_nodes()
             raise
         return await self._finish_from_states()
@@ -214,7 +214,7 @@ class Scheduler:
             self._start_chain(node_id)
             if i % START_BATCH_SIZE == START_BATCH_SIZE - 1:
                 await asyncio.sleep(0)
-                await self._core.store.wait_for_room()
+                await self._core.store.writer.backlog.wait_for_room()
 
     async def _run_chain(self, first: str) -> None:
         """Run a node and then, for as long as there is one, a node that waited for it.

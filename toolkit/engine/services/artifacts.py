@@ -186,7 +186,7 @@ class Artifacts(RecordReader[Artifact]):
         try:
             stored = await self.find(scope, artifact_id or "")
             if stored.content is None:
-                size_bytes = await self._core.store.get_blob_size(stored.artifact.sha256)
+                size_bytes = await self._core.store.blobs.get_size(stored.artifact.sha256)
                 return stored if size_bytes == stored.artifact.size_bytes else None
         except RequestError:
             return None
@@ -287,7 +287,9 @@ class Artifacts(RecordReader[Artifact]):
         if stored.content is not None:
             return stored.content[start:end]
         artifact = stored.artifact
-        data = await self._core.store.get_blob(artifact.sha256, start, end, limit_s=REQUEST_LIMIT_S)
+        data = await self._core.store.blobs.get(
+            artifact.sha256, start, end, limit_s=REQUEST_LIMIT_S
+        )
         is_whole = start == 0 and (end is None or end >= artifact.size_bytes)
         # A file that ends too early has an error of its own.
         if is_whole and len(data) >= artifact.size_bytes:
@@ -308,7 +310,7 @@ class Artifacts(RecordReader[Artifact]):
         """
         if start >= end:
             return
-        step = self._core.store.blob_chunk_bytes
+        step = self._core.store.blobs.chunk_bytes
         digest = hashlib.sha256() if start == 0 and end == artifact.size_bytes else None
         if end <= start + step:
             digest = None  # it is checked as it is read
@@ -343,7 +345,7 @@ class Artifacts(RecordReader[Artifact]):
         self, context: RequestContext, artifact: Artifact, start: int, end: int
     ) -> bytes:
         stored = await self.find(context.scope, artifact.id)
-        return await self._core.store.get_blob(
+        return await self._core.store.blobs.get(
             stored.artifact.sha256, start, end, limit_s=REQUEST_LIMIT_S
         )
 
@@ -361,14 +363,14 @@ class Artifacts(RecordReader[Artifact]):
         if stored.content is not None:
             return None
         # The storage's own error would be another's, and in its own words.
-        size_bytes = await self._core.store.get_blob_size(artifact.sha256, limit_s=REQUEST_LIMIT_S)
+        size_bytes = await self._core.store.blobs.get_size(artifact.sha256, limit_s=REQUEST_LIMIT_S)
         if size_bytes != artifact.size_bytes:
             raise make_damage_error(artifact)
         headers = {
             "Content-Type": artifact.media_type,
             "Content-Disposition": f'attachment; filename="{artifact.filename}"',
         }
-        return await self._core.store.make_blob_link(
+        return await self._core.store.blobs.make_link(
             artifact.sha256, settings.artifact_link_s, headers
         )
 
@@ -376,7 +378,7 @@ class Artifacts(RecordReader[Artifact]):
         """Load an artifact with all its bytes, checked against the hash it was stored under."""
         artifact, data = stored.artifact, stored.content
         if data is None:
-            data = await self._core.store.get_blob(artifact.sha256)
+            data = await self._core.store.blobs.get(artifact.sha256)
         await _check_content(artifact, data)
         return Blob(data, artifact.media_type, artifact.metadata)
 

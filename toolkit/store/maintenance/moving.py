@@ -14,15 +14,13 @@ from toolkit.store.data_dir.location import COPY_NUMBER, find_database, is_copy
 from toolkit.store.data_dir.owners import find_active_owners
 from toolkit.store.data_dir.world import LIVE_WORLD, SANDBOX_WORLD
 from toolkit.store.extras import needs_postgres
+from toolkit.store.read_statements import STORED_DIGESTS_SQL
 from toolkit.store.schema import check_not_later, read_schema_version
 from toolkit.store.sqlite.connections import BUSY_TIMEOUT_MS, translate_errors
 
 MOVED_NAME = "state.db.moved"
 _NAME_LENGTH = 16
 _ACCOUNTS_SQL = "SELECT min(id), min(created_at) FROM accounts"
-_FILES_SQL = (
-    "SELECT DISTINCT sha256 FROM artifacts WHERE NOT deleted AND content IS NULL ORDER BY sha256"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +83,7 @@ def move_data_dir(
             )
         move.check_free()
         check_unclaimed(target, target_place)
-        digests = [str(row[0]) for row in source.execute(_FILES_SQL).fetchall()]
+        digests = [str(row[0]) for row in source.execute(STORED_DIGESTS_SQL).fetchall()]
         moved = copy_blobs(digests, sources, target_place, may_be_lost=may_be_lost)
         move.begin()
         copied = move.copy_rows()

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
 from itertools import islice
-from pathlib import Path
 from time import sleep
 from typing import Any, Final
 
@@ -20,13 +19,18 @@ from sqlalchemy.schema import CreateTable
 
 from toolkit.contract.base import format_rfc3339, now
 from toolkit.contract.errors import ErrorCode, ServiceError
-from toolkit.store.blob_places.folder import BlobFolder
 from toolkit.store.blob_places.place import BlobEntry, BlobPlace, delete_unreferenced
 from toolkit.store.json_sql import JSON_SQL
 from toolkit.store.maintenance.upkeep_database import UpkeepDatabase
-from toolkit.store.sqlite.upkeep import SqliteUpkeep
-from toolkit.store.table_roles import OwnerKind, get_roles
-from toolkit.store.tables import artifacts, list_pruned_tables, metadata, roots, stored_bytes
+from toolkit.store.table_roles import Expiry, OwnerKind, get_roles
+from toolkit.store.tables import (
+    artifacts,
+    list_expiring_tables,
+    list_pruned_tables,
+    metadata,
+    roots,
+    stored_bytes,
+)
 
 ROWS_PER_TRANSACTION: Final = 2_000
 ENTRIES_AT_ONCE: Final = 500
@@ -39,14 +43,6 @@ IDEMPOTENCY_RETENTION = timedelta(hours=25)
 # A job's rows may go in another transaction than its artifacts': those of an interrupted one go
 # later.
 MIN_ORPHAN_AGE: Final = timedelta(hours=1)
-# Those of all tables, and what belongs to no root.
-PRUNED_TABLES = (
-    *(table.name for table in list_pruned_tables()),
-    "plans",
-    "idempotency",
-    "reservations",
-    "spending",
-)
 # Which roots are old, which jobs went with them, and which plans tasks carry out.
 _SCRATCH_TABLES: Final = tuple(
     Table(
@@ -68,17 +64,12 @@ _GONE_ARTIFACT_SQL: Final = (
     " AND NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.id = artifacts.job_id)"
 )
 _DELETED_UPLOAD_SQL: Final = "deleted AND job_id IS NULL AND created_at < :cutoff"
-# Old rows that belong to no root, by table.
-_LEFTOVERS_SQL: Final = {
-    "plans": (
-        "created_at < :cutoff"
-        " AND NOT EXISTS (SELECT 1 FROM taken_plans WHERE taken_plans.id = plans.id)"
-    ),
-    "idempotency": "created_at < :expired",
-    # Their ids end with a day.
-    "reservations": "substr(spending_id, length(spending_id) - 9) < :day",
-    "spending": "substr(id, length(id) - 9) < :day",
+_EXPIRED_SQL: Final[dict[Expiry, str]] = {
+    "work": "{column} < :cutoff",
+    "answer": "{column} < :expired",
+    "day": "substr({column}, length({column}) - 9) < :day",
 }
+_IDLE_PLAN_SQL: Final = "NOT EXISTS (SELECT 1 FROM taken_plans WHERE taken_plans.id = plans.id)"
 
 
 @dataclass(slots=True)
@@ -98,31 +89,8 @@ class PruneResult:
     is_copy: bool = False
 
 
-def prune_data_dir(
-    data_dir: Path,
-    older_than: timedelta,
-    *,
-    dry_run: bool = False,
-    place: BlobPlace | None = None,
-) -> PruneResult:
-    """Delete what ended long ago in a data directory (`prune_records`).
-
-    Args:
-        data_dir: where everything is kept.
-        older_than: counted from when the work was asked for.
-        dry_run: only return what would be deleted.
-        place: where artifacts' bytes are; in `data_dir` by default.
-
-    Raises:
-        ServiceError: `UNAVAILABLE` when the directory cannot be used, or is of another version.
-    """
-    with SqliteUpkeep.open(data_dir) as database:
-        there = place or BlobFolder(data_dir / "artifacts")
-        return prune_records(database, older_than, there, dry_run=dry_run)
-
-
 def prune_records(
-    database: UpkeepDatabase, older_than: timedelta, place: BlobPlace, *, dry_run: bool
+    database: UpkeepDatabase, older_than: timedelta, place: BlobPlace, *, dry_run: bool = False
 ) -> PruneResult:
     """Delete runs, workflows, tasks and jobs that ended long ago, with all that belongs to them.
 
@@ -240,6 +208,16 @@ def _build_owner_conditions(gone: Mapping[OwnerKind, str]) -> dict[str, list[str
     }
 
 
+def _build_expired_conditions() -> Iterator[tuple[str, str]]:
+    """Build the conditions of old rows that belong to no root, by table."""
+    for table in list_expiring_tables():
+        if (expires_by := get_roles(table).expires_by) is not None:
+            column, expiry = expires_by
+            condition = _EXPIRED_SQL[expiry].format(column=column)
+            idle = f" AND {_IDLE_PLAN_SQL}" if table.name == "plans" else ""
+            yield table.name, f"{condition}{idle}"
+
+
 class _Pruning:
     """The deletion of old rows, or the count of them.
 
@@ -252,7 +230,8 @@ class _Pruning:
     def __init__(self, database: UpkeepDatabase, older_than: timedelta, rows: Counter[str]) -> None:
         self._database = database
         self._rows = rows
-        rows.update(dict.fromkeys(PRUNED_TABLES, 0))  # in the order in which they are told
+        # In the order in which they are told.
+        rows.update({table.name: 0 for table in (*list_pruned_tables(), *list_expiring_tables())})
         cutoff = format_rfc3339(now() - older_than)
         self._given = {
             "cutoff": cutoff,
@@ -306,7 +285,7 @@ class _Pruning:
         )
         for table, of_owners in conditions.items():
             self._count(table, *of_owners)
-        for table, condition in _LEFTOVERS_SQL.items():
+        for table, condition in _build_expired_conditions():
             self._count(table, condition)
         self._count("artifacts", _DELETED_UPLOAD_SQL)
 
@@ -329,7 +308,7 @@ class _Pruning:
         of_jobs = f"{_GONE_ARTIFACT_SQL} OR " if "artifacts" in late else ""
         self._delete_pages("artifacts", f"{of_jobs}{_DELETED_UPLOAD_SQL}")
         self._find_taken_plans()
-        for table, condition in _LEFTOVERS_SQL.items():
+        for table, condition in _build_expired_conditions():
             self._delete_found(table, condition)
 
     def _find_taken_plans(self, condition: str = "") -> None:

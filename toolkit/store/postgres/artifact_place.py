@@ -186,6 +186,24 @@ def _claim_place(connection: "Connection[Any]", place: BlobPlace, engine_id: str
     return None
 
 
+def check_fit(connection: "Connection[Any]", place: BlobPlace) -> PlaceFit:
+    """Refuse a place that is known to be another one than that of a database's artifacts.
+
+    Returns:
+        how it fits, which may be unknown.
+
+    Raises:
+        ServiceError: `UNAVAILABLE`.
+    """
+    mark = read_artifact_mark(connection)
+    fit = find_fit(connection, place, mark)
+    if fit is PlaceFit.FOREIGN:
+        raise make_foreign_error(place)
+    if fit is PlaceFit.OTHER and mark is not None:
+        raise make_other_error(place, mark)
+    return fit
+
+
 def check_unclaimed(connection: "Connection[Any]", place: BlobPlace) -> None:
     """Refuse a place that belongs to another database.
 

@@ -1,7 +1,7 @@
 """The move of a database's artifacts to another place, which it remembers from then on."""
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 from psycopg import Connection
 
@@ -18,10 +18,7 @@ from toolkit.store.postgres.artifact_place import (
     set_artifact_place,
 )
 from toolkit.store.postgres.opening import open_existing
-
-_FILES_SQL: Final = (
-    "SELECT DISTINCT sha256 FROM artifacts WHERE NOT deleted AND content IS NULL ORDER BY sha256"
-)
+from toolkit.store.read_statements import STORED_DIGESTS_SQL
 
 
 def move_artifacts(
@@ -50,7 +47,7 @@ def move_artifacts(
                 " one that was killed.",
             )
         _check_places(connection, sources[0], target)
-        digests = [str(row[0]) for row in connection.execute(_FILES_SQL).fetchall()]
+        digests = [str(row[0]) for row in connection.execute(STORED_DIGESTS_SQL).fetchall()]
         moved = copy_blobs(digests, sources, target, may_be_lost=may_be_lost)
         set_artifact_place(connection, target, is_default=False)
     return moved
@@ -71,5 +68,5 @@ def _check_places(connection: "Connection[Any]", source: BlobPlace, target: Blob
 def _has_everything(connection: "Connection[Any]", place: BlobPlace) -> bool:
     """Tell whether a place has something under each SHA-256 that records name."""
     there = {entry.digest for entry in place.list_entries()}
-    digests = connection.execute(_FILES_SQL).fetchall()
+    digests = connection.execute(STORED_DIGESTS_SQL).fetchall()
     return all(str(row[0]) in there for row in digests)

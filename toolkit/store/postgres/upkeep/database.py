@@ -9,13 +9,7 @@ from psycopg import errors
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.store.blob_places.place import BlobPlace
 from toolkit.store.maintenance.upkeep_database import UpkeepDatabase
-from toolkit.store.postgres.artifact_place import (
-    PlaceFit,
-    find_fit,
-    make_foreign_error,
-    make_other_error,
-    read_artifact_mark,
-)
+from toolkit.store.postgres.artifact_place import PlaceFit, check_fit
 from toolkit.store.postgres.mark import is_marked_as_copy
 from toolkit.store.postgres.opening import open_existing
 
@@ -55,22 +49,17 @@ class PostgresUpkeep(UpkeepDatabase):
         Raises:
             ServiceError: `UNAVAILABLE`.
         """
-        mark = read_artifact_mark(self._connection)
-        fit = find_fit(self._connection, place, mark)
-        if fit is PlaceFit.FOREIGN:
-            raise make_foreign_error(place)
+        fit = check_fit(self._connection, place)
         if fit is PlaceFit.UNKNOWN:
             raise ServiceError(
                 ErrorCode.UNAVAILABLE, f"The artifacts in {place.name} cannot be reached now."
             )
-        if mark is None:
+        if fit is PlaceFit.OPEN:
             raise ServiceError(
                 ErrorCode.UNAVAILABLE,
                 "No engine of this version has opened the database yet, which tells where its"
                 " artifacts are: start one (`toolkit serve --database`), and prune then.",
             )
-        if fit is PlaceFit.OTHER:
-            raise make_other_error(place, mark)
 
     def shares_bytes(self, place: BlobPlace) -> bool:  # noqa: ARG002 - folders are shared, too
         """Tell whether it is a copy of another one."""

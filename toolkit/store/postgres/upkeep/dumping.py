@@ -6,27 +6,18 @@ import subprocess
 from pathlib import Path
 from typing import Any, Final
 
-from psycopg import Connection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.store.blob_places.place import BlobPlace
 from toolkit.store.maintenance.backup import BackupResult, open_target, store_bytes
-from toolkit.store.postgres.artifact_place import (
-    PlaceFit,
-    find_fit,
-    make_foreign_error,
-    make_other_error,
-    read_artifact_mark,
-)
+from toolkit.store.postgres.artifact_place import check_fit
 from toolkit.store.postgres.opening import open_existing
 from toolkit.store.private_files import create_private_file
+from toolkit.store.read_statements import STORED_DIGESTS_SQL
 
 DUMP_NAME: Final = "database.dump"
 PROGRAM: Final = "pg_dump"
-_FILES_SQL: Final = (
-    "SELECT DISTINCT sha256 FROM artifacts WHERE NOT deleted AND content IS NULL ORDER BY sha256"
-)
 
 
 def back_up_postgres(url: str, target: Path, place: BlobPlace) -> BackupResult:
@@ -52,23 +43,14 @@ def back_up_postgres(url: str, target: Path, place: BlobPlace) -> BackupResult:
         )
     with open_target(target) as partial:
         with open_existing(url, newest=True) as connection:
-            _check_place(connection, place)
+            check_fit(connection, place)
             with connection.transaction():
                 connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
                 (snapshot,) = connection.execute("SELECT pg_export_snapshot()").fetchone() or ("",)
                 _dump(program, url, str(snapshot), partial / DUMP_NAME)
-                digests = [str(row[0]) for row in connection.execute(_FILES_SQL).fetchall()]
+                digests = [str(row[0]) for row in connection.execute(STORED_DIGESTS_SQL).fetchall()]
         lost, elsewhere = store_bytes(place, partial, digests)
     return BackupResult.of(target, digests, lost, elsewhere)
-
-
-def _check_place(connection: "Connection[Any]", place: BlobPlace) -> None:
-    mark = read_artifact_mark(connection)
-    fit = find_fit(connection, place, mark)
-    if fit is PlaceFit.FOREIGN:
-        raise make_foreign_error(place)
-    if fit is PlaceFit.OTHER and mark is not None:
-        raise make_other_error(place, mark)
 
 
 def _dump(program: str, url: str, snapshot: str, target: Path) -> None:
