@@ -49,7 +49,6 @@ BEHIND_DOORS = {
     "engine/execution/test_shared_directory.py": "a process that stands still",
     "support/sqlite.py": "a database that fails, and a disk that does",
     "store/test_store.py": "a disk that fails, and what is not kept in memory",
-    "capabilities/test_schema.py": "the checks of schemas, in the process of the test",
     "cli/test_login.py": "that no key lies in a client",
     "cli/test_login_keyring.py": "a keyring that does not answer",
     "client/test_client.py": "that the two clients are alike",

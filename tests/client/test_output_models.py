@@ -78,15 +78,15 @@ def test_what_is_sent_is_closed_complete_and_without_references(client: Client) 
     assert place["required"] == ["town", "postcode"]
 
 
-def test_a_pattern_is_told_in_words_and_held_to_by_the_model(client: Client) -> None:
-    """Given a pattern, which no schema may have, then the model is told, and holds to it."""
-    run = client.runs.create("llm.generate", {"objective": "Tea"}, output_model=Coded).wait()
+def test_a_pattern_is_sent_and_enforced(client: Client) -> None:
+    """Given a pattern, then it is sent, told in words, and no other text completes the run."""
+    run = client.runs.create("llm.generate", {"objective": "Tea"}, output_model=Coded)
 
     code = run.input["output_schema"]["properties"]["code"]
-    assert "pattern" not in code
+    assert code["pattern"] == r"^\d+$"
     assert r"^\d+$" in code["description"]
-    with pytest.raises(WorkError, match="code: "):
-        _ = run.parsed
+    with pytest.raises(WorkError, match="`code` breaks the rule `pattern`"):
+        run.wait()
 
 
 async def test_the_async_client_types_its_answer_too(tmp_path: Path) -> None:

@@ -1,22 +1,32 @@
-"""The JSON schemas that callers may hold an answer to: bounded before anything is checked by them.
+"""The JSON schemas that callers may hold an answer to, and the check of an answer by jsonschema-rs.
 
-Reading one is linear in its length and imports nothing, as it happens wherever an input is looked
-at. What is accepted is a closed part of JSON Schema 2020-12 whose check is bounded by the size of
-schema and answer: `_schema_check` does that.
+A schema is bounded before anything is checked by it, so that a check is bounded by the size of
+schema and answer. Every keyword is either enforced, known to assert nothing, or refused.
 """
 
 import json
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from typing import NamedTuple, TypeGuard
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from jsonschema_rs import Draft202012Validator, ValidationError
 
 JsonObject = dict[str, object]
 
 MAX_CHARACTERS = 20_000
 MAX_PARTS = 1_000  # schemas within the schema, once every reference is written out
 MAX_RULES = 10_000  # the parts, and every value and name that they list
-MAX_PARTS_AT_ONE_PLACE = 100  # that are all held against one value, as by `allOf`
+MAX_PARTS_AT_ONE_PLACE = 100  # that are all checked against one value, as by `allOf`
 MAX_DEPTH = 32
+MAX_ANSWER_CHARACTERS = 1_000_000
+MAX_ANSWER_DEPTH = 200  # jsonschema-rs recurses, and an overflow of its stack ends the process
+# The most work for a check outside a worker process: rules of the schema × characters.
+MAX_INLINE_STEPS = 10_000
+# A pattern counts as so many rules, as one of the largest size takes two milliseconds to compile.
+PATTERN_RULES = 500
+MAX_PATTERN_BYTES = 300_000  # once compiled, by an engine without backtracking
 CACHE_SIZE = 32  # schemas; a workflow's nodes often share one
 
 # Keywords by what they hold: one schema, a list of them, or schemas by name.
@@ -36,39 +46,35 @@ _NAMED_KEYWORDS = ("dependentSchemas", "properties")
 _SAME_VALUE_KEYWORDS = frozenset(
     {"allOf", "anyOf", "dependentSchemas", "else", "if", "not", "oneOf", "then"}
 )
-_TYPES = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
-# A pattern can be made to run for ever, and the others make one schema mean another elsewhere.
-_REFUSED_KEYWORDS = (
-    "$anchor", "$dynamicAnchor", "$dynamicRef", "$id", "$recursiveRef", "dependencies", "pattern",
-    "patternProperties", "unevaluatedItems", "unevaluatedProperties",
+_ASSERTIONS = frozenset(
+    {"const", "dependentRequired", "enum", "exclusiveMaximum", "exclusiveMinimum", "format",
+     "maxContains", "maxItems", "maxLength", "maxProperties", "maximum", "minContains", "minItems",
+     "minLength", "minProperties", "minimum", "multipleOf", "pattern", "required", "type",
+     "uniqueItems"}
 )  # fmt: skip
+# Keywords that assert nothing. `discriminator` is OpenAPI's, and pydantic writes it.
+_ANNOTATIONS = frozenset(
+    {"$comment", "$defs", "$schema", "contentEncoding", "contentMediaType", "contentSchema",
+     "default", "definitions", "deprecated", "description", "discriminator", "examples",
+     "readOnly", "title", "writeOnly"}
+)  # fmt: skip
+_KNOWN_KEYWORDS = {
+    *_SINGLE_KEYWORDS, *_LIST_KEYWORDS, *_NAMED_KEYWORDS, *_ASSERTIONS, *_ANNOTATIONS, "$ref",
+}  # fmt: skip
 
 
 class BoundedSchema(NamedTuple):
     """A schema that may be checked by.
 
     Attributes:
-        plain: it, with every reference written out and without what asserts nothing. Shared by
-            all who ask for the same: not to be changed.
-        rules: its parts, and every value and name that they list. A check of an answer takes at
-            most this many steps for each value in it.
+        plain: the schema with every reference written out and without annotations. Its callers
+            share it and must not change it.
+        rules: number of its parts, and of the values and names that they list. A check takes at
+            most this many steps for each value in an answer.
     """
 
     plain: JsonObject
     rules: int
-
-
-def simplify_schema(schema: JsonObject) -> JsonObject:
-    """Write out a schema's references and leave only what an answer is checked against.
-
-    >>> members = {"a": {"type": "string"}}
-    >>> simplify_schema({"type": "object", "title": "Card", "properties": members})
-    {'type': 'object', 'properties': {'a': {'type': 'string'}}}
-
-    Raises:
-        ValueError: see `read_bounded_schema`.
-    """
-    return read_bounded_schema(schema).plain
 
 
 def read_bounded_schema(schema: JsonObject) -> BoundedSchema:
@@ -76,7 +82,7 @@ def read_bounded_schema(schema: JsonObject) -> BoundedSchema:
 
     Raises:
         ValueError: it cannot be checked in bounded time (too large or deep, recursive, with
-            patterns or references out of the document), or it is no JSON schema.
+            references out of the document), has a keyword that is not enforced, or is no schema.
     """
     try:
         text = json.dumps(schema, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
@@ -98,7 +104,43 @@ def _read_schema(text: str) -> BoundedSchema:
     if not isinstance(plain, dict):
         raise ValueError("is not an object")
     _count_parts_at_one_place(plain)
+    _compile_schema(plain)
     return BoundedSchema(plain, reader.rules)
+
+
+def _compile_schema(plain: JsonObject) -> "Draft202012Validator":
+    """Compile a bounded schema. It is not kept, as its patterns may take megabytes.
+
+    Raises:
+        ValueError: it is no JSON schema, or has a format or a pattern that cannot be enforced.
+    """
+    # Not before a schema is given: most work has none.
+    from jsonschema_rs import Draft202012Validator, RegexOptions, ValidationError
+
+    limits = RegexOptions(size_limit=MAX_PATTERN_BYTES, dfa_size_limit=MAX_PATTERN_BYTES)
+    try:
+        return Draft202012Validator(
+            plain,
+            validate_formats=True,
+            ignore_unknown_formats=False,
+            mask="value",
+            pattern_options=limits,
+            offline=True,
+        )
+    except ValidationError as error:
+        raise _explain_refusal(error) from None
+
+
+def _explain_refusal(error: "ValidationError") -> ValueError:
+    place = _spell_path(error.instance_path)
+    if error.kind.name == "format":  # of the meta-schema: a pattern has the format `regex`
+        return ValueError(
+            f"has a pattern at `{place}` that is no regular expression, is too large, "
+            "or uses look-around or back-references"
+        )
+    if not error.kind.name:  # an unknown format breaks no rule of the meta-schema
+        return ValueError(f"has a format at `{place}` that is not supported here")
+    return ValueError(f"is no JSON schema at `{place}`")
 
 
 class _ReferenceExpander:
@@ -122,15 +164,11 @@ class _ReferenceExpander:
             return schema
         if not isinstance(schema, dict):
             raise _build_schema_error(path)
-        for keyword in _REFUSED_KEYWORDS:
-            if keyword in schema:
-                raise ValueError(f"uses `{keyword}`, which is not supported here")
         plain: JsonObject = {}
         for name, value in schema.items():
+            _check_keyword(name, value)
             if name in _ASSERTIONS:
-                if not _ASSERTIONS[name](value):
-                    raise _build_schema_error((*path, name))
-                self._count_rules(1 + _count_values(value))
+                self._count_rules(PATTERN_RULES if name == "pattern" else 1 + _count_values(value))
                 plain[name] = value
         for name, value in self._expand_inner(schema, trail, path, depth + 1):
             plain[name] = value
@@ -156,8 +194,6 @@ class _ReferenceExpander:
                 yield name, self.expand(value, trail, below, depth)
             elif name in _LIST_KEYWORDS:
                 if not isinstance(value, list):
-                    raise ValueError(f"has a `{name}` of the wrong type")
-                if not value:
                     raise _build_schema_error(below)
                 yield (
                     name,
@@ -168,7 +204,7 @@ class _ReferenceExpander:
                 )
             elif name in _NAMED_KEYWORDS:
                 if not isinstance(value, dict):
-                    raise ValueError(f"has a `{name}` of the wrong type")
+                    raise _build_schema_error(below)
                 yield (
                     name,
                     {
@@ -188,6 +224,14 @@ class _ReferenceExpander:
             raise ValueError(f"refers to itself at `{reference}`")
         found: object = home[parts[2]]
         return found
+
+
+def _check_keyword(name: str, value: object) -> None:
+    """Refuse a keyword that is unknown, or whose check is not bounded."""
+    if name not in _KNOWN_KEYWORDS and not name.startswith("x-"):
+        raise ValueError(f"uses `{name}`, which is not supported here")
+    if name == "format" and value == "regex":  # a value could be a pattern of any size
+        raise ValueError("uses the format `regex`, which is not supported here")
 
 
 def _count_parts_at_one_place(schema: object) -> int:
@@ -210,7 +254,11 @@ def _count_parts_at_one_place(schema: object) -> int:
 
 
 def _build_schema_error(path: tuple[str, ...]) -> ValueError:
-    return ValueError(f"is no JSON schema at `{'.'.join(path) or '.'}`")
+    return ValueError(f"is no JSON schema at `{_spell_path(path)}`")
+
+
+def _spell_path(path: Iterable[str | int]) -> str:
+    return ".".join(map(str, path)) or "."
 
 
 def _count_values(value: object) -> int:
@@ -222,64 +270,91 @@ def _count_values(value: object) -> int:
     return 0
 
 
-def _is_type(value: object) -> bool:
-    names = [value] if isinstance(value, str) else value
-    return _are_names(names) and names != [] and _TYPES.issuperset(names)
+def is_cheap(text: str, schema: JsonObject) -> bool:
+    """Return True if a check takes a few milliseconds, whatever answer and schema hold."""
+    return len(text) * read_bounded_schema(schema).rules <= MAX_INLINE_STEPS
 
 
-def _are_names(value: object) -> TypeGuard[list[str]]:
-    if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
-        return False
-    return len(set(value)) == len(value)
+def read_answer(text: str, schema: JsonObject) -> tuple[object, str]:
+    """Read the JSON in an answer and hold it to a schema. Runs in a worker process, too.
+
+    Returns:
+        the value, and its text with each member on a line.
+
+    Raises:
+        ValueError: with the reason, which says nothing of the value itself.
+    """
+    if len(text) > MAX_ANSWER_CHARACTERS:
+        raise ValueError(f"it is longer than {MAX_ANSWER_CHARACTERS} characters")
+    try:
+        value = parse_answer_json(text)
+    except ValueError:
+        raise ValueError("it is no JSON") from None
+    wrong = find_fault(value, schema)
+    if wrong is not None:
+        raise ValueError(wrong)
+    return value, json.dumps(value, ensure_ascii=False, indent=2)
 
 
-def _are_lists_of_names(value: object) -> bool:
-    return isinstance(value, dict) and all(map(_are_names, value.values()))
+def parse_answer_json(text: str) -> object:
+    """Read the JSON value in an answer, which may stand in a Markdown code block.
+
+    Raises:
+        ValueError: there is none, or it holds what JSON cannot express.
+
+    >>> parse_answer_json('```json\\n{"words": 3}\\n```')
+    {'words': 3}
+    """
+    body = text.strip()
+    if body.startswith("```"):
+        body = body.partition("\n")[2].rpartition("```")[0]
+    try:
+        value: object = json.loads(body, parse_constant=_refuse_constant, parse_float=_parse_finite)
+        json.dumps(value, ensure_ascii=False).encode()  # a lone surrogate is no text
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    return value
 
 
-def _is_number(value: object) -> TypeGuard[float]:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"{name} is no JSON number")
 
 
-def _is_positive(value: object) -> bool:
-    return _is_number(value) and value > 0
+def _parse_finite(digits: str) -> float:
+    value = float(digits)
+    if not math.isfinite(value):
+        raise ValueError("a number is too large")
+    return value
 
 
-def _is_count(value: object) -> bool:
-    return _is_number(value) and value >= 0 and value == int(value)
+def find_fault(value: object, schema: JsonObject) -> str | None:
+    """Return the place and keyword that a value breaks first, or None if it matches the schema.
+
+    >>> find_fault({"words": "three"}, {"properties": {"words": {"type": "integer"}}})
+    '`words` breaks the rule `type`'
+    """
+    from jsonschema_rs import ValidationError
+
+    if _is_too_deep(value):
+        return "it is nested too deeply"
+    try:
+        # `iter_errors` would take seconds and gigabytes for an answer that is wrong everywhere.
+        _compile_schema(read_bounded_schema(schema).plain).validate(value)
+    except ValidationError as error:
+        return f"`{_spell_path(error.instance_path)}` breaks the rule `{error.kind.name}`"
+    return None
 
 
-def _is_boolean(value: object) -> bool:
-    return isinstance(value, bool)
-
-
-def _is_list(value: object) -> bool:
-    return isinstance(value, list)
-
-
-def _is_anything(_value: object) -> bool:
+def _is_too_deep(value: object) -> bool:
+    level = [value]
+    for _ in range(MAX_ANSWER_DEPTH):
+        level = [child for parent in level for child in _list_children(parent)]
+        if not level:
+            return False
     return True
 
 
-# The check of each assertion keyword's own value.
-_ASSERTIONS: dict[str, Callable[[object], bool]] = {
-    "const": _is_anything,
-    "dependentRequired": _are_lists_of_names,
-    "enum": _is_list,
-    "exclusiveMaximum": _is_number,
-    "exclusiveMinimum": _is_number,
-    "maxContains": _is_count,
-    "maxItems": _is_count,
-    "maxLength": _is_count,
-    "maxProperties": _is_count,
-    "maximum": _is_number,
-    "minContains": _is_count,
-    "minItems": _is_count,
-    "minLength": _is_count,
-    "minProperties": _is_count,
-    "minimum": _is_number,
-    "multipleOf": _is_positive,
-    "required": _are_names,
-    "type": _is_type,
-    "uniqueItems": _is_boolean,
-}
+def _list_children(value: object) -> Iterable[object]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()

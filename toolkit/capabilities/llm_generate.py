@@ -4,8 +4,7 @@ from dataclasses import replace
 
 from pydantic import Field, JsonValue, field_validator
 
-from toolkit.capabilities._schema import read_bounded_schema
-from toolkit.capabilities._schema_check import is_cheap, read_answer
+from toolkit.capabilities._schema import is_cheap, read_answer, read_bounded_schema
 from toolkit.capabilities._text import clean
 from toolkit.contract.base import JsonObject, Record, Request
 from toolkit.contract.errors import ErrorCode
@@ -54,7 +53,7 @@ class LlmInput(Request):
     )
     output_schema: JsonObject | None = Field(
         default=None,
-        description="JSON schema that the answer must match; without patterns or recursion",
+        description="JSON schema that the answer must match; without recursion",
     )
 
     @field_validator("output_schema")

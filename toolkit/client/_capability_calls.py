@@ -182,7 +182,7 @@ class CapabilityCalls(ABC, Generic[R]):
             max_tokens: the most tokens the answer may have.
             temperature: how freely to choose words; only sent where given, as some models refuse
                 it.
-            output_schema: JSON schema that the answer must match; without patterns or recursion.
+            output_schema: JSON schema that the answer must match; without recursion.
             version: the version of the capability; the newest by default.
             options: those of a run, such as `{"provider": "openai"}`.
 
@@ -222,7 +222,7 @@ class CapabilityCalls(ABC, Generic[R]):
             max_tokens: the most tokens the answer may have.
             temperature: how freely to choose words; only sent where given, as some models refuse
                 it.
-            output_schema: JSON schema that the answer must match; without patterns or recursion.
+            output_schema: JSON schema that the answer must match; without recursion.
             version: the version of the capability; the newest by default.
             options: those of a run, such as `{"provider": "openai"}`.
 

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
 M = TypeVar("M", bound="BaseModel")
 MAX_SHOWN_FAULTS = 5
-# What no vendor's strict mode takes; the model itself holds the answer to it.
-_UNSENT_KEYWORDS = frozenset({"$defs", "default", "discriminator", "examples", "pattern", "title"})
+# Keywords that assert nothing, and which no vendor's strict mode takes.
+_UNSENT_KEYWORDS = frozenset({"$defs", "default", "discriminator", "examples", "title"})
 # Members whose keys are the caller's own names, and not keywords.
 _NAMED_KEYWORDS = frozenset({"dependentSchemas", "properties"})
 # Members whose values are data, and not schemas.
@@ -63,7 +63,7 @@ def make_output_schema(model: "type[BaseModel]") -> dict[str, object]:
                 plain["anyOf"] = expand(value, trail)
             elif name not in _UNSENT_KEYWORDS:
                 plain[name] = expand(value, trail)
-        if "pattern" in part:  # told in words, as the answer will be held to it
+        if "pattern" in part:  # in words, too: some vendors drop the keyword
             words = f"It matches the regular expression {part['pattern']}"
             plain["description"] = " ".join([*filter(None, [part.get("description")]), words])
         if plain.get("properties"):
