@@ -2,13 +2,11 @@
 
 import json
 import re
-from collections.abc import Callable, Sequence
-from contextlib import suppress
 
 import httpx
 
 from toolkit.contract.errors import ErrorCode
-from toolkit.plugins import Access, Cost, Flow, ProviderError, TextReply, TextRequest
+from toolkit.plugins import Access, Cost, TextReply, TextRequest
 from toolkit.plugins.pricing import CACHE_WRITE_TOKENS, CACHED_INPUT_TOKENS, STANDARD_TIER
 from toolkit.vendors._http import (
     REFUSED,
@@ -61,33 +59,6 @@ def add_schema_to_prompt(operation: TextRequest) -> str:
     schema = json.dumps(operation.schema, ensure_ascii=False)
     lead = "Answer with JSON only, no fences, matching this JSON schema:"
     return f"{operation.prompt}\n\n{lead}\n{schema}"
-
-
-def ask_with_schema_fallback(
-    operation: TextRequest, asked: Callable[[bool], Flow[VendorResponse]], refused: Sequence[str]
-) -> Flow[VendorResponse]:
-    """Ask with the schema in the wire's own form; once more in the prompt, if that is refused.
-
-    Args:
-        operation: what is asked for.
-        asked: sends the request, natively or not.
-        refused: words by which a 400 names the schema as the trouble, in lower case.
-    """
-    try:
-        answer = yield from asked(True)
-    except ProviderError as fault:
-        if fault.code is not ErrorCode.REPLAY_MISS or operation.schema is None:
-            raise
-        # A cassette holds no refusals, but the request that followed one.
-        with suppress(ProviderError):
-            return (yield from asked(False))
-        raise
-    if answer.status == 400 and operation.schema is not None:
-        said = answer.json()
-        words = str(get_object(said, "error").get("message") or said.get("message")).lower()
-        if any(word in words for word in refused):
-            answer = yield from asked(False)
-    return answer
 
 
 def build_request(access: Access, path: str, fields: Json) -> httpx.Request:

@@ -171,12 +171,13 @@ class OptionalField:
         name: name of the field.
         pattern: regular expression, without regard to case, of the words by which a refusal names
             the field.
-        memory: note by which a refusal of the field is remembered.
+        memory: note by which a refusal of the field is remembered; "" if a refusal says nothing
+            about the next request.
     """
 
     name: str
     pattern: str
-    memory: str
+    memory: str = ""
 
 
 def make_temperature_field(operation: TextRequest) -> OptionalField:
@@ -184,11 +185,20 @@ def make_temperature_field(operation: TextRequest) -> OptionalField:
     return OptionalField("temperature", "temperature", f"temperature={operation.temperature}")
 
 
+def _read_refusal(answer: VendorResponse) -> str:
+    """Return the words of a refusal; empty for any other answer."""
+    if answer.status != 400:
+        return ""
+    said = answer.json()
+    words = get_object(said, "error").get("message") or said.get("message")
+    return words if isinstance(words, str) else ""
+
+
 def ask_without_refused_fields(
     optional: Sequence[OptionalField],
     access: Access,
     asked: Callable[[frozenset[str]], Flow[VendorResponse]],
-    read_refusal: Callable[[VendorResponse], str],
+    read_refusal: Callable[[VendorResponse], str] = _read_refusal,
 ) -> Flow[VendorResponse]:
     """Ask with all optional fields that are not known to be refused; again without each that is.
 
@@ -219,7 +229,8 @@ def ask_without_refused_fields(
         if refused is None:
             break
         left.remove(refused)
-        learned.append(refused.memory)
+        if refused.memory:
+            learned.append(refused.memory)
     if not answer.is_failure:
         _remember_refusals(access, learned)
     return answer

@@ -1,7 +1,7 @@
 """RunPod's management API beside endpoints: pods, templates and network volumes."""
 
 from toolkit.contract.money import from_wire_usd
-from toolkit.plugins import Access, Flow, ProviderError, Reply
+from toolkit.plugins import Access, Flow, Reply
 from toolkit.plugins.infrastructure import (
     PodCreation,
     PodDeletion,
@@ -181,7 +181,7 @@ def delete_volume(operation: VolumeDeletion, access: Access) -> Flow[Reply]:
 def _parse_pod(said: Json, answer: VendorResponse) -> PodState:
     cost, status = to_finite_number(said.get("cost")), said.get("status")
     if not isinstance(status, str):
-        raise _build_missing_status(answer)
+        raise build_bad_response("runpod described a pod without its status.", answer.request_id)
     return PodState(
         vendor_id=check_id(said.get("id")),
         name=answer.redact_excerpt(said.get("name")),
@@ -189,7 +189,3 @@ def _parse_pod(said: Json, answer: VendorResponse) -> PodState:
         usd_per_hour=from_wire_usd(cost),
         vendor_request_id=answer.request_id,
     )
-
-
-def _build_missing_status(answer: VendorResponse) -> ProviderError:
-    return build_bad_response("runpod described a pod without its status.", answer.request_id)

@@ -1,5 +1,8 @@
 """Requests to RunPod's image workers and their answers, be they serverless or in a pod."""
 
+import re
+from collections.abc import Iterator
+
 import httpx
 
 from toolkit.contract.errors import ErrorCode
@@ -13,8 +16,8 @@ from toolkit.plugins import (
     run_in_thread,
     send,
 )
+from toolkit.vendors._encodings import decode_base64
 from toolkit.vendors._http import REFUSED, Json, VendorResponse, redact_excerpt
-from toolkit.vendors._images import find_embedded_image, find_links
 from toolkit.vendors._runpod_api import build_bad_response
 
 # Where the vendor keeps results: the only address that they are fetched from, without the key.
@@ -22,6 +25,8 @@ RESULTS_URL = "https://image.runpod.ai"
 FLUX_PREFIX = "black-forest-labs-flux"  # the public endpoints of that family
 SCHNELL_MODEL = "black-forest-labs-flux-1-schnell"
 MAX_SCHNELL_STEPS = 8  # it was made for few, and refuses more
+_DATA_URI = re.compile(r"\Adata:image/[\w.+-]+;base64,", re.I)
+_LINK = re.compile(r"\A[a-z][a-z0-9+.-]*://", re.I)
 
 
 def build_worker_input(operation: ImageRequest, endpoint: str) -> Json:
@@ -70,7 +75,7 @@ def attach_job_id(fault: ProviderError, job: str) -> ProviderError:
 
 def _fetch_result(output: object, access: Access, job: str) -> Flow[bytes]:
     """Fetch the first result that is linked to, from a host that is known to keep them."""
-    found = find_links(output)
+    found = _find_links(output)
     url = next(
         (url for link in found if (url := _check_result_link(link, access)) is not None), None
     )
@@ -86,7 +91,9 @@ def _fetch_result(output: object, access: Access, job: str) -> Flow[bytes]:
             raise ProviderError(code, said, retryable=retryable, vendor_request_id=job)
         raise build_bad_response("The worker's output has no image in it.", job)
     try:
-        request = httpx.Request("GET", url, extensions=_build_extensions(access))
+        # An operator may have set a host of their own, which need not be public.
+        public_only = access.url("", "images") == RESULTS_URL
+        request = httpx.Request("GET", url, extensions={PUBLIC_ONLY: public_only})
         answer = VendorResponse("runpod", access, (yield from send(request)))
     except ProviderError as fault:
         raise attach_job_id(fault, job) from None
@@ -98,11 +105,6 @@ def _fetch_result(output: object, access: Access, job: str) -> Flow[bytes]:
             request_id=job,
         )
     return answer.response.content
-
-
-def _build_extensions(access: Access) -> dict[str, object]:
-    """Let a download go to public addresses only, unless the operator has set a host of theirs."""
-    return {PUBLIC_ONLY: access.url("", "images") == RESULTS_URL}
 
 
 def _check_result_link(link: str, access: Access) -> httpx.URL | None:
@@ -132,3 +134,37 @@ def read_seed(output: object) -> int | None:
     first = output[0] if isinstance(output, list) and output else output
     seed = first.get("seed") if isinstance(first, dict) else None
     return seed if isinstance(seed, int) and not isinstance(seed, bool) else None
+
+
+def find_embedded_image(output: object) -> bytes | None:
+    """Return the first picture that an output carries itself, as a data URI or plain base64."""
+    for text in _iter_texts(output):
+        if _LINK.match(text):
+            continue
+        try:
+            data = decode_base64(_DATA_URI.sub("", text, count=1))
+        except ValueError:
+            continue
+        if is_picture(data):
+            return data
+    return None
+
+
+def _find_links(output: object) -> list[str]:
+    """Return the addresses that an output names its pictures by."""
+    return [text for text in _iter_texts(output) if _LINK.match(text)]
+
+
+def _iter_texts(output: object) -> Iterator[str]:
+    """Yield every text that may be a picture, in the shapes that workers are documented to answer
+    in.
+    """
+    match output:
+        case str():
+            yield output
+        case list():
+            for item in output:
+                yield from _iter_texts(item)
+        case dict():
+            for name in ("images", "image", "image_url", "data"):
+                yield from _iter_texts(output.get(name))

@@ -47,7 +47,7 @@ _STATUSES_OF_ERRORS = {
 }
 # Without it, an account that has bought priority capacity is served from that.
 _TIER_FIELD = OptionalField("service_tier", "service_tier", "service_tier")
-_SCHEMA_REFUSAL_WORDS = ("output_config", "schema")
+_SCHEMA_FIELD = OptionalField("output_config", "output_config|schema")
 
 
 def generate_text(operation: TextRequest, access: Access) -> Flow[TextReply]:
@@ -58,15 +58,11 @@ def generate_text(operation: TextRequest, access: Access) -> Flow[TextReply]:
     Raises:
         ProviderError: as the error table of the vendor's documents has it.
     """
-    answer = yield from _chat.ask_with_schema_fallback(
-        operation,
-        lambda native: ask_without_refused_fields(
-            [_TIER_FIELD],
-            access,
-            lambda sent: _send_request(access, _build_body(operation, access, sent, native=native)),
-            _read_refusal,
-        ),
-        _SCHEMA_REFUSAL_WORDS,
+    optional = [_TIER_FIELD]
+    if operation.schema is not None:
+        optional.append(_SCHEMA_FIELD)
+    answer = yield from ask_without_refused_fields(
+        optional, access, lambda sent: _send_request(access, _build_body(operation, access, sent))
     )
     said = answer.json()
     if answer.is_failure:
@@ -138,9 +134,8 @@ class _MessageReader(JsonEventReader):
         return build_answer({**self._message, "content": blocks})
 
 
-def _build_body(
-    operation: TextRequest, access: Access, sent: frozenset[str], *, native: bool
-) -> Json:
+def _build_body(operation: TextRequest, access: Access, sent: frozenset[str]) -> Json:
+    native = _SCHEMA_FIELD.name in sent
     prompt = operation.prompt if native else _chat.add_schema_to_prompt(operation)
     fields: Json = {
         "model": access.model,
@@ -153,8 +148,8 @@ def _build_body(
         fields["stream"] = True
     if operation.system:
         fields["system"] = operation.system
-    if native and operation.schema is not None:
-        fields["output_config"] = {
+    if native:
+        fields[_SCHEMA_FIELD.name] = {
             "format": {"type": "json_schema", "schema": operation.schema},
         }
     return fields
@@ -164,12 +159,6 @@ def _send_request(access: Access, fields: Json) -> Flow[VendorResponse]:
     request = build_json_request(access.url("/v1/messages"), fields, _build_headers(access))
     reader = _MessageReader() if fields.get("stream") else None
     return VendorResponse("anthropic", access, (yield from send(request, stream=reader)))
-
-
-def _read_refusal(answer: VendorResponse) -> str:
-    """Return the words of a refusal; empty for any other answer."""
-    words = get_object(answer.json(), "error").get("message") if answer.status == 400 else ""
-    return words if isinstance(words, str) else ""
 
 
 def _build_failure(answer: VendorResponse, said: Json) -> ProviderError:

@@ -51,7 +51,7 @@ _PROFILES = frozenset(model.id for model in _MODELS if model.profile_of)
 _TIER_FIELD = OptionalField("serviceTier", "service.?tier", "serviceTier")
 _FINISH_REASONS = {"max_tokens": "length", "model_context_window_exceeded": "length"}
 _BLOCK_REASONS = frozenset(("guardrail_intervened", "content_filtered"))
-_SCHEMA_REFUSAL_WORDS = ("outputconfig", "textformat", "schema")
+_SCHEMA_FIELD = OptionalField("outputConfig", "outputconfig|textformat|schema")
 _UNAVAILABLE: Classification = (ErrorCode.PROVIDER_UNAVAILABLE, None)
 # By the error's name, where the HTTP status alone would mislead.
 _CLASSIFICATIONS: dict[str, Classification] = {
@@ -100,20 +100,14 @@ def generate_text(operation: TextRequest, access: Access) -> Flow[TextReply]:
     optional = [_TIER_FIELD]
     if operation.temperature is not None:
         optional.append(make_temperature_field(operation))
-    answer = yield from _chat.ask_with_schema_fallback(
-        operation,
-        lambda native: ask_without_refused_fields(
-            optional,
-            access,
-            lambda sent: _send_request(
-                access,
-                keys,
-                _build_body(operation, access, sent, native=native),
-                stream=operation.stream,
-            ),
-            _read_refusal,
+    if operation.schema is not None:
+        optional.append(_SCHEMA_FIELD)
+    answer = yield from ask_without_refused_fields(
+        optional,
+        access,
+        lambda sent: _send_request(
+            access, keys, _build_body(operation, access, sent), stream=operation.stream
         ),
-        _SCHEMA_REFUSAL_WORDS,
     )
     said = answer.json()
     if answer.is_failure:
@@ -158,9 +152,8 @@ def _find_first_text(given: Mapping[str, object], names: tuple[str, ...]) -> str
     return next((value.strip() for value in held if isinstance(value, str)), "")
 
 
-def _build_body(
-    operation: TextRequest, access: Access, sent: frozenset[str], *, native: bool
-) -> Json:
+def _build_body(operation: TextRequest, access: Access, sent: frozenset[str]) -> Json:
+    native = _SCHEMA_FIELD.name in sent
     prompt = operation.prompt if native else _chat.add_schema_to_prompt(operation)
     config: Json = {"maxTokens": operation.max_tokens}
     if "temperature" in sent and "claude" not in access.model:
@@ -173,9 +166,9 @@ def _build_body(
         fields[_TIER_FIELD.name] = {"type": "default"}
     if operation.system:
         fields["system"] = [{"text": operation.system}]
-    if native and operation.schema is not None:
+    if native:
         schema = {"schema": json.dumps(operation.schema), "name": "answer"}
-        fields["outputConfig"] = {
+        fields[_SCHEMA_FIELD.name] = {
             "textFormat": {"type": "json_schema", "structure": {"jsonSchema": schema}}
         }
     return fields
@@ -273,12 +266,6 @@ def _build_failure(answer: VendorResponse, said: Json) -> ProviderError:
     if verdict is None and answer.status == 424:
         verdict = _UNAVAILABLE
     return answer.build_failure(words, verdict=verdict)
-
-
-def _read_refusal(answer: VendorResponse) -> str:
-    """Return the words by which an answer refuses what was asked; empty for any other."""
-    words = answer.json().get("message") if answer.status == 400 else ""
-    return words if isinstance(words, str) else ""
 
 
 def _parse_reply(

@@ -44,7 +44,7 @@ _STABLE_VERSION = OptionalField("v1", "unknown name", "v1")
 _TIER_FIELD = OptionalField("serviceTier", "service.?tier", "serviceTier")
 _THINKING_FIELD = OptionalField("thinkingConfig", "thinking", "thinkingConfig")
 _TIER_HEADER = "x-gemini-service-tier"
-_SCHEMA_REFUSAL_WORDS = ("schema", "mimetype", "mime_type")
+_SCHEMA_FIELD = OptionalField("responseJsonSchema", "schema|mime_?type")
 
 
 def generate_text(operation: TextRequest, access: Access) -> Flow[TextReply]:
@@ -59,20 +59,17 @@ def generate_text(operation: TextRequest, access: Access) -> Flow[TextReply]:
     optional = [_STABLE_VERSION, _TIER_FIELD]
     if access.model in _REASONING_MODELS:
         optional.append(_THINKING_FIELD)
-    answer = yield from _chat.ask_with_schema_fallback(
-        operation,
-        lambda native: ask_without_refused_fields(
-            optional,
+    if operation.schema is not None:
+        optional.append(_SCHEMA_FIELD)
+    answer = yield from ask_without_refused_fields(
+        optional,
+        access,
+        lambda sent: _send_request(
             access,
-            lambda sent: _send_request(
-                access,
-                _build_body(operation, sent, native=native),
-                beta=_STABLE_VERSION.name not in sent,
-                stream=operation.stream,
-            ),
-            _read_refusal,
+            _build_body(operation, sent),
+            beta=_STABLE_VERSION.name not in sent,
+            stream=operation.stream,
         ),
-        _SCHEMA_REFUSAL_WORDS,
     )
     said = answer.json()
     if answer.is_failure:
@@ -105,7 +102,8 @@ def choose_thinking_budget(max_tokens: int) -> int:
     return min(max(max_tokens // 2, MIN_THINKING_BUDGET), MAX_THINKING_BUDGET)
 
 
-def _build_body(operation: TextRequest, sent: frozenset[str], *, native: bool) -> Json:
+def _build_body(operation: TextRequest, sent: frozenset[str]) -> Json:
+    native = _SCHEMA_FIELD.name in sent
     prompt = operation.prompt if native else _chat.add_schema_to_prompt(operation)
     config: Json = {"maxOutputTokens": operation.max_tokens}
     if operation.temperature is not None:
@@ -113,9 +111,9 @@ def _build_body(operation: TextRequest, sent: frozenset[str], *, native: bool) -
     if _THINKING_FIELD.name in sent:
         budget = choose_thinking_budget(operation.max_tokens)
         config[_THINKING_FIELD.name] = {"thinkingBudget": budget}
-    if native and operation.schema is not None:
+    if native:
         config["responseMimeType"] = "application/json"
-        config["responseJsonSchema"] = operation.schema
+        config[_SCHEMA_FIELD.name] = operation.schema
     fields: Json = {
         "contents": [{"role": "user", "parts": [{"text": prompt}]}],
         "generationConfig": config,
@@ -172,12 +170,6 @@ def _send_request(
     request = build_json_request(access.url(path), fields, _build_headers(access))
     reader = _ContentReader() if stream else None
     return VendorResponse("google", access, (yield from send(request, stream=reader)))
-
-
-def _read_refusal(answer: VendorResponse) -> str:
-    """Return the words of a refusal; empty for any other answer."""
-    words = get_object(answer.json(), "error").get("message") if answer.status == 400 else ""
-    return words if isinstance(words, str) else ""
 
 
 def _build_failure(answer: VendorResponse, said: Json) -> ProviderError:
