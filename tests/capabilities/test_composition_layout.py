@@ -9,7 +9,8 @@ import pytest
 from PIL import Image
 
 from tests.capabilities.conftest import ARTIFACT, CapabilityDrive, picture
-from toolkit.capabilities._card import TEMPLATES, THEMES
+from toolkit.capabilities._card._templates import TEMPLATES_BY_NAME
+from toolkit.capabilities._card._themes import PALETTES
 from toolkit.capabilities._card_drawing import MAX_BODY_CHARACTERS, prepare_body
 from toolkit.capabilities.composition_layout import (
     CAPABILITY,
@@ -44,8 +45,8 @@ def get_filled_body(*upstream: Upstream) -> str:
 
 def test_names_match_the_card() -> None:
     """Given the templates and themes a card has, the input names exactly those."""
-    assert set(get_args(TemplateName)) == set(TEMPLATES)
-    assert set(get_args(ThemeName)) == set(THEMES)
+    assert set(get_args(TemplateName)) == set(TEMPLATES_BY_NAME)
+    assert set(get_args(ThemeName)) == set(PALETTES)
 
 
 def test_png(drive: CapabilityDrive) -> None:

@@ -12,9 +12,9 @@ ArtifactBytes = tuple[str, bytes]  # its media type and its bytes
 
 def prepare_worker() -> None:
     """Import what a first card needs, and load the fonts: by drawing a small one."""
-    from toolkit.capabilities._card import Card, render_png
+    from toolkit.capabilities._card import Card, render_card
 
-    render_png(Card(title="Tea", width=200, height=200))
+    render_card(Card(title="Tea", width=200, height=200))
 
 
 def draw_card(
@@ -35,7 +35,7 @@ def draw_card(
             that does not open.
     """
     # Imported here: a caller that only names this function does not need it.
-    from toolkit.capabilities._card import Card, CardError, render_png, render_svg
+    from toolkit.capabilities._card import Card, CardError, render_card
 
     card = Card(
         title=clean(given["title"]),
@@ -51,7 +51,7 @@ def draw_card(
         height=given["height"],
     )
     try:
-        made = render_svg(card) if given["format"] == "svg" else render_png(card)
+        scene, data = render_card(card, svg=given["format"] == "svg")
     except CardError as error:
         from toolkit.contract.errors import ErrorCode
         from toolkit.plugins import ProviderError
@@ -60,12 +60,12 @@ def draw_card(
             ErrorCode.PROVIDER_REJECTED, f"The card was not drawn: {error}"
         ) from None
     facts: dict[str, object] = {
-        "media_type": made.media_type,
-        "width": made.width,
-        "height": made.height,
-        "size_bytes": len(made.data),
-        "warnings": list(made.warnings),
-        "missing_glyphs": list(made.missing_glyphs),
+        "media_type": "image/svg+xml" if given["format"] == "svg" else "image/png",
+        "width": scene.width,
+        "height": scene.height,
+        "size_bytes": len(data),
+        "warnings": list(scene.warnings),
+        "missing_glyphs": list(scene.missing_glyphs),
         "text_boxes": [
             {
                 "role": box.role,
@@ -76,10 +76,10 @@ def draw_card(
                 "height": box.h,
                 "font_size": box.font_size,
             }
-            for box in made.text_boxes
+            for box in scene.texts
         ],
     }
-    return facts, made.data, card.title
+    return facts, data, card.title
 
 
 def prepare_body(body: str, upstream: Sequence[ArtifactBytes]) -> str:

@@ -44,12 +44,9 @@ class Fonts:
     shaping: bool = True
 
     @classmethod
-    @functools.lru_cache(maxsize=8)
-    def load_bundled(cls, extra: tuple[Path, ...] = ()) -> "Fonts":
-        """Load DejaVu Sans as it comes with matplotlib, then the files given; never system fonts.
-
-        Args:
-            extra: TrueType or OpenType files for characters that DejaVu Sans lacks.
+    @functools.cache
+    def load_bundled(cls) -> "Fonts":
+        """Load DejaVu Sans as it comes with matplotlib; never system fonts.
 
         Raises:
             RuntimeError: a font file is missing or unreadable: a fault of the installation.
@@ -60,10 +57,9 @@ class Fonts:
         """
         folder = _find_bundled_folder()
         regular, bold = str(folder / "DejaVuSans.ttf"), str(folder / "DejaVuSans-Bold.ttf")
-        more = tuple(str(path) for path in extra)
-        for path in (regular, bold, *more):
+        for path in (regular, bold):
             load_coverage(path)
-        return cls((regular, bold, *more), (bold, regular, *more), bool(features.check("raqm")))
+        return cls((regular, bold), (bold, regular), bool(features.check("raqm")))
 
     def find_missing(self, text: str, bold: bool = False) -> tuple[str, ...]:
         """Return the visible characters that no file of the chain has, each once, in order.

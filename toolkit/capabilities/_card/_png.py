@@ -6,17 +6,14 @@ import math
 from PIL import Image, ImageDraw
 
 from toolkit.capabilities._card._fonts import Fonts
-from toolkit.capabilities._card._layout import compose_scene
 from toolkit.capabilities._card._scene import (
     Box,
-    Card,
     ClippedGroup,
     Disc,
     Fade,
     Layer,
     PictureLayer,
     Polygon,
-    RenderedCard,
     RoundRect,
     Scene,
     Solid,
@@ -29,52 +26,17 @@ _FINE_ZOOM, _COARSE_ZOOM = 4, 2
 _LARGE_SHAPE_PIXELS = 1_000_000
 
 
-def render_png(card: Card, fonts: Fonts | None = None) -> RenderedCard:
-    """Draw a card as a PNG file; the same card gives the same bytes.
-
-    Args:
-        card: what to show.
-        fonts: font files to use instead of the bundled DejaVu Sans.
-
-    Raises:
-        CardError: the card cannot be drawn as asked (name, size, title or picture).
-        RuntimeError: the bundled fonts are not installed.
-
-    Example:
-        >>> render_png(Card(title="Tides", width=400, height=210)).media_type
-        'image/png'
-    """
-    chosen = fonts or Fonts.load_bundled()
-    scene = compose_scene(card, chosen)
-    buffer = io.BytesIO()
-    paint_scene(scene, chosen).save(buffer, "PNG", compress_level=6)
-    return RenderedCard(
-        buffer.getvalue(),
-        "image/png",
-        scene.width,
-        scene.height,
-        scene.warnings,
-        scene.missing_glyphs,
-        scene.texts,
-    )
-
-
-def paint_scene(scene: Scene, fonts: Fonts, text: bool = True) -> Image.Image:
-    """Paint a scene as an RGB picture.
-
-    Args:
-        scene: what stands where.
-        fonts: the ones it was laid out with.
-        text: False leaves the words out, to look at what lies behind them.
-    """
+def paint_png(scene: Scene, fonts: Fonts) -> bytes:
+    """Paint a scene as a PNG file, with the fonts that it was laid out with."""
     canvas = Image.new("RGB", (scene.width, scene.height))
     for layer in scene.layers:
         _draw_layer(canvas, layer, (0, 0))
-    if text:
-        draw = ImageDraw.Draw(canvas)
-        for box in scene.texts:
-            _draw_text(draw, box, fonts)
-    return canvas
+    draw = ImageDraw.Draw(canvas)
+    for box in scene.texts:
+        _draw_text(draw, box, fonts)
+    buffer = io.BytesIO()
+    canvas.save(buffer, "PNG", compress_level=6)
+    return buffer.getvalue()
 
 
 def _draw_text(draw: ImageDraw.ImageDraw, box: TextBox, fonts: Fonts) -> None:

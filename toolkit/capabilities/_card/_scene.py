@@ -26,8 +26,8 @@ class Card:
         footer: one line at the foot, such as a site or a date.
         kicker: a small label above the title.
         image: the bytes of a PNG, JPEG or WebP picture of at most 40 megapixels.
-        template: one of `TEMPLATES`.
-        theme: one of `THEMES`.
+        template: a name in `TEMPLATES_BY_NAME`.
+        theme: a name in `PALETTES`.
         width: in pixels, 200 to 4096.
         height: in pixels, 200 to 4096.
 
@@ -102,19 +102,6 @@ class TextBox:
     def text(self) -> str:
         """The drawn words, lines parted by line feeds."""
         return "\n".join(line.text for line in self.lines)
-
-
-@dataclass(frozen=True, slots=True)
-class RenderedCard:
-    """A finished card and an account of what is on it."""
-
-    data: bytes
-    media_type: str
-    width: int
-    height: int
-    warnings: tuple[str, ...]
-    missing_glyphs: tuple[str, ...]
-    text_boxes: tuple[TextBox, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,8 @@ from collections.abc import Callable
 from xml.sax.saxutils import escape, quoteattr
 
 from toolkit.capabilities._card._fonts import Fonts
-from toolkit.capabilities._card._layout import compose_scene
 from toolkit.capabilities._card._scene import (
     Box,
-    Card,
     ClippedGroup,
     Color,
     Disc,
@@ -18,7 +16,6 @@ from toolkit.capabilities._card._scene import (
     Layer,
     PictureLayer,
     Polygon,
-    RenderedCard,
     RoundRect,
     Scene,
     Shape,
@@ -28,35 +25,13 @@ from toolkit.capabilities._card._scene import (
 _JPEG_QUALITY = 90
 
 
-def render_svg(card: Card, fonts: Fonts | None = None) -> RenderedCard:
-    """Draw a card as an SVG file with the same boxes as `render_png`; same card, same bytes.
+def write_svg(scene: Scene, fonts: Fonts) -> bytes:
+    """Write a scene as an SVG file with the same boxes as `paint_png` draws.
 
     The file refers to nothing outside it. Letters are text, so a viewer without DejaVu Sans shows
     its own sans serif, squeezed or stretched to the widths that were measured.
-
-    Args:
-        card: what to show.
-        fonts: font files to measure with instead of the bundled DejaVu Sans.
-
-    Raises:
-        CardError: the card cannot be drawn as asked (name, size, title or picture).
-        RuntimeError: the bundled fonts are not installed.
-
-    Example:
-        >>> render_svg(Card(title="A < B")).data.count(b"A &lt; B")
-        2
     """
-    chosen = fonts or Fonts.load_bundled()
-    scene = compose_scene(card, chosen)
-    return RenderedCard(
-        _SvgWriter(scene, chosen).write_document().encode(),
-        "image/svg+xml",
-        scene.width,
-        scene.height,
-        scene.warnings,
-        scene.missing_glyphs,
-        scene.texts,
-    )
+    return _SvgWriter(scene, fonts).write_document().encode()
 
 
 class _SvgWriter:

@@ -26,7 +26,6 @@ class Inks:
 class Theme:
     """One palette: a ground from top to bottom, inks for it, art colours and a scrim."""
 
-    dark: bool
     ground: tuple[Color, Color]
     panel: Color
     inks: Inks
@@ -35,14 +34,13 @@ class Theme:
     scrim_inks: Inks
 
 
-def _build_theme(dark: bool, ground: str, panel: str, inks: str, art: str, scrim: str) -> Theme:
+def _build_theme(ground: str, panel: str, inks: str, art: str, scrim: str) -> Theme:
     top, bottom = (_parse_hex(code) for code in ground.split())
     title, muted, accent = (_parse_hex(code) for code in inks.split())
     one, two, three, four = (_parse_hex(code) for code in art.split())
     dusk, glow = (_parse_hex(code) for code in scrim.split())
     over_picture = Inks(_parse_hex("FFFFFF"), _parse_hex("EDEDF2"), glow)
     return Theme(
-        dark,
         (top, bottom),
         _parse_hex(panel),
         Inks(title, muted, accent),
@@ -54,7 +52,6 @@ def _build_theme(dark: bool, ground: str, panel: str, inks: str, art: str, scrim
 
 PALETTES: dict[str, Theme] = {
     "dawn": _build_theme(
-        False,
         "FFF9F3 FFEDE1",
         "FFD9C2",
         "2B1A1F 6B4A4A B0351F",
@@ -62,7 +59,6 @@ PALETTES: dict[str, Theme] = {
         "24121A FFC59A",
     ),
     "paper": _build_theme(
-        False,
         "FCFCFA F2F1EB",
         "E6E3D8",
         "1C1C1A 55544E 1F5FBF",
@@ -70,7 +66,6 @@ PALETTES: dict[str, Theme] = {
         "141416 FFD98A",
     ),
     "mint": _build_theme(
-        False,
         "F4FCF8 E0F4EB",
         "C6EADA",
         "0F2A24 3F5F57 0B6E57",
@@ -78,7 +73,6 @@ PALETTES: dict[str, Theme] = {
         "0A201C A8F0D4",
     ),
     "lilac": _build_theme(
-        False,
         "FBF8FF EFE8FC",
         "DDD0F7",
         "22153D 564A73 6A35C9",
@@ -86,7 +80,6 @@ PALETTES: dict[str, Theme] = {
         "180E30 DCC7FF",
     ),
     "midnight": _build_theme(
-        True,
         "0E1430 191F4A",
         "232A63",
         "F5F6FF BCC3E8 8FB4FF",
@@ -94,7 +87,6 @@ PALETTES: dict[str, Theme] = {
         "0A0E24 B9CFFF",
     ),
     "ember": _build_theme(
-        True,
         "1B1210 2C1A15",
         "40261D",
         "FFF4EC DCC3B5 FF9A5C",
@@ -102,7 +94,6 @@ PALETTES: dict[str, Theme] = {
         "1B0D09 FFC49E",
     ),
     "forest": _build_theme(
-        True,
         "0D1F1A 153228",
         "1F4638",
         "F1FBF5 B7D4C6 7FE0AE",
@@ -110,49 +101,3 @@ PALETTES: dict[str, Theme] = {
         "081712 A9F5CD",
     ),
 }
-
-
-def calculate_luminance(color: Color) -> float:
-    """Return the relative luminance of an sRGB colour as WCAG 2 defines it, 0 to 1.
-
-    Args:
-        color: red, green and blue, 0 to 255.
-
-    Example:
-        >>> round(calculate_luminance((255, 255, 255)), 3)
-        1.0
-    """
-    parts = [value / 255 for value in color]
-    red, green, blue = (p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts)
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
-
-
-def calculate_contrast(one: Color, other: Color) -> float:
-    """Return the WCAG 2 contrast ratio of two colours, from 1 (same) to 21 (black on white).
-
-    Args:
-        one: an sRGB colour.
-        other: the colour beside it; the order does not matter.
-
-    Example:
-        >>> round(calculate_contrast((0, 0, 0), (255, 255, 255)))
-        21
-    """
-    low, high = sorted((calculate_luminance(one), calculate_luminance(other)))
-    return (high + 0.05) / (low + 0.05)
-
-
-def mix_colors(under: Color, over: Color, alpha: float) -> Color:
-    """Return the colour seen when one lies over another.
-
-    Args:
-        under: the colour behind.
-        over: the colour in front.
-        alpha: how much of the front one shows, 0 to 1.
-
-    Example:
-        >>> mix_colors((0, 0, 0), (200, 100, 50), 0.5)
-        (100, 50, 25)
-    """
-    red, green, blue = (round(a + (b - a) * alpha) for a, b in zip(under, over, strict=True))
-    return red, green, blue
