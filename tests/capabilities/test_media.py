@@ -1,14 +1,13 @@
 """speech.generate, image.generate and voice.clone: what is asked for and what is let through."""
 
-import io
 import json
 import random
 import struct
-import wave
 
 import pytest
 
 from tests.capabilities.conftest import ARTIFACT, CapabilityDrive, mp3, picture
+from tests.support.recordings import make_silent_wav
 from toolkit.capabilities import image_generate, speech_generate, voice_clone
 from toolkit.contract.errors import ErrorCode
 from toolkit.plugins import (
@@ -97,17 +96,6 @@ def test_no_image(drive: CapabilityDrive, data: bytes) -> None:
     assert caught.value.code is ErrorCode.INVALID_OUTPUT
 
 
-def wav(seconds: float) -> bytes:
-    """Silence as WAV."""
-    file = io.BytesIO()
-    with wave.open(file, "wb") as sound:
-        sound.setnchannels(1)
-        sound.setsampwidth(1)
-        sound.setframerate(8_000)
-        sound.writeframes(bytes(round(seconds * 8_000)))
-    return file.getvalue()
-
-
 def m4a(seconds: int, version: int = 0) -> bytes:
     """The boxes of an M4A file that say how long it is."""
     times = bytes(16 if version else 8)
@@ -119,7 +107,7 @@ def m4a(seconds: int, version: int = 0) -> bytes:
 @pytest.mark.parametrize(
     ("audio", "media_type", "duration"),
     [
-        (wav(12), "audio/wav", 12_000),
+        (make_silent_wav(12), "audio/wav", 12_000),
         (mp3(12.0), "audio/mpeg", 11_990),
         (m4a(12), "audio/mp4", 12_000),
         (m4a(12, version=1), "audio/mp4", 12_000),
@@ -148,7 +136,7 @@ def test_clone(drive: CapabilityDrive, audio: bytes, media_type: str, duration: 
 @pytest.mark.parametrize(
     ("audio", "said"),
     [
-        (wav(9.9), r"lasts 9\.9 s"),
+        (make_silent_wav(9.9), r"lasts 9\.9 s"),
         (mp3(301.0), r"lasts 30"),
         (bytes(20_000_001), "20000001 bytes"),
         (b"", "does not read"),

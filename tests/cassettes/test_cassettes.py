@@ -1,11 +1,9 @@
 """Cassettes: recorded once, replayed without a network, keys or bills."""
 
-import io
 import json
 import re
 import subprocess
 import sys
-import wave
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -14,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.support.recordings import make_silent_wav
 from toolkit import AsyncClient, Client, Run, ServiceError, WorkError, Workflow
 from toolkit.sandbox import SANDBOX_KEYS, Fault, Faults
 from toolkit.settings import Settings
@@ -60,23 +59,12 @@ def cut_off(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
-def recording() -> bytes:
-    """Twelve silent seconds to clone a voice from."""
-    file = io.BytesIO()
-    with wave.open(file, "wb") as sound:
-        sound.setnchannels(1)
-        sound.setsampwidth(2)
-        sound.setframerate(8000)
-        sound.writeframes(bytes(16_000 * 12))
-    return file.getvalue()
-
-
 def run_capability(
     client: Client, capability: str, vendor: str | None, given: dict[str, object]
 ) -> Any:
     """Run a capability; what came of it, without what each process makes up anew."""
     if capability == "voice.clone":
-        given = {**given, "reference_audio": client.artifacts.upload(recording()).id}
+        given = {**given, "reference_audio": client.artifacts.upload(make_silent_wav(12)).id}
     run = client.runs.create(capability, given, provider=vendor).wait(progress=False)
     output = {name: value for name, value in run.output.items() if name != "artifact_id"}
     kept = client.artifacts.get(run.artifact_id).record

@@ -5,8 +5,6 @@ there, what they do not know must not be, and choices are theirs. What no SDK de
 against facts of the vendor's document, kept in `tests/vendors/facts`.
 """
 
-import io
-import wave
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,6 +31,7 @@ from tests.sdk.published_schemas import (
     plain_error,
     schema,
 )
+from tests.support.recordings import make_silent_wav
 from toolkit.sandbox import SANDBOX_KEYS
 
 for _sdk in ("anthropic", "boto3", "elevenlabs", "google.genai", "openai"):
@@ -68,17 +67,6 @@ class Case:
     files: dict[str, Any] | None = None
     before: tuple[str, dict[str, Any]] | None = None  # what is made first; its id goes in {id}
     fault: int | None = None
-
-
-def recording() -> bytes:
-    """Eleven seconds of silence."""
-    file = io.BytesIO()
-    with wave.open(file, "wb") as sound:
-        sound.setnchannels(1)
-        sound.setsampwidth(2)
-        sound.setframerate(8000)
-        sound.writeframes(bytes(16000 * 11))
-    return file.getvalue()
 
 
 def cases() -> dict[str, Case]:
@@ -158,7 +146,7 @@ def cases() -> dict[str, Case]:
         "elevenlabs models": Case("/elevenlabs/v1/models", each("", e.Model)),
         "elevenlabs clone": Case(
             "/elevenlabs/v1/voices/add", of(e.AddVoiceIvcResponseModel),
-            files={"files": ("a.wav", recording(), "audio/wav"), "name": (None, "Ada")},
+            files={"files": ("a.wav", make_silent_wav(11), "audio/wav"), "name": (None, "Ada")},
         ),
         "elevenlabs speech": Case(
             f"/elevenlabs/v1/text-to-speech/{voice}", lambda answer: None,

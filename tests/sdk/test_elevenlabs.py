@@ -1,12 +1,11 @@
 """The elevenlabs SDK on the `elevenlabs` wire."""
 
-import io
-import wave
 from typing import Any
 
 import pytest
 
 from tests.sdk.conftest import Order
+from tests.support.recordings import make_silent_wav
 from toolkit.sandbox import SANDBOX_KEYS
 
 elevenlabs = pytest.importorskip("elevenlabs", reason="needs the extra `sdk`")
@@ -41,13 +40,7 @@ def test_speech(client: Any) -> None:
 
 def test_voices(client: Any) -> None:
     """Given a recording, then the SDK makes a voice of it, lists it, and speaks by it."""
-    file = io.BytesIO()
-    with wave.open(file, "wb") as sound:
-        sound.setnchannels(1)
-        sound.setsampwidth(2)
-        sound.setframerate(8000)
-        sound.writeframes(bytes(16000 * 11))
-    reference = ("ada.wav", file.getvalue(), "audio/wav")
+    reference = ("ada.wav", make_silent_wav(11), "audio/wav")
     made = client.voices.ivc.create(name="Ada", files=[reference])
     listed = {voice.voice_id: voice.name for voice in client.voices.get_all().voices}
     assert listed[made.voice_id] == "Ada"

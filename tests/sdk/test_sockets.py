@@ -7,9 +7,7 @@ installed is in these tests as soon as it is loaded.
 """
 
 import inspect
-import io
 import json
-import wave
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +18,7 @@ import httpx
 import pytest
 
 from tests.sdk.conftest import Cloud, ReceivedRequest
+from tests.support.recordings import make_silent_wav
 from toolkit import Client
 from toolkit.assembly import list_compatible_vendors, point_vendors_at_sandbox
 from toolkit.engine import Registry
@@ -113,23 +112,12 @@ def connect(client: Client, monkeypatch: pytest.MonkeyPatch) -> Iterator[Connect
         client.connections.delete(id)
 
 
-def record_silence() -> bytes:
-    """Eleven seconds of silence, as a recording to clone a voice from."""
-    file = io.BytesIO()
-    with wave.open(file, "wb") as sound:
-        sound.setnchannels(1)
-        sound.setsampwidth(2)
-        sound.setframerate(8000)
-        sound.writeframes(bytes(16_000 * 11))
-    return file.getvalue()
-
-
 def do_work(client: Client, work: Work, connection_id: str, folder: Path) -> Any:
     """Have an engine do the cheapest work of a kind by a connection, and return the run."""
     capability, fields = CHEAPEST_REQUESTS[work.kind]
     if work.kind == "clone":
         recording = folder / "voice.wav"
-        recording.write_bytes(record_silence())
+        recording.write_bytes(make_silent_wav(11))
         fields = {**fields, "reference_audio": client.artifacts.upload(recording).id}
     run = client.runs.create(
         capability, fields, provider=connection_id, cache=False, stream=work.streamed
@@ -327,7 +315,7 @@ def ask_elevenlabs_speech(url: str, asked: ReceivedRequest, work: Work) -> bytes
 def ask_elevenlabs_clone(url: str, _: ReceivedRequest, work: Work) -> None:
     """Clone a voice by the elevenlabs SDK; the id is a new one each time."""
     client = open_elevenlabs(url, work)
-    files = [("reference.wav", record_silence(), "audio/wav")]
+    files = [("reference.wav", make_silent_wav(11), "audio/wav")]
     assert client.voices.ivc.create(name="verify", files=files).voice_id
 
 

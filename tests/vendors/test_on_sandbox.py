@@ -2,7 +2,6 @@
 
 import io
 import json
-import wave
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from decimal import Decimal
@@ -13,6 +12,7 @@ import pytest
 from PIL import Image
 from starlette.applications import Starlette
 
+from tests.support.recordings import make_silent_wav
 from tests.vendors.conftest import VENDORS, access
 from toolkit.contract.errors import ErrorCode
 from toolkit.engine.concurrency.threads import start_thread
@@ -214,7 +214,7 @@ async def test_truncated_text(cloud: SandboxDriver) -> None:
 
 async def test_speech_by_a_cloned_voice(cloud: SandboxDriver) -> None:
     """Given reference audio, a voice is made of it, twice the same, and speaks."""
-    audio = _recording(12)
+    audio = make_silent_wav(12)
     asked = CloneRequest(name="Ada Lovelace", audio=audio, media_type="audio/wav")
     first, second = await cloud.run("minimax", asked), await cloud.run("minimax", asked)
     assert first.voice == second.voice
@@ -227,7 +227,7 @@ async def test_speech_by_a_cloned_voice(cloud: SandboxDriver) -> None:
 
 async def test_speech_by_a_cloned_voice_of_elevenlabs(cloud: SandboxDriver) -> None:
     """Given reference audio, a voice is made of it and speaks; characters are as billed."""
-    asked = CloneRequest(name="Ada Lovelace", audio=_recording(12), media_type="audio/wav")
+    asked = CloneRequest(name="Ada Lovelace", audio=make_silent_wav(12), media_type="audio/wav")
     voice = (await cloud.run("elevenlabs", asked)).voice
     spoken = await cloud.run("elevenlabs", SpeechRequest(text="Tides turn.", voice=voice))
     assert spoken.audio[:3] == b"ID3" or spoken.audio[0] == 0xFF
@@ -284,19 +284,9 @@ async def test_a_key_is_probed(cloud: SandboxDriver, vendor: str) -> None:
 
 async def test_reference_audio_too_short(cloud: SandboxDriver) -> None:
     """Given three seconds of audio, the vendor's refusal comes through."""
-    asked = CloneRequest(name="Ada", audio=_recording(3), media_type="audio/wav")
+    asked = CloneRequest(name="Ada", audio=make_silent_wav(3), media_type="audio/wav")
     with pytest.raises(ProviderError, match="2037"):
         await cloud.run("minimax", asked)
-
-
-def _recording(seconds: int) -> bytes:
-    file = io.BytesIO()
-    with wave.open(file, "wb") as sound:
-        sound.setnchannels(1)
-        sound.setsampwidth(2)
-        sound.setframerate(8000)
-        sound.writeframes(bytes(16_000 * seconds))
-    return file.getvalue()
 
 
 async def test_image(cloud: SandboxDriver) -> None:
