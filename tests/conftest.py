@@ -26,44 +26,14 @@ from toolkit.local import EngineThread
 from toolkit.sandbox import Faults
 from toolkit.settings import Settings
 
-pytest_plugins = ("tests._postgres", "tests.support.database_pool")
+pytest_plugins = ("tests._postgres", "tests.support.database_pool", "tests.support.tiers")
 
-# What takes long: processes killed, notebooks run, a browser, requests made up by the thousand, and
-# guides followed command by command. The tests of every day (`scripts/test`) are without it; the
-# gate and the README's command are not.
-SLOW = (
-    "tests/browser/", "tests/crash/", "tests/notebooks/", "tests/server/openapi/test_conformance",
-    "tests/test_benchmarks", "tests/test_figure_guards", "tests/batch/",
-    "tests/planning/test_planner_properties", "tests/engine/money/test_budget_state_machine",
-    "tests/engine/execution/test_clock_changes",
-    "tests/engine/execution/test_task_state_machine", "tests/server/responsiveness/",
-    "tests/test_deploy", "tests/test_self_hosting", "tests/test_exit", "tests/test_typing",
-    "tests/test_change_costs", "tests/client/test_map_budget",
-)  # fmt: skip
-# Tests that need a package outside `.[test]`, and skip without it. The gate's environment has all.
-NEEDS_DEV = (
-    "tests/browser/", "tests/sdk/", "tests/cli/test_login_keyring", "tests/notebooks/test_binder",
-    "tests/test_dependency_lock", "tests/test_typing",
-)  # fmt: skip
 # How long an example takes depends on what else the machine does.
 hypothesis.settings.register_profile("toolkit", deadline=None)
 # For `scripts/mutants.py`, to which any failing example will do.
 UNSHRUNK = set(hypothesis.Phase) - {hypothesis.Phase.shrink, hypothesis.Phase.explain}
 hypothesis.settings.register_profile("unshrunk", deadline=None, phases=UNSHRUNK)
 hypothesis.settings.load_profile("toolkit")
-# Of two workers, one would else be busy with these at the end.
-FIRST = (*SLOW, "tests/engine/", "tests/planning/")
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what takes long, and begin with it."""
-    for item in items:
-        if item.nodeid.startswith(SLOW):
-            item.add_marker("slow")
-        if item.nodeid.startswith(NEEDS_DEV):
-            item.add_marker("needs_dev")
-    items.sort(key=lambda item: not item.nodeid.startswith(FIRST))
 
 
 def pytest_collection_finish() -> None:

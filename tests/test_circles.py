@@ -10,9 +10,7 @@ from pathlib import Path
 
 import networkx as nx
 
-import toolkit
-
-PACKAGE = Path(toolkit.__file__).parent
+from tests.support.source_trees import PACKAGE, parse_file
 
 
 def name_module(path: Path, root: Path) -> str:
@@ -24,7 +22,7 @@ def name_module(path: Path, root: Path) -> str:
 def list_imports(path: Path, module: str) -> Iterator[tuple[str, str]]:
     """List what a module imports: each time a module, and the name taken from it, if any."""
     parents = module.split(".") if path.stem == "__init__" else module.split(".")[:-1]
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(parse_file(path)):
         if isinstance(node, ast.Import):
             yield from ((alias.name, "") for alias in node.names)
         elif isinstance(node, ast.ImportFrom):

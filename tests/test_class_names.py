@@ -2,21 +2,21 @@
 
 import ast
 from collections import defaultdict
-from pathlib import Path
 
-import toolkit
+from tests.support.source_trees import PACKAGE, parse_folder
 
-ROOT = Path(toolkit.__file__).parent
-HANDLES = ROOT / "client" / "_sync"  # generated: callers know handles by the names of their records
+HANDLES = (
+    PACKAGE / "client" / "_sync"
+)  # generated: callers know handles by the names of their records
 
 
 def test_no_two_classes_share_a_name() -> None:
     """Given the sources, then the name of each class is its own."""
     places: dict[str, list[str]] = defaultdict(list)
-    for path in sorted(ROOT.rglob("*.py")):
+    for path, tree in parse_folder(PACKAGE).items():
         if HANDLES in path.parents:
             continue
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef):
-                places[node.name].append(str(path.relative_to(ROOT)))
+                places[node.name].append(str(path.relative_to(PACKAGE)))
     assert {name: found for name, found in places.items() if len(found) > 1} == {}

@@ -2,11 +2,11 @@
 
 import ast
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+from tests.support.source_trees import PACKAGE, parse_folder
+
 RUNS = {"eval", "exec", "compile", "__import__"}
 UNPICKLES = {"pickle", "marshal", "shelve", "dill", "cloudpickle", "joblib", "jsonpickle"}
 # They only write, as in `from marshal import dumps`.
@@ -16,9 +16,9 @@ SAFE = {"safe_load", "safe_load_all"}
 IMPORTS = {"import_module", "resolve_name", "run_module", "run_path"}
 
 
-def faults(text: str) -> list[str]:
-    """Find what a module does that none may do, by line."""
-    return [f"{node.lineno}: {what}" for node, what in _find_faults(ast.parse(text))]
+def list_faults(tree: ast.Module) -> list[str]:
+    """List what a module does that none may do, by line."""
+    return [f"{node.lineno}: {what}" for node, what in _find_faults(tree)]
 
 
 def _find_faults(tree: ast.Module) -> Iterator[tuple[ast.stmt | ast.expr, str]]:
@@ -93,7 +93,7 @@ def _is_ours(name: ast.expr) -> bool:
 )
 def test_the_reading_finds_what_it_looks_for(text: str) -> None:
     """Given a line that no module may have, when it is read, then it is found."""
-    assert len(faults(text)) == 1
+    assert len(list_faults(ast.parse(text))) == 1
 
 
 @pytest.mark.parametrize(
@@ -110,24 +110,24 @@ def test_the_reading_finds_what_it_looks_for(text: str) -> None:
 )
 def test_the_reading_leaves_the_rest_alone(text: str) -> None:
     """Given a line that is all right, when it is read, then nothing is found."""
-    assert faults(text) == []
+    assert list_faults(ast.parse(text)) == []
 
 
 def test_no_module_runs_what_it_was_given() -> None:
     """Given every module of the package, then none runs, unpickles, renders or imports data."""
-    modules = sorted((ROOT / "toolkit").rglob("*.py"))
+    modules = parse_folder(PACKAGE)
     assert len(modules) > 200
     found = {
-        str(path.relative_to(ROOT)): at_fault
-        for path in modules
-        if (at_fault := faults(path.read_text(encoding="utf-8")))
+        path.relative_to(PACKAGE).as_posix(): at_fault
+        for path, tree in modules.items()
+        if (at_fault := list_faults(tree))
     }
     # What kernels have imported beforehand is named by whoever starts the batch, in their shell.
-    assert [line.partition(": ")[2] for line in found.pop("toolkit/batch/kernel/_zygote.py")] == [
+    assert [line.partition(": ")[2] for line in found.pop("batch/kernel/_zygote.py")] == [
         "import_module() of what is no constant"
     ] * 2
     # What a worker process calls is named by its parent, of the functions that the parent has.
-    assert [line.partition(": ")[2] for line in found.pop("toolkit/workers/serialization.py")] == [
+    assert [line.partition(": ")[2] for line in found.pop("workers/serialization.py")] == [
         "import_module() of what is no constant"
     ]
     assert found == {}

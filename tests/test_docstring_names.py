@@ -8,22 +8,17 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 
-import toolkit
+from tests.support.source_trees import PACKAGE, parse_folder
 
-ROOT = Path(toolkit.__file__).parent
-FILES = sorted(path for path in ROOT.rglob("*.py") if "migrations" not in path.parts)
+SOURCES = {
+    path: tree for path, tree in parse_folder(PACKAGE).items() if "migrations" not in path.parts
+}
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 ENTRY = re.compile(r"^    \*{0,2}([A-Za-z_][\w.]*)(?:,.*|:.*)$", re.M)
 
 ATTRIBUTE_ENTRY = re.compile(r"^    ([a-z_][\w, ]*):", re.M)
 REFERENCE = re.compile(r"`([A-Z][A-Za-z]+)\.([a-z_]\w*)[`(]")
-PAGES = [ROOT.parent / "README.md", *sorted((ROOT.parent / "docs").rglob("*.md"))]
-
-
-@cache
-def parse(path: Path) -> ast.Module:
-    """Parse a file."""
-    return ast.parse(path.read_text(encoding="utf-8"))
+PAGES = [PACKAGE.parent / "README.md", *sorted((PACKAGE.parent / "docs").rglob("*.md"))]
 
 
 @cache
@@ -31,8 +26,8 @@ def list_classes() -> list[tuple[Path, ast.ClassDef]]:
     """The classes that the toolkit defines, each with its file."""
     return [
         (path, node)
-        for path in FILES
-        for node in ast.walk(parse(path))
+        for path, tree in SOURCES.items()
+        for node in ast.walk(tree)
         if isinstance(node, ast.ClassDef)
     ]
 
@@ -41,7 +36,7 @@ def list_classes() -> list[tuple[Path, ast.ClassDef]]:
 def find_known_names() -> set[str]:
     """The names of all classes that the toolkit defines or imports, and the built-in ones."""
     names = {*dir(builtins), *(node.name for _, node in list_classes())}
-    for node in (node for path in FILES for node in ast.walk(parse(path))):
+    for node in (node for tree in SOURCES.values() for node in ast.walk(tree)):
         if isinstance(node, ast.Import | ast.ImportFrom):
             names.update((alias.asname or alias.name).rpartition(".")[2] for alias in node.names)
     return names
@@ -53,9 +48,9 @@ def is_known(name: str) -> bool:
     return hasattr(import_module(module), short) if module else short in find_known_names()
 
 
-def iterate_functions(path: Path) -> Iterator[tuple[Function, str]]:
+def iterate_functions(tree: ast.Module) -> Iterator[tuple[Function, str]]:
     """The functions of a file, with their docstrings."""
-    for node in ast.walk(parse(path)):
+    for node in ast.walk(tree):
         if isinstance(node, Function):
             yield node, ast.get_docstring(node) or ""
 
@@ -73,9 +68,9 @@ def list_parameters(function: Function) -> set[str]:
     return {one.arg for one in every if one is not None}
 
 
-def find_wrong_names(path: Path) -> Iterator[str]:
+def find_wrong_names(tree: ast.Module) -> Iterator[str]:
     """The parameters and errors that docstrings of a file explain and that there are not."""
-    for function, docstring in iterate_functions(path):
+    for function, docstring in iterate_functions(tree):
         parameters = list_parameters(function)
         if function.args.kwarg is None:  # what `**options` takes is explained by name, too
             yield from (name for name in list_entries(docstring, "Args") if name not in parameters)
@@ -85,7 +80,9 @@ def find_wrong_names(path: Path) -> Iterator[str]:
 def test_the_names_in_docstrings_exist() -> None:
     """Given all files, then their docstrings explain parameters and errors that there are."""
     wrong = [
-        f"{path.relative_to(ROOT)}: {name}" for path in FILES for name in find_wrong_names(path)
+        f"{path.relative_to(PACKAGE)}: {name}"
+        for path, tree in SOURCES.items()
+        for name in find_wrong_names(tree)
     ]
     assert wrong == []
 
@@ -119,7 +116,7 @@ def test_the_attributes_in_docstrings_exist() -> None:
         for entry in ATTRIBUTE_ENTRY.findall(section.group(1) if section else ""):
             for name in entry.split(", "):
                 if name not in find_attributes(node.name):
-                    wrong.append(f"{path.relative_to(ROOT)}: {node.name}.{name}")
+                    wrong.append(f"{path.relative_to(PACKAGE)}: {node.name}.{name}")
     assert wrong == []
 
 
@@ -128,7 +125,7 @@ def test_the_attributes_that_texts_name_exist() -> None:
     known = {node.name for _, node in list_classes()}
     named = [
         (path, name, attribute)
-        for path in [*FILES, *PAGES]
+        for path in [*SOURCES, *PAGES]
         for name, attribute in REFERENCE.findall(path.read_text(encoding="utf-8"))
         if name in known
     ]

@@ -3,9 +3,9 @@
 import ast
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
-TESTS = Path(__file__).parent
+from tests.support.source_trees import TESTS, parse_folder
+
 # Waiting is done by the helpers of `tests/support/timing.py`. Whoever else sleeps is slow itself.
 SLOW = {
     "crash/test_random_kills.py::keep_busy": "a caller's own pace",
@@ -24,8 +24,9 @@ SLOW = {
 def find_sleepers(node: ast.AST, function: str) -> Iterator[str]:
     """Find the functions that call something named `sleep`."""
     for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.Call) and ast.unparse(child.func).split(".")[-1] == "sleep":
-            yield function
+        match child:
+            case ast.Call(func=ast.Attribute(attr="sleep") | ast.Name(id="sleep")):
+                yield function
         named = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef)
         yield from find_sleepers(child, child.name if named else function)
 
@@ -34,8 +35,8 @@ def test_no_test_sleeps_instead_of_waiting() -> None:
     """Given all tests, then those that sleep are the ones whose subject is slow."""
     found = {
         f"{path.relative_to(TESTS).as_posix()}::{function}"
-        for path in TESTS.rglob("*.py")
-        for function in find_sleepers(ast.parse(path.read_text("utf-8")), "<module>")
+        for path, tree in parse_folder(TESTS).items()
+        for function in find_sleepers(tree, "<module>")
     }
     found = {name for name in found if not name.startswith("support/timing.py::")}
     assert found == set(SLOW), "wait by wait_until of tests/support/timing.py"
@@ -61,10 +62,9 @@ HOOK = re.compile(r"_mime_|_display_|_repr_\w+_|_ipython_\w+_|_render_traceback_
 def find_private_looks(node: ast.AST) -> Iterator[str]:
     """Find the private names that are used of something other than the object itself."""
     for one in ast.walk(node):
-        if isinstance(one, ast.Attribute) and ast.unparse(one.value) not in {
-            *("self", "cls", "super()", "os")
-        }:
-            yield one.attr
+        if isinstance(one, ast.Attribute) and one.attr.startswith("_"):
+            if ast.unparse(one.value) not in {"self", "cls", "super()", "os"}:
+                yield one.attr
         elif isinstance(one, ast.ImportFrom) and (one.module or "").startswith("toolkit"):
             yield from (alias.name for alias in one.names)
         elif isinstance(one, ast.Call) and ast.unparse(one.func).endswith(".setattr"):
@@ -76,8 +76,8 @@ def test_tests_use_the_public_doors() -> None:
     """Given all tests, then those that look behind the doors are the ones that have to."""
     found = {
         path.relative_to(TESTS).as_posix()
-        for path in TESTS.rglob("*.py")
-        for name in find_private_looks(ast.parse(path.read_text("utf-8")))
+        for path, tree in parse_folder(TESTS).items()
+        for name in find_private_looks(tree)
         if re.match(r"_[^_]", name) and name not in OTHERS and not HOOK.fullmatch(name)
     }
     assert found == set(BEHIND_DOORS), "ask for it as a caller would"

@@ -2,12 +2,11 @@
 
 import ast
 import re
+from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 
-import pytest
+from tests.support.source_trees import TESTS, parse_file
 
-TESTS = Path(__file__).parent
 PAGE = TESTS.parent / "docs" / "security.md"
 ROW = re.compile(r"^\| P(\d+) \| (.+?) \| (.*) \|$", re.M)
 TABLE = {int(n): (promise, re.findall(r"`(\S+)`", named)) for n, promise, named in ROW.findall(
@@ -36,7 +35,7 @@ WORDS = {
 @cache
 def read_test_texts(file: str) -> dict[str, str]:
     """Read the docstring of each test of a file, after the docstring of the file."""
-    tree = ast.parse((TESTS / file).read_text(encoding="utf-8"))
+    tree = parse_file(TESTS / file)
     about = ast.get_docstring(tree) or ""
     found = {
         node.name: f"{about} {node.name} {ast.get_docstring(node) or ''}".lower()
@@ -57,15 +56,18 @@ def test_every_promise_is_there() -> None:
     assert set(WORDS) == set(TABLE)
 
 
-@pytest.mark.parametrize("number", TABLE)
-def test_a_promise_has_tests_that_speak_of_it(number: int) -> None:
-    """Given a promise, then the tests beside it are there, and are about it."""
-    _, named = TABLE[number]
-    assert len(named) == len(set(named))
-    for one in named:
+def find_wrong_tests(number: int) -> Iterator[str]:
+    """Find the tests beside a promise that are not there, or not about it."""
+    for one in TABLE[number][1]:
         file, _, name = one.partition("::")
-        assert name.lower().startswith("test"), one
-        assert name in read_test_texts(file), f"P{number}: there is no {one}."
-        assert re.search(WORDS[number], read_test_texts(file)[name]), (
-            f"P{number} is not what {one} is about."
-        )
+        about = read_test_texts(file).get(name) if name.lower().startswith("test") else None
+        if about is None:
+            yield f"P{number}: there is no {one}."
+        elif not re.search(WORDS[number], about):
+            yield f"P{number} is not what {one} is about."
+
+
+def test_each_promise_has_tests_that_speak_of_it() -> None:
+    """Given the promises, then the tests beside each are there once, and are about it."""
+    assert [n for n, (_, named) in TABLE.items() if len(named) != len(set(named))] == []
+    assert [wrong for number in TABLE for wrong in find_wrong_tests(number)] == []

@@ -1,0 +1,77 @@
+"""The tiers of the tests: without arguments the first, and each test in exactly one of them."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.tiers import EARLY, FIRST_TIER, NEEDS_DEV, OTHER_TIERS, STYLE
+
+ROOT = Path(__file__).parent.parent
+BY_PARAMETER = """
+import pytest
+
+@pytest.mark.parametrize("name", ["00_start", "12_label_a_table"])
+def test_nbval_takes_them_by_hand(name): pass
+"""
+FILES = {
+    "tests/contract/specification/test_new.py": "def test_first(): pass",
+    "tests/test_circles.py": "def test_style(): pass",
+    "tests/test_teapot.py": "def test_rest(): pass",
+    "tests/notebooks/test_scenarios.py": BY_PARAMETER,
+}
+FIRST = {"test_first", "test_nbval_takes_them_by_hand[00_start]"}
+REST = {"test_rest", "test_nbval_takes_them_by_hand[12_label_a_table]"}
+ALL = {*FIRST, *REST, "test_style"}
+
+
+def run_pytest(project: Path, *args: str) -> subprocess.CompletedProcess[str]:
+    """Run pytest in a project, by a worker of xdist as the tests are run here."""
+    command = ["-m", "pytest", "-p", "xdist", "-p", "tests.support.tiers", "-v", "-n", "1", *args]
+    return subprocess.run(
+        [sys.executable, *command],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        cwd=project,
+        capture_output=True,
+        text=True,
+    )
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A project with a test in each tier, and one that is in two by its parameters."""
+    (tmp_path / "pytest.ini").write_text("[pytest]\ntestpaths = tests\n", encoding="utf-8")
+    for name, text in FILES.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("args", "wanted"),
+    [
+        ([], FIRST),
+        (["--tier=rest"], REST),
+        (["--tier=style"], {"test_style"}),
+        (["tests"], ALL),
+        (["-m", "not slow"], ALL - {name for name in ALL if "nbval" in name}),
+        (["-k", "rest"], {"test_rest"}),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_what_is_asked_for_is_run(project: Path, args: list[str], wanted: set[str]) -> None:
+    """Given arguments, when the tests are run, then those of the tier that they mean are."""
+    done = run_pytest(project, *args)
+    assert done.returncode == 0, done.stdout
+    assert set(re.findall(r"PASSED \S+::(\S+)", done.stdout)) == wanted
+    assert (done.stdout.splitlines()[-1] == OTHER_TIERS) == (args == [])
+
+
+def test_the_tables_are_current() -> None:
+    """Given the tables of tiers, then each row begins the name of a file or folder."""
+    tables = {*FIRST_TIER, *STYLE, *EARLY, *NEEDS_DEV}
+    assert [row for row in tables if not list(ROOT.glob(f"{row.partition('::')[0]}*"))] == []
