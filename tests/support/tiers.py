@@ -87,12 +87,12 @@ def is_of_tier(name: str, tier: str) -> bool:
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leave out the files that the tier has nothing of, as importing all of them takes long."""
-    file = collection_path.relative_to(config.rootpath).as_posix()
     tier = config.option.tier
-    in_part = tier == "first" and any(row.startswith(f"{file}::") for row in FIRST_TIER)
-    if collection_path.is_dir() or in_part or is_of_tier(file, tier):
+    if tier == "all" or collection_path.is_dir():
         return None
-    return True
+    file = collection_path.relative_to(config.rootpath).as_posix()
+    in_part = tier == "first" and any(row.startswith(f"{file}::") for row in FIRST_TIER)
+    return None if in_part or is_of_tier(file, tier) else True
 
 
 @pytest.hookimpl(tryfirst=True)
