@@ -16,6 +16,7 @@ import pytest
 from toolkit.client import AsyncClient, Client, Workflow, _async, _sync
 from toolkit.client._wire import retries
 from toolkit.contract.errors import ErrorCode, RequestError, ServiceError, WorkError
+from toolkit.contract.workflows import WorkflowCreate
 
 ROOT = Path(__file__).parent.parent.parent
 AT = "2026-11-20T08:00:00.000Z"
@@ -276,7 +277,7 @@ def test_a_workflow_is_built_in_order() -> None:
     body = wf.to_dict()
     assert body["options"] == {"max_cost_usd": 0.5}
     assert Workflow.from_dict(body).to_dict() == body
-    assert wf.to_request().nodes[1].options.provider == "p"
+    assert WorkflowCreate.model_validate(body).nodes[1].options.provider == "p"
     assert list(wf.to_networkx().edges) == [("a", "b")]
     assert "n0 --> n1" in wf.to_mermaid()
     assert set(wf._repr_mimebundle_()) == {"text/plain", "image/svg+xml", "image/png"}

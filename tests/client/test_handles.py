@@ -14,7 +14,7 @@ from tests.client.test_client import KEY, RUN, ListedService, envelope, events
 from toolkit import AsyncClient, Client
 from toolkit.client._async.handle import AsyncHandle
 from toolkit.client._async.resources.catalog import GpuView, ModelView
-from toolkit.client._members import Member
+from toolkit.client._members import Member, TextMember
 from toolkit.client._record_view import (
     BillingView,
     ConnectionTestView,
@@ -68,7 +68,9 @@ def check_members(view: type[RecordView[Any]], record: type[BaseModel]) -> None:
         offered = getattr(view, name, None)
         assert isinstance(offered, property), name
         assert offered.__doc__, name
-        if isinstance(offered, Member):
+        if isinstance(offered, TextMember):
+            assert hints[name] == str | None, name
+        elif isinstance(offered, Member):
             told = typing.get_args(vars(offered)["__orig_class__"])[0]
             assert name in ANY_TYPE or told == hints[name], name
         else:

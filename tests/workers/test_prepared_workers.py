@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.slow_capability import build_nap_workflow, load_slow_registry
 from tests.support.timing import PATIENCE_S, wait_until_async
+from toolkit.contract.workflows import WorkflowCreate
 from toolkit.engine.request_context import RequestContext
 from toolkit.engine.transport import worker_pool
 from toolkit.local import open_engine
@@ -66,7 +67,7 @@ async def test_a_workflow_starts_the_worker_of_its_card(
     context = RequestContext(account.id)
     flow = build_nap_workflow(1, 60)
     flow.add("card", "composition.layout", title="Tea", depends_on=["n0"])
-    workflow = await engine.workflows.create(context, flow.to_request())
+    workflow = await engine.workflows.create(context, WorkflowCreate.model_validate(flow.to_dict()))
     await wait_until_async(lambda: started and started[0].pid)
     assert {node.status for node in workflow.nodes} <= {"pending", "queued", "running"}
     await engine.close(0)

@@ -16,7 +16,7 @@ from toolkit.contract.run_options import (
     RunOptions,
 )
 from toolkit.contract.suggestions import suggest_name
-from toolkit.contract.workflows import FUNCTION_CAPABILITY, Node, NodeCreate, WorkflowCreate
+from toolkit.contract.workflows import FUNCTION_CAPABILITY, Node
 from toolkit.functions import RegisteredFunction
 
 if TYPE_CHECKING:
@@ -178,12 +178,6 @@ class Workflow(GraphView, RunOptionAttributes):
                 optional=node.get("optional", False),
             )
         return made
-
-    def to_request(self) -> WorkflowCreate:
-        """Return the workflow as the contract's model, checked."""
-        return WorkflowCreate.model_validate(
-            {**self.to_dict(), "nodes": [NodeCreate.model_validate(n) for n in self.nodes]}
-        )
 
     def _make_title(self) -> str:
         return self.name

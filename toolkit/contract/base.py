@@ -13,7 +13,6 @@ from pydantic_core import to_json
 from toolkit.contract.errors import Detail, ErrorCode, ToolkitError, WorkError, get_error_class
 
 R = TypeVar("R", bound=BaseModel)
-JsonScalar: TypeAlias = str | int | float | bool | None
 # A recursive alias costs pydantic a schema per use; at the JSON edge `object` says as much.
 JsonObject: TypeAlias = dict[str, object]
 

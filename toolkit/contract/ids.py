@@ -36,7 +36,6 @@ class Prefix(StrEnum):
     ARTIFACT = "art"
     PLAN = "pln"
     AGENT = "agt"
-    EVENT = "evt"
     REQUEST = "req"
 
 

@@ -8,13 +8,10 @@ from toolkit.client._work_views import ExecutionView
 from toolkit.contract.jobs import Job
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel
-
     from toolkit.client._async.resources.artifacts import AsyncArtifact
     from toolkit.client._text_pieces import TextPiece
 
 J = TypeVar("J", bound=Job)
-M = TypeVar("M", bound="BaseModel")
 
 
 class AsyncExecution(ExecutionView[J], AsyncWaitable[J]):

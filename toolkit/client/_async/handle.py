@@ -6,17 +6,11 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from pydantic import BaseModel
 
-from toolkit.client._async.follower import (
-    AsyncFollowing,
-    find_follower,
-    wake_follower,
-)
+from toolkit.client._async.follower import AsyncFollowing, find_follower, wake_follower
 from toolkit.client._async.http import AsyncHttpClient
 from toolkit.client._following import Change
 from toolkit.client._record_list import RecordList
-from toolkit.client._record_view import (
-    RecordView,
-)
+from toolkit.client._record_view import RecordView
 from toolkit.client._text_pieces import TextPiece
 from toolkit.client._wait_interruption import explain_interrupts
 from toolkit.client._wire.messages import LONG_POLL_S

@@ -13,16 +13,10 @@ from toolkit.client._async.resources.jobs import AsyncJob, AsyncJobs
 from toolkit.client._async.resources.runs import AsyncRun, AsyncRuns
 from toolkit.client._feeds import AsyncMailbox, AsyncReader
 from toolkit.client._row_map import OpenRun, RowMap
-from toolkit.client._row_results import (
-    EMPTY_CELL,
-)
+from toolkit.client._row_results import EMPTY_CELL
 from toolkit.client._row_templates import make_row_key
 from toolkit.client._wait_interruption import explain_interrupt
-from toolkit.client._wire.messages import (
-    LONG_POLL_S,
-    drop_none,
-    make_run_body,
-)
+from toolkit.client._wire.messages import LONG_POLL_S, drop_none, make_run_body
 from toolkit.contract.base import to_canonical_json
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.runs import Route

@@ -8,14 +8,8 @@ from pydantic import BaseModel
 
 from toolkit.client._following import Change
 from toolkit.client._record_list import RecordList
-from toolkit.client._record_view import (
-    RecordView,
-)
-from toolkit.client._sync.follower import (
-    Following,
-    find_follower,
-    wake_follower,
-)
+from toolkit.client._record_view import RecordView
+from toolkit.client._sync.follower import Following, find_follower, wake_follower
 from toolkit.client._sync.http import HttpClient
 from toolkit.client._text_pieces import TextPiece
 from toolkit.client._wait_interruption import explain_interrupts

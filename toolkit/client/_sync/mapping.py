@@ -10,20 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from toolkit.client._feeds import Mailbox, Reader
 from toolkit.client._row_map import OpenRun, RowMap
-from toolkit.client._row_results import (
-    EMPTY_CELL,
-)
+from toolkit.client._row_results import EMPTY_CELL
 from toolkit.client._row_templates import make_row_key
 from toolkit.client._sync.http import HttpClient
 from toolkit.client._sync.paging import NEXT_PAGE, ListSource
 from toolkit.client._sync.resources.jobs import Job, Jobs
 from toolkit.client._sync.resources.runs import Run, Runs
 from toolkit.client._wait_interruption import explain_interrupt
-from toolkit.client._wire.messages import (
-    LONG_POLL_S,
-    drop_none,
-    make_run_body,
-)
+from toolkit.client._wire.messages import LONG_POLL_S, drop_none, make_run_body
 from toolkit.contract.base import to_canonical_json
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.runs import Route
