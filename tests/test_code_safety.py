@@ -130,4 +130,8 @@ def test_no_module_runs_what_it_was_given() -> None:
     assert [line.partition(": ")[2] for line in found.pop("workers/serialization.py")] == [
         "import_module() of what is no constant"
     ]
+    # The module of a client's area has the name of the attribute that holds the area.
+    assert [line.partition(": ")[2] for line in found.pop("client/_areas.py")] == [
+        "import_module() of what is no constant"
+    ]
     assert found == {}

@@ -5,51 +5,23 @@ server that the line names so far, or in the local data directory. A lookup that
 long, offers nothing, so that it does not disturb typing.
 """
 
-import logging
-import os
 import threading
-from collections.abc import Callable, Iterable
 from dataclasses import fields
-from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any
 
 import typer
 
-if TYPE_CHECKING:
-    from toolkit.cli.target import Target
+from toolkit.cli.local_completion import MAX_COMPLETIONS, Completion, Suggestions, completion
+from toolkit.cli.target import Target, is_local, names_server, open_client
 
 MAX_WAIT_S = 1.5  # for a server
-MAX_COMPLETIONS = 50
-Suggestions: TypeAlias = Iterable[tuple[str, str]]
-Search: TypeAlias = Callable[[typer.Context, str], Suggestions]
-Completion: TypeAlias = Callable[[typer.Context, str], list[tuple[str, str]]]
 # The fields that describe a record, beside its state.
 _NAMES = ("name", "title", "provider", "objective", "capability", "media_type")
 
 
-def _completion(find: Search) -> Completion:
-    """Make a completion of a function: of what it finds, that which begins as was typed."""
-
-    @wraps(find)
-    def complete(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
-        before = logging.root.manager.disable
-        logging.disable(logging.CRITICAL)
-        try:
-            found = list(find(ctx, incomplete))
-        except Exception:  # no error may disturb typing
-            return []
-        finally:
-            logging.disable(before)
-        return [(value, said) for value, said in found if value.startswith(incomplete)]
-
-    return complete
-
-
-def _read_target(ctx: typer.Context) -> "Target":
+def _read_target(ctx: typer.Context) -> Target:
     """Read the target that the line has so far."""
-    from toolkit.cli.target import Target
-
     named = {each.name: ctx.params.get(each.name) for each in fields(Target)}
     given = {name: value for name, value in named.items() if value is not None}
     return Target(**{**given, "max_wait_s": 0.0})
@@ -57,8 +29,6 @@ def _read_target(ctx: typer.Context) -> "Target":
 
 def _fetch(ctx: typer.Context, path: str, **params: str | int) -> Any:
     """Read from the server that the line names; none where it names none or is too slow."""
-    from toolkit.cli.target import is_local, names_server, open_client
-
     where = _read_target(ctx)
     if is_local(where) or not names_server(where):
         return None
@@ -80,8 +50,6 @@ def _fetch(ctx: typer.Context, path: str, **params: str | int) -> Any:
 
 def _find_data_dir(ctx: typer.Context) -> Path | None:
     """Find the data directory that the line names; none where it names a server."""
-    from toolkit.cli.target import is_local, names_server
-
     given = ctx.params.get("data_dir")
     if given is not None:
         return Path(given)
@@ -112,7 +80,7 @@ def make_id_completion(path: str, column: str = "id") -> Completion:
         column: the field to offer, where it is not the id.
     """
 
-    @_completion
+    @completion
     def complete(ctx: typer.Context, incomplete: str) -> Suggestions:  # noqa: ARG001 - as for all
         folder = _find_data_dir(ctx)
         if folder is None:
@@ -129,7 +97,7 @@ def make_id_completion(path: str, column: str = "id") -> Completion:
     return complete
 
 
-@_completion
+@completion
 def own_ids(ctx: typer.Context, incomplete: str) -> Suggestions:
     """Complete the newest ids of the resource whose group the command stands in."""
     group = str(ctx.parent.info_name) if ctx.parent else ""
@@ -141,7 +109,7 @@ def own_ids(ctx: typer.Context, incomplete: str) -> Suggestions:
     return make_id_completion(path)(ctx, incomplete)
 
 
-@_completion
+@completion
 def work_ids(ctx: typer.Context, incomplete: str) -> Suggestions:
     """Complete the newest ids of runs, workflows and tasks; of the second, those of its kind."""
     first = str(ctx.params.get("a") or "").partition("_")[0]
@@ -150,7 +118,7 @@ def work_ids(ctx: typer.Context, incomplete: str) -> Suggestions:
     return [one for path in paths for one in make_id_completion(path)(ctx, incomplete)]
 
 
-@_completion
+@completion
 def capabilities(ctx: typer.Context, incomplete: str) -> Suggestions:
     """Complete capabilities; with their versions once an @ was typed."""
     records = _fetch_items(ctx, "capabilities")
@@ -165,7 +133,7 @@ def capabilities(ctx: typer.Context, incomplete: str) -> Suggestions:
     return [(name, title) for name, _, title in known]
 
 
-@_completion
+@completion
 def fields_of_input(ctx: typer.Context, incomplete: str) -> Suggestions:  # noqa: ARG001 - as for all
     """Complete the input of the capability that the line names: `name=` for each field."""
     from toolkit.capabilities import load_capabilities
@@ -178,7 +146,7 @@ def fields_of_input(ctx: typer.Context, incomplete: str) -> Suggestions:  # noqa
     return [(f"{field}=", "") for field in found[name].input_model.model_fields]
 
 
-@_completion
+@completion
 def providers(ctx: typer.Context, incomplete: str) -> Suggestions:  # noqa: ARG001 - as for all
     """Complete vendors."""
     records = _fetch_items(ctx, "providers")
@@ -189,13 +157,13 @@ def providers(ctx: typer.Context, incomplete: str) -> Suggestions:  # noqa: ARG0
     return [(name, vendor.title) for name, vendor in load_vendors().items()]
 
 
-@_completion
+@completion
 def vendors_to_connect(ctx: typer.Context, incomplete: str) -> Suggestions:
     """Complete vendors, and `all` for all of them."""
     return [("all", "every one whose variable is set"), *providers(ctx, incomplete)]
 
 
-@_completion
+@completion
 def connected_vendors(ctx: typer.Context, incomplete: str) -> Suggestions:
     """Complete vendors, or the id of a connection once its beginning was typed."""
     if incomplete.startswith("prv_"):
@@ -203,7 +171,7 @@ def connected_vendors(ctx: typer.Context, incomplete: str) -> Suggestions:
     return providers(ctx, incomplete)
 
 
-@_completion
+@completion
 def statuses(ctx: typer.Context, incomplete: str) -> Suggestions:  # noqa: ARG001 - as for all
     """Complete the states of the work whose group the command stands in."""
     from toolkit.contract.operations.work_queries import RunsQuery, TasksQuery, WorkflowsQuery
@@ -213,41 +181,27 @@ def statuses(ctx: typer.Context, incomplete: str) -> Suggestions:  # noqa: ARG00
     return [(status, "") for status in known.get(group, RunsQuery).STATUSES]
 
 
-@_completion
+@completion
 def nodes(ctx: typer.Context, incomplete: str) -> Suggestions:  # noqa: ARG001 - as for all
     """Complete the nodes of the workflow that the line names."""
     record = _fetch(ctx, f"/workflows/{ctx.params['id']}")
     return [(node["id"], node["capability"]) for node in record["nodes"]]
 
 
-@_completion
+@completion
 def gpus(ctx: typer.Context, incomplete: str) -> Suggestions:  # noqa: ARG001 - as for all
     """Complete the GPUs that a pod may have."""
     return [(one["id"], one["name"]) for one in _fetch_items(ctx, "catalog/gpus")]
 
 
-@_completion
+@completion
 def pools(ctx: typer.Context, incomplete: str) -> Suggestions:  # noqa: ARG001 - as for all
     """Complete the pools of GPUs that an endpoint may have."""
     return {one["pool"]: one["name"] for one in _fetch_items(ctx, "catalog/gpus")}.items()
 
 
-@_completion
+@completion
 def kinds_of_job(ctx: typer.Context, incomplete: str) -> Suggestions:  # noqa: ARG001 - as for all
     """Complete the kinds of job that a compute of one's own does."""
     records = _fetch_items(ctx, "capabilities")
     return [(one["job"]["type"], one["title"]) for one in records if one.get("job")]
-
-
-@_completion
-def variables(ctx: typer.Context, incomplete: str) -> Suggestions:  # noqa: ARG001 - as for all
-    """Complete the names of the variables that are set."""
-    return [(name, "") for name in sorted(os.environ)]
-
-
-@_completion
-def profiles(ctx: typer.Context, incomplete: str) -> Suggestions:  # noqa: ARG001 - as for all
-    """Complete the names of profiles; no key is read for it."""
-    from toolkit.profiles.files import list_profile_names
-
-    return [(name, "") for name in list_profile_names()]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from toolkit.cli import completion
+from toolkit.cli import local_completion
 from toolkit.cli.options import existing_command
 from toolkit.cli.output import ClientOutput, escape_controls, print_json, print_rows
 from toolkit.cli.target import AsJson
@@ -27,7 +27,7 @@ ProfileName = Annotated[
     typer.Option(
         "--profile",
         help="Its name; TOOLKIT_PROFILE by default, else `default`.",
-        autocompletion=completion.profiles,
+        autocompletion=local_completion.profiles,
     ),
 ]
 

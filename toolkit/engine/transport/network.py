@@ -1,14 +1,6 @@
 """The HTTP transport that vendors are called over."""
 
-from collections.abc import Awaitable, Callable
-
 import httpx
-
-SEND_CHECK = "toolkit.check"
-"""The extension of a request that holds its check, which is made right before its first byte."""
-
-SendCheck = Callable[[], Awaitable[None]]
-"""Raises where the request must not be sent any more."""
 
 
 class NetworkTransport(httpx.AsyncBaseTransport):
