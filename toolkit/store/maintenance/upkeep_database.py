@@ -42,9 +42,9 @@ class UpkeepDatabase(ABC):
         """Run a statement; return how many rows it changed."""
         return int(self._execute(statement, given).rowcount)
 
-    def is_one_of(self, name: str) -> str:
-        """Build the condition, without its left side, that a text is in the list `:name`."""
-        return self.one_of.format(name=name)
+    def is_one_of(self, name: str, column: str = "") -> str:
+        """Build the condition that a column is in the list `:name`; by default without its left."""
+        return f"{column} {self.one_of.format(name=name)}".lstrip()
 
     @abstractmethod
     def begin(self) -> AbstractContextManager[object]:
