@@ -206,7 +206,12 @@ def serve_https(folder: Path) -> Iterator[tuple[str, Path]]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            account = {"id": "acc_x", "email": "ada@example.org", "created_at": "2026-11-20T08:00Z"}
+            account = {
+                "id": "acc_x",
+                "email": "ada@example.org",
+                "created_at": "2026-11-20T08:00Z",
+                "key": {"id": "key_x", "scopes": ["admin"]},
+            }
             told = {**Health(version="1").model_dump(mode="json"), **account}
             body = json.dumps({"data": told}).encode()
             self.send_response(200)

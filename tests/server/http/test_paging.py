@@ -81,7 +81,6 @@ async def test_the_first_page_has_the_number_of_all(
     for module in (
         "toolkit.store.repository", "toolkit.store.list_search",
         "toolkit.engine.orchestration.runs", "toolkit.engine.services.connections",
-        "toolkit.engine.infrastructure.templates",
     ):  # fmt: skip
         monkeypatch.setattr(f"{module}.MAX_TOTAL", MOST)
     assert (await read("limit=2"))[0] is None
