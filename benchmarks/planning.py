@@ -46,7 +46,7 @@ from toolkit.contract.errors import Detail
 from toolkit.contract.plans import Constraints
 from toolkit.engine.orchestration.model_calls import PREVIEW_LIMIT_USD
 from toolkit.planning.keywords.planner import make_plan
-from toolkit.planning.keywords.words import choose_vocabulary, read_terms
+from toolkit.planning.keywords.words import CODES, choose_vocabulary, load_vocabulary, read_terms
 from toolkit.planning.llm_planner import FailedTry, ModelRequest, build_planner_input
 from toolkit.planning.model_reply import read_plan_reply
 from toolkit.planning.plan_draft import PlanDraft, PlannerView
@@ -260,15 +260,16 @@ def tell_keywords(lines: Sequence[SetLine], languages: Sequence[str], *, shows: 
     return kept
 
 
-def measure_growth(unit: str) -> tuple[float, float]:
-    """Measure how the time of a plan grows with the length of an objective.
+def measure_growth(code: str) -> tuple[float, float]:
+    """Measure how the time of a plan grows with the length of an objective in a language.
 
     Returns:
         the exponent of the growth, and the milliseconds of the longest objective.
     """
+    words = " ".join(list(load_vocabulary(code).words)[:60]) + " "
     took = []
     for size in SIZES:
-        objective = (unit * (size // len(unit) + 1))[:size]
+        objective = (words * (size // len(words) + 1))[:size]
         rounds = []
         for _ in range(3):
             started = time.thread_time()
@@ -373,7 +374,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     languages = args.lang or LANGUAGES
     lines = read_lines(languages, "work" if args.show else args.split)
     kept = tell_keywords(lines, languages, shows=args.show)
-    exponent, longest_ms = measure_growth("a poem about tea and a picture of it, ")
+    growths = [measure_growth(code) for code in CODES]
+    exponent, longest_ms = (max(values) for values in zip(*growths, strict=True))
     kept &= report("planning.growth", exponent, "exponent", floor=1, limit=MAX_EXPONENT)
     kept &= report("planning.longest", longest_ms, "ms", floor=0, limit=LONGEST_MS)
     replies = measure(read_replies())

@@ -1,5 +1,6 @@
 """The keyword planner: which objectives become which graphs, and which are asked about."""
 
+import math
 import statistics
 import time
 
@@ -21,6 +22,7 @@ R, L, S, P, C, V = (
     "voice.clone",
 )  # fmt: skip
 ART = "art_01hzy3v7k8m9n0p1q2r3s4t5v6"
+LONGEST_S = 0.05  # of 10,000 characters
 # Objectives of every language that the planner knows, and what their plans are made of.
 SHAPES = [
     ("A poem about tea", [L]),
@@ -238,16 +240,22 @@ def test_any_text_is_a_sound_plan_or_a_question(objective: str) -> None:
 
 @pytest.mark.parametrize("code", CODES)
 def test_the_time_is_linear_in_the_length(code: str) -> None:
-    """Given words of a language again and again, then ten times as many take ten times as long."""
+    """Given words of a language again and again, then the time grows as their number does."""
     words = " ".join(list(load_vocabulary(code).words)[:60]) + " "
-    took = []
-    for size in (1_000, 10_000):
-        objective = (words * (size // len(words) + 1))[:size]
-        rounds = []
-        for _ in range(5):
-            began = time.thread_time()
-            plan(objective)
-            rounds.append(time.thread_time() - began)
-        took.append(min(rounds))
-    assert took[1] / took[0] < 10**1.3
-    assert statistics.fmean(took) < 1
+    sizes = (1_000, 2_000, 4_000, 10_000)
+    took = [measure_best_s((words * (size // len(words) + 1))[:size]) for size in sizes]
+    logs = [[math.log(value) for value in values] for values in (sizes, took)]
+    assert statistics.linear_regression(*logs).slope <= 1.3
+    assert took[-1] < LONGEST_S
+
+
+def measure_best_s(objective: str) -> float:
+    """Measure the CPU time of a plan, the best of some rounds: more if the machine is busy."""
+    best = math.inf
+    for done in range(1, 21):
+        began = time.thread_time()
+        plan(objective)
+        best = min(best, time.thread_time() - began)
+        if done >= 5 and best < LONGEST_S:
+            break
+    return best
