@@ -29,6 +29,12 @@ COUNT_HITS = """
   window.planted = () => window.hits.push(new Error().stack);
   window.alert = window.planted;
 """
+# The widget manager waits 4 s for the states of all widgets, too short for a busy machine. Then it
+# asks for each widget by itself, and ipykernel 7.4 leaves some of 500 questions unanswered.
+WAIT_FOR_STATES = """
+  const setTimer = window.setTimeout;
+  window.setTimeout = (work, ms, ...rest) => setTimer(work, ms === 4000 ? 90000 : ms, ...rest);
+"""
 # Elements and attributes in the outputs that run a script or load something.
 FIND_UNSAFE = """(outputs) => {
   const unsafe = [];
@@ -126,6 +132,7 @@ def make_page(notebook: Path) -> Path:
 def test_hostile_texts_run_nothing_in_voila(watched: Tab) -> None:
     """Given hostile texts in every display and widget of a dashboard, then nothing of them runs."""
     watched.excused = VOILA_ITSELF
+    watched.page.add_init_script(WAIT_FOR_STATES)
     watched.page.route(re.compile("^https:"), lambda route: route.abort())
     watched.page.goto(
         f"{watched.lab.url}/voila/render/hostile.ipynb?token={TOKEN}", timeout=3 * TIMEOUT_MS
