@@ -16,7 +16,6 @@ from typing import Any
 import httpx
 
 from tests.crash import fork_server
-from tests.crash.test_kill import process
 from tests.support.database_pool import open_rows
 from tests.support.ports import free_port
 from tests.support.timing import wait_until
@@ -80,6 +79,30 @@ class CloudProcess:
         self._client.close()
 
 
+def answers(url: str) -> bool:
+    """Tell whether something is served there."""
+    try:
+        return httpx.get(url).status_code < 500
+    except httpx.TransportError:
+        return False
+
+
+@contextmanager
+def process(*command: str, env: dict[str, str], ready: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A child process that answers at `ready`; killed at the end if it still runs."""
+    child = subprocess.Popen(
+        [sys.executable, "-m", *command], env={**os.environ, **env}, stdout=subprocess.DEVNULL
+    )
+    try:
+        wait_until(lambda: answers(ready) or child.poll() is not None)
+        assert child.poll() is None, f"{command[0]} stopped with {child.returncode}"
+        yield child
+    finally:
+        if child.poll() is None:
+            child.kill()
+        child.wait()
+
+
 @contextmanager
 def open_cloud(
     module: str = "toolkit.sandbox", latency_ms: float = LATENCY_MS
@@ -94,6 +117,34 @@ def open_cloud(
             yield cloud
         finally:
             cloud.close()
+
+
+@contextmanager
+def serve(
+    cloud: CloudProcess, data_dir: Path, database: str | None = None, **env: str
+) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """A server by its own command, which answers; its address, and the process."""
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
+    shared = {} if database is None else {"TOOLKIT_DATABASE": database}
+    command = ("toolkit", "serve", "--port", str(port), "--data-dir", str(data_dir), "--sandbox")
+    told = {**cloud.environment(), **shared, **env}
+    with process(*command, env=told, ready=f"{url}/v1/health") as child:
+        yield url, child
+
+
+def sign_up(url: str) -> dict[str, str]:
+    """The headers of a new account that has connected minimax."""
+    answer = httpx.post(f"{url}/v1/account", json={"email": "ada@example.org"})
+    headers = {"Authorization": f"Bearer {answer.json()['data']['api_key']}"}
+    pointer = {
+        "provider": "minimax",
+        "connection_type": "environment",
+        "secret_ref": "MINIMAX_API_KEY",
+    }
+    made = httpx.post(f"{url}/v1/providers/connections", json=pointer, headers=headers)
+    assert made.status_code == 201
+    return headers
 
 
 class ForkServerClient:

@@ -15,12 +15,10 @@ import pytest
 
 from tests._postgres import PostgresCluster, start_cluster
 from tests.crash.options import get_option
-from tests.crash.processes import CloudProcess, open_cloud
-from tests.crash.test_kill import process, sign_up
+from tests.crash.processes import CloudProcess, open_cloud, serve, sign_up
 from tests.crash.trials.full_disk import run_full_disk_trial
 from tests.crash.trials.trial import LATENCY_MS, LEDGER_MODULE
 from tests.store.disks import Disk, small_disk
-from tests.support.ports import free_port
 from tests.support.timing import wait_until
 from toolkit import Client
 from toolkit.sandbox import Fault, Faults
@@ -30,7 +28,7 @@ ASKED_TIMES = get_option("TOOLKIT_CRASH_FAULTS")
 TIMES = int(ASKED_TIMES or 2)
 FULL_S = 9.0 if ASKED_TIMES else 2.5
 # Shorter than the disk stays full: the leases of all work end meanwhile.
-LEASE_S = 2.0
+LEASES = {"TOOLKIT_LEASE_S": "2.0"}
 CALLS = 12
 COUNT_COMPLETED_SQL = "SELECT count(*) FROM jobs WHERE status = 'completed'"
 SQLITE_MEGABYTES, POSTGRES_MEGABYTES = 24, 160
@@ -56,29 +54,14 @@ def mount(stack: ExitStack, megabytes: int) -> Disk:
     return stack.enter_context(small_disk(folder, megabytes))
 
 
-def serve(
-    stack: ExitStack, cloud: CloudProcess, data_dir: Path, database: str | None = None
-) -> str:
-    """Start an engine; return its address."""
-    port = free_port()
-    url = f"http://127.0.0.1:{port}"
-    shared = {}
-    if database is not None:
-        artifacts = data_dir.with_name("artifacts")
-        shared = {"TOOLKIT_DATABASE": database, "TOOLKIT_ARTIFACT_URL": str(artifacts)}
-    env = {**cloud.environment(), **shared, "TOOLKIT_LEASE_S": str(LEASE_S)}
-    command = ("toolkit", "serve", "--port", str(port), "--data-dir", str(data_dir), "--sandbox")
-    stack.enter_context(process(*command, env=env, ready=f"{url}/v1/health"))
-    return url
-
-
 @pytest.mark.sqlite("the disk of its file")
 def test_a_full_disk_under_sqlite_has_nothing_paid_twice(
     stack: ExitStack, cloud: CloudProcess, tell: Callable[[str], None]
 ) -> None:
     """Given two engines on one directory, when its disk fills, then each input is billed once."""
     disk = mount(stack, SQLITE_MEGABYTES)
-    urls = [serve(stack, cloud, disk.path / "data") for _ in range(2)]
+    serving = [serve(cloud, disk.path / "data", **LEASES) for _ in range(2)]
+    urls = [stack.enter_context(one)[0] for one in serving]
     result = run_full_disk_trial(
         urls, cloud.url, sign_up(urls[0]),
         times=TIMES, full_s=FULL_S, fill=disk.fill, free=disk.empty,
@@ -96,7 +79,9 @@ def test_a_full_disk_under_postgresql_has_nothing_paid_twice(
     cluster = start_cluster(parent=disk.path)
     stack.callback(cluster.remove)
     database = cluster.create_database()
-    urls = [serve(stack, cloud, tmp_path / f"data{number}", database) for number in range(2)]
+    shared = {**LEASES, "TOOLKIT_ARTIFACT_URL": str(tmp_path / "artifacts")}
+    serving = [serve(cloud, tmp_path / f"data{n}", database, **shared) for n in range(2)]
+    urls = [stack.enter_context(one)[0] for one in serving]
 
     def free() -> None:
         disk.empty()

@@ -3,7 +3,7 @@
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,10 +12,9 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.crash.processes import CloudProcess, open_cloud
-from tests.crash.test_kill import chain, process, sign_up
+from tests.crash.processes import CloudProcess, open_cloud, serve, sign_up
+from tests.crash.test_kill import chain
 from tests.support.database_pool import DatabasePool, open_rows
-from tests.support.ports import free_port
 from tests.support.timing import PATIENCE_S, wait_until
 
 RUNS = int(os.environ.get("TOOLKIT_TRIAL_RUNS", "24"))
@@ -30,8 +29,8 @@ class Pair:
     cloud: CloudProcess
     data_dir: Path
     database: str | None
-    urls: list[str]
-    children: list["subprocess.Popen[bytes]"]
+    urls: Sequence[str]
+    children: Sequence["subprocess.Popen[bytes]"]
     headers: dict[str, str]
     http: httpx.Client
 
@@ -66,19 +65,9 @@ def pair(
     with ExitStack() as stack:
         cloud = stack.enter_context(open_cloud())
         database = None if database_pool is None else database_pool.find_url(data_dir)
-        shared = {} if database is None else {"TOOLKIT_DATABASE": database}
-        told = {**shared, "TOOLKIT_LEASE_S": str(LEASE_S), "TOOLKIT_SIGNUPS_PER_HOUR": "1000"}
-        urls, children = [], []
-        for _ in range(2):
-            port = free_port()
-            urls.append(f"http://127.0.0.1:{port}")
-            command = (
-                *("toolkit", "serve", "--port", str(port)),
-                *("--data-dir", str(data_dir), "--sandbox"),
-            )
-            ready = f"{urls[-1]}/v1/health"
-            env = {**cloud.environment(), **told}
-            children.append(stack.enter_context(process(*command, env=env, ready=ready)))
+        told = {"TOOLKIT_LEASE_S": str(LEASE_S), "TOOLKIT_SIGNUPS_PER_HOUR": "1000"}
+        serving = (serve(cloud, data_dir, database, **told) for _ in range(2))
+        urls, children = zip(*map(stack.enter_context, serving), strict=True)
         http = stack.enter_context(httpx.Client(trust_env=False, timeout=PATIENCE_S))
         yield Pair(cloud, data_dir, database, urls, children, sign_up(urls[0]), http)
 

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from tests.conftest import Server
-from tests.crash.test_kill import process
+from tests.crash.processes import process
 from tests.notebooks.execution import NOTEBOOKS, ROOT, execute, find_differences
 from tests.support.dask_cluster import DaskCluster
 from tests.support.nginx import NGINX, run_nginx

@@ -5,8 +5,9 @@ from typing import get_args
 
 import pytest
 
-from tests.engine.execution.test_shared_directory import build_run, connect_account
+from tests.engine.execution.test_shared_directory import build_run
 from tests.support.database_pool import ON_POSTGRESQL
+from tests.support.engine_accounts import connect_account
 from tests.support.timing import PATIENCE_S, wait_until_async
 from toolkit.contract.account import KeyCreate
 from toolkit.contract.choices import Scope
@@ -49,7 +50,7 @@ async def test_a_run_takes_two_transactions(settings: Settings) -> None:
     """Given nothing else to do, then a run's acceptance and intent are one, and its end one."""
     counter = CommitCounter()
     engine = await open_engine(settings, observer=counter)
-    context = await connect_account(engine)
+    context = await connect_account(engine, "minimax")
     await run_until_over(engine, context, 0)
     before = counter.count
     for number in range(1, 6):
@@ -66,7 +67,7 @@ async def test_a_refused_acceptance_begins_nothing(
     """Given a key that another process has claimed, then nothing is called, spent or logged."""
     faults = Faults()
     engine = await open_engine(settings, faults=faults)
-    owner = await connect_account(engine)
+    owner = await connect_account(engine, "minimax")
     context = replace(owner, scopes=frozenset(get_args(Scope)))
     key = await engine.keys.create(context, KeyCreate(max_cost_usd_per_day=a_day))
     context = replace(context, key_id=key.id)

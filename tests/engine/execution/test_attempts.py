@@ -3,14 +3,15 @@
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 
 import httpx
 import pytest
 
+from tests.support.engine_accounts import connect_account, run_to_end
 from tests.support.timing import wait_until_async
 from toolkit import sandbox
 from toolkit.assembly import point_vendors_at_sandbox
-from toolkit.contract.connections import ConnectionCreate
 from toolkit.contract.runs import Run, RunCreate
 from toolkit.contract.workflows import WorkflowCreate
 from toolkit.engine import Engine, Registry
@@ -71,10 +72,7 @@ class AttemptBench:
             "llm.generate": {"objective": "One line on tea"},
             "speech.generate": {"text": "Tea is served."},
         }
-        body = {"name": name, "input": inputs[name], "options": options}
-        run = await self.engine.runs.create(self.context, RunCreate.model_validate(body))
-        await self.engine.wait(self.context, run.id, 20)
-        return await self.engine.runs.get(self.context, run.id)
+        return await run_to_end(self.engine, self.context, name, inputs[name], **options)
 
     async def is_retrying(self) -> bool:
         """Tell whether a run waits before it calls again."""
@@ -89,30 +87,31 @@ def settings(settings: Settings) -> Settings:
     return settings.model_copy(update=update)
 
 
-@pytest.fixture
-async def bench(settings: Settings) -> AsyncIterator[AttemptBench]:
-    """An engine whose account has connected every vendor."""
+@asynccontextmanager
+async def open_bench(
+    settings: Settings, *connected: str, keys: MappingResolver | None = None, **openai: object
+) -> AsyncIterator[AttemptBench]:
+    """An engine whose account has connected these vendors; the settings of one are changed."""
     registry, weather = Registry.load(), FaultTransport()
     vendors = point_vendors_at_sandbox(settings, registry, sandbox.VENDOR_PATHS)
+    vendors["openai"] = vendors["openai"].model_copy(update=openai)
     engine = await Engine.open(
         settings.model_copy(
             update={"vendors": vendors, "encyclopedia_url": f"{SANDBOX_URL}/encyclopedia"}
         ),
         transport=weather,
-        resolver=MappingResolver(sandbox.SANDBOX_KEYS),
+        resolver=keys or MappingResolver(sandbox.SANDBOX_KEYS),
         registry=registry,
     )
-    account, _ = await engine.accounts.open_local_account()
-    context = RequestContext(account.id)
-    for vendor in registry.vendors.values():
-        await engine.connections.create(
-            context,
-            ConnectionCreate(
-                provider=vendor.id, connection_type="environment", secret_ref=vendor.variable
-            ),
-        )
-    yield AttemptBench(engine, weather, context)
+    yield AttemptBench(engine, weather, await connect_account(engine, *connected))
     await engine.close(0)
+
+
+@pytest.fixture
+async def bench(settings: Settings) -> AsyncIterator[AttemptBench]:
+    """An engine whose account has connected every vendor."""
+    async with open_bench(settings, *Registry.load().vendors) as bench:
+        yield bench
 
 
 def status(code: int, **headers: str) -> Fault:
@@ -265,11 +264,8 @@ async def test_a_job_waits_for_the_soonest_inside_its_patience(
     waiting = asyncio.create_task(bench.run(provider="minimax"))
     await wait_until_async(bench.is_retrying)
     refused = await bench.run(provider="minimax")
-    assert (refused.status, refused.error and refused.error.code) == (
-        "failed",
-        "PROVIDER_UNAVAILABLE",
-    )
     assert refused.error is not None
+    assert (refused.status, refused.error.code) == ("failed", "PROVIDER_UNAVAILABLE")
     assert "may be called again in" in refused.error.message
     assert refused.attempts == []
     waiting.cancel()
@@ -285,30 +281,17 @@ async def test_a_connection_has_so_many_calls_at_once(bench: AttemptBench) -> No
 
 async def test_a_rotated_key_works_at_once(settings: Settings) -> None:
     """Given a key that is refused, when the pointer leads to another by then, then it is tried."""
-    registry, weather = Registry.load(), FaultTransport()
     keys = MappingResolver(sandbox.SANDBOX_KEYS | {"MINIMAX_API_KEY": "outdated"})
-    vendors = point_vendors_at_sandbox(settings, registry, sandbox.VENDOR_PATHS)
-    engine = await Engine.open(
-        settings.model_copy(update={"vendors": vendors}),
-        transport=weather,
-        resolver=keys,
-        registry=registry,
-    )
-    account, _ = await engine.accounts.open_local_account()
-    context = RequestContext(account.id)
-    pointer = ConnectionCreate(
-        provider="minimax", connection_type="environment", secret_ref="MINIMAX_API_KEY"
-    )
-    made = await engine.connections.create(context, pointer)
-    tested = await engine.connections.test(context, made.id)
-    assert (tested.resolved, tested.accepted) == (True, False)
-    keys.invalidate = lambda *_: keys.__init__(sandbox.SANDBOX_KEYS)  # type: ignore[method-assign,misc]
-    run = await AttemptBench(engine, weather, context).run()
-    assert run.status == "completed", run.error
-    assert [a.status for a in run.attempts] == ["failed", "completed"]
-    tested = await engine.connections.test(context, made.id)
-    assert (tested.resolved, tested.accepted) == (True, True)
-    await engine.close(0)
+    async with open_bench(settings, "minimax", keys=keys) as bench:
+        (made,) = await bench.engine.connections.list(bench.context, 1, None)
+        tested = await bench.engine.connections.test(bench.context, made.id)
+        assert (tested.resolved, tested.accepted) == (True, False)
+        keys.invalidate = lambda *_: keys.__init__(sandbox.SANDBOX_KEYS)  # type: ignore[method-assign,misc]
+        run = await bench.run()
+        assert run.status == "completed", run.error
+        assert [a.status for a in run.attempts] == ["failed", "completed"]
+        tested = await bench.engine.connections.test(bench.context, made.id)
+        assert (tested.resolved, tested.accepted) == (True, True)
 
 
 async def test_a_refused_input_is_tried_elsewhere_on_demand(bench: AttemptBench) -> None:
@@ -336,43 +319,25 @@ async def test_what_is_known_of_a_connection_outlives_the_process(
 
 async def test_a_tier_names_its_model(settings: Settings) -> None:
     """Given an operator's models by tier, then wishes choose among those alone."""
-    registry, weather = Registry.load(), FaultTransport()
-    vendors = point_vendors_at_sandbox(settings, registry, sandbox.VENDOR_PATHS)
     tiers = {"text": {"economy": "gpt-6-luna", "premium": "gpt-6.1-sol"}}
-    vendors["openai"] = vendors["openai"].model_copy(update={"models": tiers})
-    engine = await Engine.open(
-        settings.model_copy(update={"vendors": vendors}),
-        transport=weather,
-        resolver=MappingResolver(sandbox.SANDBOX_KEYS),
-        registry=registry,
-    )
-    account, _ = await engine.accounts.open_local_account()
-    context = RequestContext(account.id)
-    pointer = ConnectionCreate(
-        provider="openai", connection_type="environment", secret_ref="OPENAI_API_KEY"
-    )
-    await engine.connections.create(context, pointer)
-    bench = AttemptBench(engine, weather, context)
-    best, cheap = await bench.run(optimize_for="quality"), await bench.run(optimize_for="cost")
+    async with open_bench(settings, "openai", models=tiers) as bench:
+        best, cheap = await bench.run(optimize_for="quality"), await bench.run(optimize_for="cost")
     assert str(best.model).startswith("gpt-6.1-sol")
     assert str(cheap.model).startswith("gpt-6-luna")
     assert best.routing is not None
     offered = {c.model for c in best.routing.candidates if c.provider == "openai"}
     assert offered == {"gpt-6-luna", "gpt-6.1-sol"}
-    await engine.close(0)
 
 
-@pytest.mark.parametrize(
-    ("deadline", "slow_s"), [({"first_byte_s": 0.05}, 0.3), ({"total_s": 0.05}, 0.3)]
-)
+@pytest.mark.parametrize("deadline", [{"first_byte_s": 0.05}, {"total_s": 0.05}])
 async def test_an_answer_that_does_not_begin_in_time(
-    bench: AttemptBench, deadline: dict[str, float], slow_s: float
+    bench: AttemptBench, deadline: dict[str, float]
 ) -> None:
     """Given a deadline for the first byte or for all, then a slow vendor is given up."""
     vendors = bench.engine.settings.vendors
     slow = vendors["minimax"].model_copy(update={"timeouts": Timeouts.model_validate(deadline)})
     vendors["minimax"] = slow
-    bench.weather.slow_s = slow_s
+    bench.weather.slow_s = 0.3
     run = await bench.run(provider="minimax")
     assert (run.status, run.error and run.error.code) == ("failed", "PROVIDER_TIMEOUT")
 
@@ -413,10 +378,7 @@ async def test_public_services_are_told_whom_to_contact(settings: Settings) -> N
         transport=Listener(),
         resolver=MappingResolver(sandbox.SANDBOX_KEYS),
     )
-    account, _ = await engine.accounts.open_local_account()
-    context = RequestContext(account.id)
-    body = {"name": "research.gather", "input": {"topic": "Tea"}}
-    run = await engine.runs.create(context, RunCreate.model_validate(body))
-    await engine.wait(context, run.id, 20)
+    context = await connect_account(engine)
+    await run_to_end(engine, context, "research.gather", {"topic": "Tea"})
     await engine.close(0)
     assert "(ops@example.org)" in seen["encyclopedia"]

@@ -4,8 +4,9 @@ import asyncio
 
 import pytest
 
-from tests.engine.execution.test_shared_directory import build_chain, build_run, connect_account
+from tests.engine.execution.test_shared_directory import build_chain, build_run
 from tests.support.database_pool import BOTH_DATABASES
+from tests.support.engine_accounts import connect_account
 from tests.support.process_kill import kill_engine
 from tests.support.timing import PATIENCE_S, wait_until_async, yield_turns
 from toolkit.contract.tasks import TaskCreate
@@ -37,7 +38,7 @@ def make_silent_vendor() -> Faults:
 async def test_a_task_whose_plan_is_being_written_is_cancelled(shared: Settings) -> None:
     """Given a task, when cancelled whatever it is at, then it is cancelled, as is its workflow."""
     engine = await open_engine(shared, faults=make_silent_vendor())
-    context = await connect_account(engine)
+    context = await connect_account(engine, "minimax")
     async with asyncio.timeout(PATIENCE_S):
         for turns in range(0, 60, 4):
             task = await engine.tasks.create(context, TASK)
@@ -55,7 +56,7 @@ async def test_a_task_whose_plan_is_being_written_is_cancelled(shared: Settings)
 async def test_abandoned_work_is_cancelled_as_it_is_taken_up(shared: Settings) -> None:
     """Given work of an engine that died, when another cancels it unseen, then it is cancelled."""
     dead = await open_engine(shared, faults=make_silent_vendor())
-    context = await connect_account(dead)
+    context = await connect_account(dead, "minimax")
     run = await dead.runs.create(context, build_run(0))
     workflow = await dead.workflows.create(context, build_chain(2))
     task = await dead.tasks.create(context, TASK)

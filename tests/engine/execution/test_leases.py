@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.engine.execution.test_shared_directory import build_run, connect_account
+from tests.engine.execution.test_shared_directory import build_run
 from tests.support.clock import LeaseClock
+from tests.support.engine_accounts import connect_account
 from tests.support.process_kill import kill_engine
 from tests.support.timing import PATIENCE_S, wait_until_async
 from toolkit.contract.base import Record, Request
@@ -97,7 +98,7 @@ async def test_a_loop_that_is_held_keeps_its_leases(
     """
     faults = Faults()
     busy = EngineThread(short, Registry.load(extra=[holder.capability]), faults)
-    context = await connect_account(engine)
+    context = await connect_account(engine, "minimax")
     graph = WorkflowCreate(
         name="held",
         nodes=[
@@ -156,7 +157,7 @@ async def test_who_stood_still_before_the_call_does_not_make_it(
         written.set()
         await goes_on.wait()
 
-    context = await connect_account(stopped)
+    context = await connect_account(stopped, "minimax")
     async with asyncio.timeout(PATIENCE_S):
         monkeypatch.setattr(store, "write", stand_still)
         run = await stopped.runs.create(context, build_run(0))

@@ -5,11 +5,10 @@ import asyncio
 from starlette.types import Receive, Scope, Send
 
 from tests.engine.fake_cloud import open_engine_on
+from tests.support.engine_accounts import connect_account
 from tests.support.timing import PATIENCE_S
-from toolkit.contract.connections import ConnectionCreate
 from toolkit.contract.plans import Constraints
 from toolkit.contract.tasks import TaskCreate
-from toolkit.engine.request_context import RequestContext
 from toolkit.sandbox import create_app
 from toolkit.settings import Settings
 
@@ -34,12 +33,7 @@ async def test_a_model_that_was_cut_off_plans_after_a_restart(settings: Settings
     """Given a process that ends while the model plans, then the same job goes on."""
     cloud = SilentModelCloud()
     engine = await open_engine_on(cloud, settings)
-    account, _ = await engine.accounts.open_local_account()
-    context = RequestContext(account.id)
-    pointer = ConnectionCreate(
-        provider="openai", connection_type="environment", secret_ref="OPENAI_API_KEY"
-    )
-    await engine.connections.create(context, pointer)
+    context = await connect_account(engine, "openai")
     asked = TaskCreate(
         objective="A poem about tea", constraints=Constraints(planner="llm", max_cost_usd=0.5)
     )

@@ -5,11 +5,10 @@ import asyncio
 from starlette.types import Receive, Scope, Send
 
 from tests.engine.fake_cloud import open_engine_on
+from tests.support.engine_accounts import connect_account
 from tests.support.timing import PATIENCE_S
 from toolkit.contract.connections import ConnectionCreate
 from toolkit.contract.runs import RunCreate
-from toolkit.engine import Engine
-from toolkit.engine.request_context import RequestContext
 from toolkit.sandbox import create_app
 from toolkit.settings import Settings
 
@@ -32,24 +31,20 @@ class UnreachableStatusCloud:
         await self._vendors(scope, receive, send)
 
 
-async def connect(engine: Engine, context: RequestContext, variable: str) -> str:
-    """The id of a new connection."""
-    body = ConnectionCreate(provider="runpod", connection_type="environment", secret_ref=variable)
-    return (await engine.connections.create(context, body)).id
-
-
 async def test_work_under_way_is_attached_to_by_who_asked_for_it(settings: Settings) -> None:
     """Given work at a vendor and a newer key, when taken up, then the older one is asked for it."""
     cloud = UnreachableStatusCloud()
     engine = await open_engine_on(cloud, settings)
-    account, _ = await engine.accounts.open_local_account()
-    context = RequestContext(account.id)
-    first = await connect(engine, context, "RUNPOD_API_KEY")
+    context = await connect_account(engine, "runpod")
+    (first,) = await engine.connections.list(context, 1, None)
     body = {"name": "image.generate", "input": {"prompt": "a tidal mill"}}
     run = await engine.runs.create(context, RunCreate.model_validate(body))
     async with asyncio.timeout(PATIENCE_S):
         await cloud.is_asked.wait()
-    await connect(engine, context, "OPENAI_API_KEY")  # a key that this vendor does not know
+    unknown = ConnectionCreate(  # a key that this vendor does not know
+        provider="runpod", connection_type="environment", secret_ref="OPENAI_API_KEY"
+    )
+    await engine.connections.create(context, unknown)
     await engine.close(0)
     cloud.tells.set()
     engine = await open_engine_on(cloud, settings)
@@ -57,5 +52,5 @@ async def test_work_under_way_is_attached_to_by_who_asked_for_it(settings: Setti
     done = await engine.runs.get(context, run.id)
     await engine.close(0)
     assert done.status == "completed"
-    assert {attempt.connection_id for attempt in done.attempts} == {first}
+    assert {attempt.connection_id for attempt in done.attempts} == {first.id}
     assert sum(path.endswith("/run") for path in cloud.asked) == 1

@@ -7,13 +7,12 @@ import pytest
 from pydantic import SecretStr
 
 from tests.support.database_pool import BOTH_DATABASES
+from tests.support.engine_accounts import connect_account
 from tests.support.process_kill import kill_engine
 from tests.support.timing import PATIENCE_S, wait_until_async
-from toolkit.contract.connections import ConnectionCreate
 from toolkit.contract.runs import RunCreate
 from toolkit.contract.workflows import NodeCreate, WorkflowCreate
 from toolkit.engine import Engine
-from toolkit.engine.request_context import RequestContext
 from toolkit.local import open_engine
 from toolkit.sandbox import Fault, Faults
 from toolkit.settings import Settings
@@ -50,17 +49,6 @@ async def engine(short: Settings, faults: Faults) -> AsyncIterator[Engine]:
     await engine.close(0)
 
 
-async def connect_account(engine: Engine) -> RequestContext:
-    """The owner's account, which has connected minimax."""
-    owner, _ = await engine.accounts.open_local_account()
-    context = RequestContext(owner.id)
-    pointer = ConnectionCreate(
-        provider="minimax", connection_type="environment", secret_ref="MINIMAX_API_KEY"
-    )
-    await engine.connections.create(context, pointer)
-    return context
-
-
 def build_run(i: int) -> RunCreate:
     """A run of its own."""
     return RunCreate(name="llm.generate", input={"objective": f"Line {i}"})
@@ -84,7 +72,7 @@ async def test_each_job_is_done_by_one_of_them(settings: Settings, faults: Fault
     """Given two engines that are both asked, then every job is done once, by one of them."""
     # On a busy machine, leases that end soon would be taken over as they should.
     engine, other = [await open_engine(settings, faults=faults) for _ in range(2)]
-    context = await connect_account(engine)
+    context = await connect_account(engine, "minimax")
     asked = [(engine, other)[i % 2].runs.create(context, build_run(i)) for i in range(20)]
     runs = await asyncio.gather(*asked)
     async with asyncio.timeout(PATIENCE_S):
@@ -102,7 +90,7 @@ async def test_what_a_dead_one_left_is_taken_over(
 ) -> None:
     """Given an engine that dies in mid-workflow, then the other one goes on from there."""
     other = await open_engine(short, faults=faults)
-    context = await connect_account(other)
+    context = await connect_account(other, "minimax")
     workflow = await other.workflows.create(context, build_chain(12))
     async with asyncio.timeout(PATIENCE_S):
         await wait_until_async(lambda: len(faults.calls) >= 4)
@@ -128,7 +116,7 @@ def build_cached(i: int) -> RunCreate:
 async def test_equal_runs_of_two_engines_are_paid_once(settings: Settings, faults: Faults) -> None:
     """Given equal runs on two engines at once, then each input is paid once, and all complete."""
     engine, other = [await open_engine(settings, faults=faults) for _ in range(2)]
-    context = await connect_account(engine)
+    context = await connect_account(engine, "minimax")
     asked = [
         each.runs.create(context, build_cached(i)) for i in range(10) for each in (engine, other)
     ]
@@ -153,7 +141,7 @@ async def test_the_claim_of_a_dead_engine_is_taken_over(
     """Given an engine that dies while it makes a result, then an equal run elsewhere makes it."""
     faults.add(Fault("minimax", delay_ms=60_000, times=1))
     other = await open_engine(short, faults=faults)
-    context = await connect_account(other)
+    context = await connect_account(other, "minimax")
     lost = await other.runs.create(context, build_cached(1))
     async with asyncio.timeout(PATIENCE_S):
         await wait_until_async(lambda: len(faults.calls) == 1)
@@ -175,7 +163,7 @@ async def test_one_that_hung_past_its_lease_commits_nothing(
     Its lease went to the other one meanwhile, and each change is checked against the fence.
     """
     other = await open_engine(short, faults=faults)
-    context = await connect_account(other)
+    context = await connect_account(other, "minimax")
     hung = await other.workflows.create(context, build_chain(8))
     async with asyncio.timeout(PATIENCE_S):
         await wait_until_async(lambda: len(faults.calls) >= 2)

@@ -4,8 +4,8 @@ import pytest
 from pydantic import SecretStr
 
 from tests.support.database_pool import BOTH_DATABASES
+from tests.support.engine_accounts import connect_account
 from tests.support.timing import PATIENCE_S, wait_until_async
-from toolkit.contract.connections import ConnectionCreate
 from toolkit.contract.runs import RunCreate
 from toolkit.contract.tasks import TaskCreate
 from toolkit.contract.workflows import NodeCreate, WorkflowCreate
@@ -31,13 +31,9 @@ def settings(settings: Settings, request: pytest.FixtureRequest) -> Settings:
 async def open_connected(settings: Settings, faults: Faults) -> tuple[Engine, RequestContext]:
     """An engine, and the account of its owner, which has connected minimax."""
     engine = await open_engine(settings, faults=faults)
-    owner, _ = await engine.accounts.open_local_account()
-    context = RequestContext(owner.id)
+    context = await connect_account(engine)
     if not await engine.connections.list(context, 1, None):
-        pointer = ConnectionCreate(
-            provider="minimax", connection_type="environment", secret_ref="MINIMAX_API_KEY"
-        )
-        await engine.connections.create(context, pointer)
+        await connect_account(engine, "minimax")
     return engine, context
 
 

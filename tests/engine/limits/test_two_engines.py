@@ -12,11 +12,11 @@ from pydantic import SecretStr
 
 from tests.engine.execution.test_attempts import FaultTransport
 from tests.support.database_pool import BOTH_DATABASES
+from tests.support.engine_accounts import connect_account
 from tests.support.timing import wait_until_async
 from toolkit import sandbox
 from toolkit.assembly import point_vendors_at_sandbox
 from toolkit.contract.account import AccountCreate
-from toolkit.contract.connections import ConnectionCreate
 from toolkit.contract.errors import ServiceError
 from toolkit.contract.runs import Run, RunCreate
 from toolkit.engine import Engine, Registry
@@ -94,13 +94,9 @@ async def open_team(settings: Settings) -> AsyncIterator[OpenTeam]:
                 )
                 stack.push_async_callback(engine.close, 0)
                 engines.append(engine)
-            account, _ = await engines[0].accounts.open_local_account()
-            caller = RequestContext(account.id)
-            pointer = ConnectionCreate(
-                provider=VENDOR, connection_type="environment", secret_ref="OPENAI_API_KEY"
-            )
+            caller = await connect_account(engines[0])
             if not await engines[0].connections.list(caller, 1, None):  # as if opened anew
-                await engines[0].connections.create(caller, pointer)
+                await connect_account(engines[0], VENDOR)
             await wait_until_async(lambda: not engines[0].core.deployment.is_alone)
             return Team(engines, cloud, caller)
 

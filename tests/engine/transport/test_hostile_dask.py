@@ -18,6 +18,7 @@ from tests.support.hostile_dask import (
 from tests.support.ports import free_port
 from tests.support.worker_capability import load_work_registry
 from toolkit import Client, batch
+from toolkit.contract.base import ErrorInfo
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.settings import Settings
 
@@ -53,23 +54,39 @@ def check_readers(folder: Path) -> None:
     assert not [pid for pid, environment in readers.items() if KEY in environment]
 
 
-@pytest.mark.parametrize("answer", ["answer_hostile", "raise_hostile"])
-def test_an_answer_of_a_worker_runs_no_code_in_the_engine(
-    answer: str, start_cluster: Any, tmp_path: Path
+def fail_step(address: str, folder: Path, **settings: float) -> ErrorInfo:
+    """Have a step fail on a cluster; its error."""
+    with Client.local(
+        folder,
+        sandbox=True,
+        registry=load_work_registry(),
+        dispatch=f"dask://{address}",
+        settings=Settings(**settings),
+    ) as client:
+        run = client.runs.create("test.work", {"task": "find_parent"}).wait(check=False)
+        assert run.status == "failed"
+        error: ErrorInfo = run.record.error
+        return error
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "worker", "settings"),
+    [
+        ("", WORKER_PRELOAD.format(answer="answer_hostile"), {}),
+        ("", WORKER_PRELOAD.format(answer="raise_hostile"), {}),
+        (SCHEDULER_PRELOAD, "", {"worker_wait_s": 0.5}),
+    ],
+    ids=["a worker answers", "a worker raises", "the scheduler"],
+)
+def test_an_answer_of_a_cluster_runs_no_code_in_the_engine(
+    scheduler: str, worker: str, settings: dict[str, float], start_cluster: Any, tmp_path: Path
 ) -> None:
-    """Given a worker whose answers run code, then it runs elsewhere, and the step has failed."""
+    """Given a cluster whose answers run code, then it runs elsewhere, and the step has failed."""
     with ExitStack() as stack:
-        address, folder = start_cluster(stack, "", WORKER_PRELOAD.format(answer=answer))
-        with Client.local(
-            tmp_path / "data",
-            sandbox=True,
-            registry=load_work_registry(),
-            dispatch=f"dask://{address}",
-        ) as client:
-            run = client.runs.create("test.work", {"task": "find_parent"}).wait(check=False)
-            assert run.status == "failed"
-            assert run.record.error.code == ErrorCode.UNAVAILABLE.name
-            assert "\n" not in run.record.error.message
+        address, folder = start_cluster(stack, scheduler, worker)
+        error = fail_step(address, tmp_path / "data", **settings)
+        assert error.code == ErrorCode.UNAVAILABLE.name
+        assert "\n" not in error.message
         check_readers(folder)
 
 
@@ -77,35 +94,8 @@ def test_an_answer_that_ends_its_reader_fails_the_step(start_cluster: Any, tmp_p
     """Given a worker whose answers end the process that reads them, then the step fails at last."""
     with ExitStack() as stack:
         address, _ = start_cluster(stack, "", WORKER_PRELOAD.format(answer="answer_deadly"))
-        with Client.local(
-            tmp_path / "data",
-            sandbox=True,
-            registry=load_work_registry(),
-            dispatch=f"dask://{address}",
-        ) as client:
-            run = client.runs.create("test.work", {"task": "find_parent"})
-            error = run.wait(check=False).record.error
+        error = fail_step(address, tmp_path / "data")
     assert "the process that speaks to Dask ended 3 times" in error.message
-
-
-def test_an_answer_of_a_scheduler_runs_no_code_in_the_engine(
-    start_cluster: Any, tmp_path: Path
-) -> None:
-    """Given a scheduler whose answers run code, then it runs elsewhere, and the step has failed."""
-    settings = Settings(worker_wait_s=0.5)
-    with ExitStack() as stack:
-        address, folder = start_cluster(stack, SCHEDULER_PRELOAD, "")
-        with Client.local(
-            tmp_path / "data",
-            sandbox=True,
-            registry=load_work_registry(),
-            dispatch=f"dask://{address}",
-            settings=settings,
-        ) as client:
-            run = client.runs.create("test.work", {"task": "find_parent"}).wait(check=False)
-            assert run.status == "failed"
-            assert run.record.error.code == ErrorCode.UNAVAILABLE.name
-        check_readers(folder)
 
 
 @pytest.mark.parametrize("answer", ["answer_hostile", "raise_hostile"])

@@ -13,13 +13,12 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.support.engine_accounts import connect_account, run_to_end
 from tests.support.ports import free_port
 from tests.support.socket_server import Reader, Writer, serve_sockets
 from tests.support.timing import PATIENCE_S, wait_until_async
-from toolkit.contract.connections import ConnectionCreate
-from toolkit.contract.runs import Run, RunCreate
+from toolkit.contract.runs import Run
 from toolkit.engine import Engine
-from toolkit.engine.request_context import RequestContext
 from toolkit.engine.transport.driver import SEND_CHECK
 from toolkit.engine.transport.network import NetworkTransport
 from toolkit.plugins import PUBLIC_ONLY, ProviderError
@@ -121,16 +120,8 @@ async def run_at(
         resolver=MappingResolver({"OPENAI_API_KEY": "sk-network-test"}),
     )
     try:
-        account, _ = await engine.accounts.open_local_account()
-        context = RequestContext(account.id)
-        pointer = ConnectionCreate(
-            provider="openai", connection_type="environment", secret_ref="OPENAI_API_KEY"
-        )
-        await engine.connections.create(context, pointer)
-        body = {"name": "llm.generate", "input": {"objective": "Tea"}}
-        run = await engine.runs.create(context, RunCreate.model_validate(body))
-        await engine.wait(context, run.id, wait_s)
-        return await engine.runs.get(context, run.id)
+        context = await connect_account(engine, "openai")
+        return await run_to_end(engine, context, "llm.generate", {"objective": "Tea"}, wait_s)
     finally:
         await engine.close(0)
 

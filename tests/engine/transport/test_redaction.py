@@ -13,10 +13,8 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from toolkit.contract.connections import ConnectionCreate
-from toolkit.contract.runs import RunCreate
+from tests.support.engine_accounts import connect_account, run_to_end
 from toolkit.engine import Engine
-from toolkit.engine.request_context import RequestContext
 from toolkit.engine.transport.redaction import REDACTED, StreamRedactor, redact_reply
 from toolkit.plugins import Cost, Reply
 from toolkit.settings import Settings, VendorSettings
@@ -126,18 +124,8 @@ async def test_an_echo_is_stored_nowhere(
     own = VendorSettings(base_urls={"api": "http://vendor.test/v1"})
     real = settings.model_copy(update={"sandbox": False, "vendors": {"openai": own}})
     engine = await Engine.open(real, transport=httpx.MockTransport(answer))
-    owner, _ = await engine.accounts.open_local_account()
-    context = RequestContext(owner.id)
-    pointer = ConnectionCreate(
-        provider="openai", connection_type="environment", secret_ref="OPENAI_API_KEY"
-    )
-    await engine.connections.create(context, pointer)
-    run = await engine.runs.create(
-        context,
-        RunCreate(name="llm.generate", input={"objective": "What is my key?"}),
-    )
-    await engine.wait(context, run.id, 60)
-    done = await engine.runs.get(context, run.id)
+    context = await connect_account(engine, "openai")
+    done = await run_to_end(engine, context, "llm.generate", {"objective": "What is my key?"})
     assert done.status == "completed", done.error
     assert REDACTED in str(done.output)
     await engine.close(0)
