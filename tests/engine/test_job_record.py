@@ -105,7 +105,7 @@ def test_a_decision_is_stored_small() -> None:
         for n in range(23)
     ]
     ranking = Ranking("default", candidates)
-    spelled_out = ranking.to_wire().model_dump_json(exclude_none=True)
+    spelled_out = ranking.wire.model_dump_json(exclude_none=True)
     assert len(ranking.packed) < len(spelled_out) / 5
 
 

@@ -139,7 +139,7 @@ class JobRecord:
     def _to_wire_members(self) -> dict[str, Any]:
         members = _STORED_JOB.dump_python(self, exclude_none=True)
         if self.routing is not None:
-            members["routing"] = self.routing.to_wire()
+            members["routing"] = self.routing.wire
         return _make_wire_members(members)
 
 

@@ -107,7 +107,8 @@ class Ranking:
         return packer.compress(document) + packer.flush()
 
     @cached_property
-    def _wire(self) -> Routing:
+    def wire(self) -> Routing:
+        """The decision as the wire shows it: whoever reads it changes nothing."""
         return Routing.model_validate(_name_members(self.policy, self._rows))
 
     @cached_property
@@ -122,10 +123,6 @@ class Ranking:
             )
             for one in self.candidates
         ]
-
-    def to_wire(self) -> Routing:
-        """Make the decision that the wire shows, once: whoever reads it changes nothing."""
-        return self._wire
 
 
 class RankingCache:

@@ -26,7 +26,6 @@ class Quotas:
         self._disabled = ConfigurationCache(store, partial(is_disabled, store))
         self._pending: dict[str, tuple[str, int]] = {}
         self._pending_bytes: Counter[str] = Counter()
-        self._pending_writes: dict[asyncio.Future[None], list[str]] = {}
 
     async def check_queue(self, account_id: str) -> None:
         """Refuse more work where too much is unfinished, or where its results could not be stored.
@@ -73,16 +72,8 @@ class Quotas:
         self._pending_bytes[account_id] += size_bytes
 
     def remove_pending_once(self, written: "asyncio.Future[None]", artifact_id: str) -> None:
-        """Stop counting bytes here once a write is over, which may be that of many records."""
-        artifact_ids = self._pending_writes.get(written)
-        if artifact_ids is None:
-            artifact_ids = self._pending_writes[written] = []
-            written.add_done_callback(self._remove_written)
-        artifact_ids.append(artifact_id)
-
-    def _remove_written(self, written: "asyncio.Future[None]") -> None:
-        for artifact_id in self._pending_writes.pop(written):
-            self.remove_pending(artifact_id)
+        """Stop counting bytes here once the write of their record is over."""
+        written.add_done_callback(lambda _: self.remove_pending(artifact_id))
 
     def remove_pending(self, artifact_id: str) -> None:
         """Stop counting bytes here: the store counts their record, or it will never be written."""

@@ -70,7 +70,7 @@ class Shares:
         return [
             (
                 SharedConnection.model_validate(
-                    {**dict(read_connection(row)), **_make_shared_fields(account_id)}
+                    {**dict(read_connection(row)), "shared": True, "lent_to": account_id}
                 ),
                 row,
             )
@@ -210,10 +210,6 @@ def find_borrower(connection: Connection) -> str | None:
 def read_connection(row: Row) -> Connection:
     """Read the connection that a row holds."""
     return Connection.model_validate_json(str(row["doc"]))
-
-
-def _make_shared_fields(account_id: str) -> dict[str, object]:
-    return {"shared": True, "lent_to": account_id}
 
 
 def _can_share(row: Row) -> bool:

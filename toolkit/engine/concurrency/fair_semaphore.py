@@ -36,10 +36,6 @@ class FairSemaphore:
         """The number of those who wait for a place."""
         return sum(map(len, self._waiting.values()))
 
-    def widen(self, by: int) -> None:
-        """Raise the limit by so many."""
-        self.set_limit(self._limit + by)
-
     def set_limit(self, limit: int) -> None:
         """Set the number of places; those that are taken stay so until they are released."""
         self._free += limit - self._limit

@@ -121,11 +121,6 @@ class SharedPlaces(RowWatcher):
         if not self._is_shared:
             self._semaphore.set_limit(limit)
 
-    @property
-    def is_full(self) -> bool:
-        """Return True if no place is free here."""
-        return self._semaphore.is_full
-
     async def acquire(self, group: str) -> None:
         """Wait for a place; groups are served round-robin."""
         if self._is_shared:

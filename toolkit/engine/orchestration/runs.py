@@ -149,7 +149,7 @@ class Runs:
         await self._admission.start_check(context.scope).check_references(
             capability, request.input, request.options
         )
-        routing = route(capability, request.options, operation, providers).to_wire()
+        routing = route(capability, request.options, operation, providers).wire
         first = next((c for c in routing.candidates if not c.excluded), None)
         return Route(
             capability=capability.name,

@@ -83,7 +83,7 @@ class ConnectionGate:
     @property
     def is_full(self) -> bool:
         """Return True if a call would have to wait for a place."""
-        return self._places.is_full
+        return self._semaphore.is_full
 
     @asynccontextmanager
     async def acquire(

@@ -76,7 +76,6 @@ class DaskExecutor:
         self._worker_wait_s = worker_wait_s
         self._closed = False
         self._semaphore = FairSemaphore(STEPS_PER_THREAD)
-        self._places = STEPS_PER_THREAD
         self._missing: set[str] = set()
 
     def prepare(self, functions: Sequence[Callable[..., object]]) -> None:
@@ -141,9 +140,8 @@ class DaskExecutor:
     async def _has_worker(self, resources: Mapping[str, float], max_age_s: float) -> bool:
         workers = await self._connection.list_workers(max_age_s)
         wanted = STEPS_PER_THREAD * sum(one.threads for one in workers)
-        if wanted > self._places:
-            self._semaphore.widen(wanted - self._places)
-            self._places = wanted
+        if wanted > self._semaphore.limit:
+            self._semaphore.set_limit(wanted)
         return any(one.offers(resources) for one in workers)
 
     def _explain(self, need: str) -> str:

@@ -210,9 +210,9 @@ class Driver:
 
     async def _advance_in_thread(self, advance: Callable[[], object], account_id: str) -> object:
         """Advance a flow to its next step in a thread, as it has much to read."""
-        await self._thread_semaphore.acquire(account_id)
-        done = start_thread(lambda: _advance_once(advance))
-        done.add_done_callback(self._release_thread)
+        done = await _start_in_turn(
+            self._thread_semaphore, partial(_advance_once, advance), account_id
+        )
         cancelled: asyncio.CancelledError | None = None
         while not done.done():  # until then, the flow cannot be closed
             try:
@@ -237,21 +237,11 @@ class Driver:
 
     async def run_in_thread(self, work: Callable[[], T], account_id: str = "") -> T:
         """Run quick work in a thread; it cannot be ended, so it keeps its place until done."""
-        await self._thread_semaphore.acquire(account_id)
-        done = start_thread(work)
-        done.add_done_callback(self._release_thread)
-        return await asyncio.shield(done)
-
-    def _release_thread(self, done: "asyncio.Future[Any]") -> None:
-        self._thread_semaphore.release()
-        _retrieve_outcome(done)
+        return await asyncio.shield(await _start_in_turn(self._thread_semaphore, work, account_id))
 
     async def _run_function(self, step: RunFunction, account_id: str) -> object:
         """Run the caller's own code in a thread; it keeps its place until it is done."""
-        await self._function_semaphore.acquire(account_id)
-        done = start_thread(step.function)
-        done.add_done_callback(_retrieve_outcome)
-        done.add_done_callback(lambda _: self._function_semaphore.release())
+        done = await _start_in_turn(self._function_semaphore, step.function, account_id)
         try:
             return await asyncio.shield(done)
         except asyncio.CancelledError:
@@ -354,10 +344,20 @@ class Driver:
         return await transport.handle_async_request(request)
 
 
-def _retrieve_outcome(done: "asyncio.Future[Any]") -> None:
-    """Retrieve the outcome of a thread, as whoever waited for it may have gone."""
-    if not done.cancelled():
-        done.exception()
+async def _start_in_turn(
+    semaphore: FairSemaphore, work: Callable[[], T], account_id: str
+) -> "asyncio.Future[T]":
+    """Start some work in a thread, in turns by account; it keeps its place until it is done."""
+    await semaphore.acquire(account_id)
+
+    def end(done: "asyncio.Future[T]") -> None:
+        semaphore.release()
+        if not done.cancelled():
+            done.exception()  # marks it as retrieved: whoever waited may have gone
+
+    started = start_thread(work)
+    started.add_done_callback(end)
+    return started
 
 
 def _find_earlier(timeouts: Timeouts) -> float | None:
