@@ -1,13 +1,13 @@
 """Keep the document that a server answers with at `/openapi.json`, and its copy for readers.
 
-`python scripts/openapi.py` writes both, `--check` only says which is stale and exits with 1.
+`python -m scripts.openapi` writes both, `--check` only says which is stale and exits with 1.
 """
 
 import json
 import sys
 from pathlib import Path
 
-from toolkit.server.openapi.document import build_openapi
+from scripts.openapi_document.document import build_openapi
 
 ROOT = Path(__file__).parent.parent
 KEPT = ROOT / "docs" / "openapi.json"

@@ -15,6 +15,7 @@ from typing import Any, get_args
 from pydantic import BaseModel
 from typer.main import get_command
 
+from scripts.openapi_document.document import build_openapi
 from toolkit.cli import app as command_line
 from toolkit.cli.errors import EXIT_CODES
 from toolkit.cli.options import TARGET_OPTIONS
@@ -37,7 +38,6 @@ from toolkit.planning.review.sound_checks import SOUND_CHECKS
 from toolkit.planning.review.text_checks import TEXT_CHECKS
 from toolkit.planning.review.text_hints import TEXT_HINTS
 from toolkit.review_thresholds import ReviewThresholds
-from toolkit.server.openapi.document import build_openapi
 from toolkit.settings import Settings, Timeouts, VendorSettings
 
 PAGES = Path(__file__).parent.parent / "docs" / "reference"

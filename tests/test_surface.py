@@ -18,11 +18,11 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from scripts import reference
+from scripts.openapi_document.document import build_openapi
+from scripts.openapi_document.schemas import get_envelope, make_schema_ref
 from toolkit.cli import app
 from toolkit.client import AsyncClient, Client, Workflow
 from toolkit.contract.operations.table import OPERATIONS, find_operation
-from toolkit.server.openapi.document import build_openapi
-from toolkit.server.openapi.schemas import get_envelope, make_schema_ref
 
 ROOT = Path(__file__).parent.parent
 ID = "run_x"

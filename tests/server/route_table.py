@@ -11,13 +11,13 @@ from typing import Any
 
 import httpx
 
+from scripts.openapi_document.document import build_openapi
 from tests.server.conftest import Wire
 from tests.server.middleware.test_idempotency import POSTS, connect_caller, prepare_post
 from toolkit.contract.ids import Prefix
 from toolkit.contract.operations.definitions import ApiOperation
 from toolkit.contract.operations.queries import PageQuery
 from toolkit.contract.operations.table import OPERATIONS
-from toolkit.server.openapi.document import build_openapi
 
 DOCUMENT: dict[str, Any] = build_openapi()
 # The kind of the ids below a path; capabilities have names instead.

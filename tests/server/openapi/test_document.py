@@ -10,11 +10,11 @@ import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from scripts import openapi as script
+from scripts.openapi_document import document
+from scripts.openapi_document.examples import EXAMPLES
 from tests.server.conftest import Wire
 from tests.server.route_table import DOCUMENT, KEYED_ROUTES, ROUTES, Route, name_parameters
 from toolkit.contract.errors import ErrorCode
-from toolkit.server.openapi import document
-from toolkit.server.openapi.examples import EXAMPLES
 
 SCHEMAS = DOCUMENT["components"]["schemas"]
 
@@ -73,7 +73,7 @@ def test_the_one_checked_in_is_current() -> None:
     """Given what is kept, for readers and to be served, then it is what the routes say."""
     for file in (script.KEPT, script.SERVED):
         kept = json.loads(Path(file).read_text(encoding="utf-8"))
-        assert kept == DOCUMENT, "run `python scripts/openapi.py`"
+        assert kept == DOCUMENT, "run `python -m scripts.openapi`"
 
 
 async def test_it_is_not_made_at_a_request(wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,7 +152,7 @@ def test_every_answer_is_described(route: Route) -> None:
             continue  # it leads elsewhere, and has no body
         content = answer["content"].get("application/json", {})
         if content.get("schema"):
-            hint = f"{route.name} {status}: add an example to toolkit/server/openapi/examples.py"
+            hint = f"{route.name} {status}: add an example to scripts/openapi_document/examples.py"
             assert "example" in content, hint
             conforms(content["example"], content["schema"])
 
@@ -163,7 +163,7 @@ def test_every_body_is_described(route: Route) -> None:
     assert route.told["requestBody"]["required"] is not route.operation.may_omit_body
     for kind, content in route.told["requestBody"]["content"].items():
         if kind == "application/json":
-            hint = f"{route.name}: add an example to toolkit/server/openapi/examples.py"
+            hint = f"{route.name}: add an example to scripts/openapi_document/examples.py"
             assert "example" in content, hint
             conforms(content["example"], content["schema"])
 

@@ -3,13 +3,8 @@
 from functools import cache
 from typing import Any
 
-from toolkit.contract.artifacts import MEDIA_TYPES
-from toolkit.contract.base import ErrorEnvelope
-from toolkit.contract.errors import ErrorCode
-from toolkit.contract.operations.definitions import ApiOperation
-from toolkit.contract.operations.table import OPERATIONS
-from toolkit.server.openapi.examples import EXAMPLE_REQUEST_ID, EXAMPLES
-from toolkit.server.openapi.headers import (
+from scripts.openapi_document.examples import EXAMPLE_REQUEST_ID, EXAMPLES
+from scripts.openapi_document.headers import (
     APPLIED_HEADER,
     IDEMPOTENCY_KEY,
     LAST_EVENT_ID,
@@ -21,7 +16,12 @@ from toolkit.server.openapi.headers import (
     RETRY_AFTER,
     WWW_AUTHENTICATE,
 )
-from toolkit.server.openapi.schemas import build_schemas, get_envelope, make_schema_ref
+from scripts.openapi_document.schemas import build_schemas, get_envelope, make_schema_ref
+from toolkit.contract.artifacts import MEDIA_TYPES
+from toolkit.contract.base import ErrorEnvelope
+from toolkit.contract.errors import ErrorCode
+from toolkit.contract.operations.definitions import ApiOperation
+from toolkit.contract.operations.table import OPERATIONS
 
 _SHARED_PARAMETERS = (IDEMPOTENCY_KEY, PREFER, LAST_EVENT_ID)
 _UPLOAD_BODY: dict[str, Any] = {
