@@ -15,18 +15,6 @@ from toolkit.sandbox.pictures.palette import Palette, choose_palette, mix_colors
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-_SCENES = (
-    ("reef", r"reef|coral|underwater|octopus|fish"),
-    ("city", r"city|cities|urban|street|skyline|tower|building|town|office|data|machine|network"),
-    ("sea", r"sea|ocean|tid(?:e|al)|coast|beach|wave|island|harbou?r|lighthouse|boat|"
-            r"ship|penguin|mangrove|water|bay|lagoon|compass|bridge"),
-    ("mountain", r"mountain|alp|peak|glacier|volcano|snow|ice|aurora|canyon|rock|telescope"),
-    ("forest", r"forest|tree|wood|jungle|rainforest|leaf|leaves|photosynthesis|pine|garden"),
-    ("hills", r"field|meadow|hill|farm|wind|turbine|solar|bee|flower|grass|tea|coffee|vineyard|"
-              r"bicycle|bread|wheat|energy|power"),
-    ("desert", r"desert|dune|sand|silk road|camel|pyramid|mars"),
-)  # fmt: skip
-
 
 def draw_picture(
     prompt: str, *, width: int = 1024, height: int = 1024, steps: int = 25, seed: int = 0
@@ -37,9 +25,12 @@ def draw_picture(
     canvas = SceneCanvas(width, height)
     detail = max(2, min(7, 2 + steps // 6))  # more steps, more layers
     text = prompt.lower()
-    _draw_sky(canvas, palette, chance, text)
-    scene = next((s for s, words in _SCENES if re.search(rf"\b(?:{words})", text)), "abstract")
-    _SCENE_DRAWERS[scene](canvas, palette, chance, detail, text)
+    _draw_sky(canvas, palette, chance)
+    draw_scene = next(draw for draw, words in _SCENES if re.search(rf"\b(?:{words})", text))
+    draw_scene(canvas, palette, chance, detail)
+    if re.search(r"\b(?:tid(?:e|al)|turbine|energy|power|wind)", text):
+        for place, size in ((0.18, 0.3), (0.38, 0.24), (0.62, 0.34)):
+            scenery.draw_turbine(canvas, chance, place, 0.66, size, palette)
     return _encode_png(canvas.render_image(), prompt)
 
 
@@ -54,7 +45,7 @@ def _encode_png(image: "Image", prompt: str) -> bytes:
     return buffer.getvalue()
 
 
-def _draw_sky(canvas: SceneCanvas, palette: Palette, chance: random.Random, text: str) -> None:
+def _draw_sky(canvas: SceneCanvas, palette: Palette, chance: random.Random) -> None:
     canvas.draw_gradient(palette.sky, 0.0, 0.75)
     x, y = chance.uniform(0.2, 0.8), chance.uniform(0.16, 0.34)
     if palette.time in ("dusk", "dawn"):
@@ -64,9 +55,7 @@ def _draw_sky(canvas: SceneCanvas, palette: Palette, chance: random.Random, text
     radius = chance.uniform(0.045, 0.075)
     canvas.draw_glow(x, y, radius * 7, palette.light, 0.62 if palette.time != "night" else 0.34)
     canvas.draw_disc(x, y, radius, palette.light)
-    if "aurora" in text:
-        scenery.draw_aurora(canvas, chance)
-    elif palette.time != "night":
+    if palette.time != "night":
         scenery.draw_clouds(canvas, chance, palette)
 
 
@@ -104,38 +93,21 @@ def make_ridge_line(
     return lambda x: level + sum(a * math.sin(f * x * math.tau + p) for a, f, p in waves)
 
 
-def _draw_sea(
-    canvas: SceneCanvas, palette: Palette, chance: random.Random, detail: int, text: str
-) -> None:
+def _draw_sea(canvas: SceneCanvas, palette: Palette, chance: random.Random, detail: int) -> None:
     horizon = chance.uniform(0.5, 0.56)
     _draw_ridges(canvas, palette, chance, 2, top=horizon - 0.05, bottom=horizon - 0.015, rough=0.03)
     scenery.draw_water(canvas, chance, palette, horizon, detail)
-    turning = re.search(r"tid|turbine|energy|power|wind", text) is not None
-    if turning:
-        for place in (0.18, 0.36, 0.54):
-            scenery.draw_turbine(canvas, chance, place, horizon + 0.03, 0.26, palette)
-    if re.search(r"bridge", text):
-        scenery.draw_bridge(canvas, palette, horizon)
-    if re.search(r"boat|ship|sail|sea|compass|harbou?r", text):
-        scenery.draw_boat(canvas, chance, horizon, palette)
-    if "lighthouse" in text or (re.search(r"coast|harbou?r|night", text) and not turning):
-        scenery.draw_lighthouse(canvas, palette)
 
 
 def _draw_mountain(
-    canvas: SceneCanvas, palette: Palette, chance: random.Random, detail: int, text: str
+    canvas: SceneCanvas, palette: Palette, chance: random.Random, detail: int
 ) -> None:
-    if "volcano" in text or "lava" in text:
-        scenery.draw_volcano(canvas, chance, palette)
-    else:
-        scenery.draw_peaks(canvas, chance, palette, snow=True)
+    scenery.draw_peaks(canvas, chance, palette)
     _draw_ridges(canvas, palette, chance, detail, top=0.62, bottom=0.92, rough=0.05)
     scenery.draw_trees(canvas, chance, palette, 0.93, 26, 0.13)
 
 
-def _draw_forest(
-    canvas: SceneCanvas, palette: Palette, chance: random.Random, detail: int, _text: str
-) -> None:
+def _draw_forest(canvas: SceneCanvas, palette: Palette, chance: random.Random, detail: int) -> None:
     green = canvas.tint_palette(palette, (44, 104, 74))
     _draw_ridges(canvas, green, chance, 2, top=0.5, bottom=0.6, rough=0.06)
     for layer in range(detail):
@@ -146,71 +118,24 @@ def _draw_forest(
         )
 
 
-def _draw_hills(
-    canvas: SceneCanvas, palette: Palette, chance: random.Random, detail: int, text: str
-) -> None:
-    green = canvas.tint_palette(palette, (84, 140, 84))
-    _draw_ridges(canvas, green, chance, detail, top=0.52, bottom=0.86, rough=0.055)
-    if re.search(r"wind|turbine|energy|power", text) and "solar" not in text:
-        for place, size in ((0.16, 0.34), (0.38, 0.26), (0.66, 0.4), (0.86, 0.28)):
-            scenery.draw_turbine(canvas, chance, place, 0.72, size, palette)
-    if "solar" in text:
-        scenery.draw_panels(canvas, palette)
-    if re.search(r"bee|flower|garden|meadow|tea|coffee|field|wheat|bread", text):
-        scenery.draw_flowers(canvas, chance, palette, 40 * detail)
-
-
-def _draw_reef(
-    canvas: SceneCanvas, palette: Palette, chance: random.Random, detail: int, _text: str
-) -> None:
-    night = palette.time == "night"
-    surface = mix_colors((130, 220, 220), palette.sky[0], 0.7 if night else 0.15)
-    deep = (8, 30, 66) if night else (12, 74, 116)
-    canvas.draw_gradient((surface, mix_colors(surface, deep, 0.55), deep), 0.0, 1.0)
-    scenery.draw_light_shafts(canvas, chance)
-    for layer in range(3):
-        line = make_ridge_line(chance, 0.7 + 0.08 * layer, 0.05, 4)
-        tone = mix_colors(mix_colors(surface, deep, 0.6), (16, 34, 58), 0.2 + 0.25 * layer)
-        canvas.draw_land(line, tone, lighter=mix_colors(tone, surface, 0.2))
-    scenery.draw_fish(canvas, chance, palette, 4 * detail)
-    scenery.draw_coral(canvas, chance, palette)
-
-
-def _draw_city(
-    canvas: SceneCanvas, palette: Palette, chance: random.Random, detail: int, _text: str
-) -> None:
-    for layer in range(max(3, detail - 1)):
-        share = (layer + 1) / max(3, detail - 1)
+def _draw_city(canvas: SceneCanvas, palette: Palette, chance: random.Random, detail: int) -> None:
+    rows = max(3, detail - 1)
+    for row in range(rows):
+        share = (row + 1) / rows
         shade = scenery.shade_layer(palette, share)
         scenery.draw_skyline(canvas, chance, shade, 0.56 + 0.34 * share, lit=palette.time != "day")
 
 
-def _draw_desert(
-    canvas: SceneCanvas, palette: Palette, chance: random.Random, detail: int, _text: str
-) -> None:
-    sand = canvas.tint_palette(palette, (206, 156, 100))
-    _draw_ridges(canvas, sand, chance, detail, top=0.56, bottom=0.9, rough=0.07)
+def _draw_hills(canvas: SceneCanvas, palette: Palette, chance: random.Random, detail: int) -> None:
+    land = canvas.tint_palette(palette, chance.choice(((84, 140, 84), (206, 156, 100))))
+    _draw_ridges(canvas, land, chance, detail, top=0.52, bottom=0.88, rough=0.06)
 
 
-def _draw_abstract(
-    canvas: SceneCanvas, palette: Palette, chance: random.Random, detail: int, _text: str
-) -> None:
-    for ring in range(detail):
-        share = (ring + 1) / detail
-        color = mix_colors(palette.accent, palette.sky[ring % 3], chance.uniform(0.2, 0.7))
-        x, y = chance.uniform(0.1, 0.9), chance.uniform(0.15, 0.7)
-        canvas.draw_disc(x, y, chance.uniform(0.05, 0.2), color, alpha=0.28 + 0.2 * share)
-    _draw_ridges(canvas, palette, chance, detail, top=0.5, bottom=0.9, rough=0.09)
-
-
-_SceneDrawer = Callable[[SceneCanvas, Palette, random.Random, int, str], None]
-_SCENE_DRAWERS: dict[str, _SceneDrawer] = {
-    "reef": _draw_reef,
-    "sea": _draw_sea,
-    "mountain": _draw_mountain,
-    "forest": _draw_forest,
-    "hills": _draw_hills,
-    "city": _draw_city,
-    "desert": _draw_desert,
-    "abstract": _draw_abstract,
-}
+_SCENES = (
+    (_draw_city, r"city|cities|urban|street|skyline|tower|building|town|office|data|network"),
+    (_draw_sea, r"sea|ocean|tid(?:e|al)|coast|beach|wave|island|harbou?r|lighthouse|boat|ship|reef|"
+                r"coral|fish|water|bay|lagoon|bridge"),
+    (_draw_mountain, r"mountain|alp|peak|glacier|volcano|snow|ice|aurora|canyon|rock"),
+    (_draw_forest, r"forest|tree|wood|jungle|rainforest|leaf|leaves|pine|garden"),
+    (_draw_hills, ""),
+)  # fmt: skip
