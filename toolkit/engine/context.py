@@ -10,7 +10,7 @@ from toolkit.engine.access.grants import Grants
 from toolkit.engine.access.quotas import Quotas
 from toolkit.engine.access.shares import Shares, find_borrower
 from toolkit.engine.annotations import Annotations
-from toolkit.engine.concurrency.concurrency_limits import ConcurrencyLimits
+from toolkit.engine.concurrency.fair_semaphore import FairSemaphore
 from toolkit.engine.limits.deployment import Deployment
 from toolkit.engine.money.allowance import Allowances
 from toolkit.engine.observer import Observer
@@ -36,6 +36,7 @@ class EngineContext(ProviderContext):
         directory: finds the vendors, models and connections that an account may use.
         is_reproducible: whether the same work is to be routed alike in every process: latencies and
             error rates then do not count.
+        concurrency: the limit of concurrent jobs, in all and by account.
         in_flight: ids of what this process is creating or deleting at a GPU cloud.
         deployment: the engines that share the store.
         observer: watches workflows, jobs and calls.
@@ -50,7 +51,7 @@ class EngineContext(ProviderContext):
     directory: ProviderDirectory
     grants: Grants
     shares: Shares
-    concurrency: ConcurrencyLimits
+    concurrency: FairSemaphore
     deployment: Deployment
     gates: GateRegistry
     allowances: Allowances
@@ -61,8 +62,8 @@ class EngineContext(ProviderContext):
     in_flight: set[str] = field(default_factory=set)
     texts: TextStreams = field(default_factory=TextStreams)
     functions: FunctionTable | None = None
-    function_limits: ConcurrencyLimits = field(
-        default_factory=lambda: ConcurrencyLimits(MAX_FUNCTION_THREADS, MAX_FUNCTION_THREADS)
+    function_limits: FairSemaphore = field(
+        default_factory=lambda: FairSemaphore(MAX_FUNCTION_THREADS)
     )
 
     def require_for_node(self, name: str) -> Capability:

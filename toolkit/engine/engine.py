@@ -17,9 +17,8 @@ from toolkit.engine.access.api_keys import ApiKeys
 from toolkit.engine.access.grants import Grants
 from toolkit.engine.access.quotas import Quotas
 from toolkit.engine.access.shares import Shares
-from toolkit.engine.concurrency.concurrency_limits import ConcurrencyLimits
+from toolkit.engine.concurrency.fair_semaphore import FairSemaphore
 from toolkit.engine.context import EngineContext
-from toolkit.engine.execution.admission import Admission
 from toolkit.engine.execution.job_executor import JobExecutor
 from toolkit.engine.execution.leases import LeaseManager
 from toolkit.engine.infrastructure.catalog import Catalog
@@ -37,6 +36,7 @@ from toolkit.engine.orchestration.jobs import Jobs
 from toolkit.engine.orchestration.planning import Planning
 from toolkit.engine.orchestration.planning_steps import PlanningSteps
 from toolkit.engine.orchestration.plans import Plans
+from toolkit.engine.orchestration.reviewing.evidence_reader import EvidenceReader
 from toolkit.engine.orchestration.reviewing.reviews import Reviews
 from toolkit.engine.orchestration.reviewing.task_judge import TaskJudge
 from toolkit.engine.orchestration.runs import Runs
@@ -98,31 +98,32 @@ class Engine:
         self.artifacts = Artifacts(core)
         self.lineage = Lineages(core)
         executor = JobExecutor(core, self.artifacts)
-        admission = Admission(core, self.artifacts)
         self.accounts = Accounts(core.store, core.settings, core.deployment)
         self.keys = ApiKeys(core.store, core.quotas, core.allowances)
         self.connections = Connections(core)
         self.providers = Providers(core)
         self.capabilities = core.registry
-        single_jobs = SingleJobs(core, self.leases, executor, admission)
+        single_jobs = SingleJobs(core, self.leases, executor, self.artifacts)
         self.jobs = Jobs(core, single_jobs)
-        self.workflows = Workflows(core, self.leases, executor, admission)
+        self.workflows = Workflows(core, self.leases, executor, self.artifacts)
         self.reruns = WorkflowReruns(core, self.leases, self.workflows)
         steps = PlanningSteps(core)
         self._prepare_planning = steps.prepare
         self.plans = Plans(core, steps)
         self.planning = Planning(core, steps, self.plans, self.workflows, executor, single_jobs)
         judge = TaskJudge(core, steps, executor)
+        evidence = EvidenceReader(core, self.artifacts)
         manager = TaskManager(
-            core, steps, self.planning, self.plans, self.workflows, self.artifacts, judge
+            core, steps, self.planning, self.plans, self.workflows, evidence, judge
         )
+        self.leases.register_handler("task", manager.run_task)
         self.tasks = Tasks(core, self.leases, self.planning, self.plans, manager)
         self.reviews = Reviews(
-            core, self.leases, self.plans, self.workflows, self.artifacts, self.tasks, manager
+            core, self.leases, self.plans, self.workflows, evidence, self.tasks, manager
         )
         self.agents = Agents(core)
         agent_runs = AgentRuns(core, self.agents, self.planning, self.plans, self.tasks)
-        self.runs = Runs(core, single_jobs, admission, agent_runs)
+        self.runs = Runs(core, single_jobs, self.artifacts, agent_runs)
         self.catalog = Catalog(core)
         self.storage = Storages(core)
         self.templates = Templates(core)
@@ -230,8 +231,8 @@ class Engine:
             resolver=resolver or EnvironmentResolver(None),
             shares=shares,
             grants=Grants(store, [vendor.variable for vendor in registry.vendors.values()]),
-            concurrency=ConcurrencyLimits(
-                settings.max_concurrent_jobs, settings.max_concurrent_jobs_per_account
+            concurrency=FairSemaphore(
+                settings.max_concurrent_jobs, per_group=settings.max_concurrent_jobs_per_account
             ),
             deployment=deployment,
             gates=gates,

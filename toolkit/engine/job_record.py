@@ -6,7 +6,7 @@ the wire, as the specification says: so a node's input stays what its capability
 """
 
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from typing import Annotated, Any
 
 from pydantic import (
@@ -112,13 +112,7 @@ class JobRecord:
 
     def to_json(self) -> str:
         """Write the document that is stored, without what is at its default."""
-        if self.options.model_fields_set:
-            known = _STORED_JOB.dump_json(self, exclude_none=True, exclude_defaults=True)
-        else:
-            # Most have no options. To be compared by the serializer takes as long as all the rest.
-            left_out = {name for name, default in _DEFAULTS if getattr(self, name) == default}
-            left_out.add("options")
-            known = _STORED_JOB.dump_json(self, exclude_none=True, exclude=left_out)
+        known = _STORED_JOB.dump_json(self, exclude_none=True, exclude_defaults=True)
         if self.unknown:
             known = b"%s,%s" % (known[:-1], to_json(self.unknown)[1:])
         return known.decode()
@@ -143,21 +137,7 @@ class JobRecord:
         return _make_wire_members(members)
 
 
-_NEVER_COMPARED = frozenset({"options", "unknown"})
-
-
-def _list_defaults() -> list[tuple[str, object]]:
-    """List the members of a job that have a plain default, other than none, and that default."""
-    found = []
-    for each in fields(JobRecord):
-        default = each.default if each.default_factory is MISSING else each.default_factory()
-        if default is not MISSING and default is not None and each.name not in _NEVER_COMPARED:
-            found.append((each.name, default))
-    return found
-
-
 _STORED_JOB = TypeAdapter(JobRecord)
-_DEFAULTS = _list_defaults()
 _MEMBERS = frozenset(each.name for each in fields(JobRecord))
 
 

@@ -5,7 +5,6 @@ import logging
 from collections.abc import Mapping, Sequence
 from datetime import date
 from decimal import Decimal
-from functools import partial
 
 from toolkit.contract.base import now
 from toolkit.contract.connections import Connection
@@ -17,7 +16,6 @@ from toolkit.engine.access.shares import Shares, read_connection
 from toolkit.engine.ranking import RankingCache
 from toolkit.engine.records import Records
 from toolkit.engine.routing.connection_gate import GateRegistry
-from toolkit.engine.routing.connection_health import HealthSnapshot
 from toolkit.engine.routing.connection_set import ConnectionSet
 from toolkit.engine.routing.model_offers import list_offered_models
 from toolkit.engine.routing.provider_pool import ProviderPool
@@ -65,7 +63,7 @@ class ProviderDirectory:
             store, self._load_connections
         )
         self._rankings = RankingCache()
-        self._models: dict[tuple[str, str], tuple[date, Sequence[Model]]] = {}
+        self._models: dict[str, tuple[date, Mapping[str, Sequence[Model]]]] = {}
 
     async def find_providers(
         self, scope: ReadScope, capability: Capability, options: Options
@@ -80,8 +78,7 @@ class ProviderDirectory:
         """
         known = await self._connections.find(scope)
         if options.endpoint_id is None and options.compute_id is None:
-            make = partial(self._make_pool, capability)
-            return known.find_pool(capability.name, now().date(), make)
+            return self._make_pool(capability, known)
         place = await self._find_place(scope, options)
         pool = self._exclude_lent(known.by_provider, options)
         pinned = options.provider is not None and is_id(options.provider, Prefix.CONNECTION)
@@ -92,27 +89,22 @@ class ProviderDirectory:
             except RequestError:
                 # Another key may belong to another account at the vendor, which lacks this place.
                 pool = {p: some for p, some in pool.items() if not self._rents(p)}
-        among = self._make_connection_set(pool)
         rate = None if place is None else _find_rate(place)
-        return self._make_pool(capability, pool, among.snapshot_health(), rate)
+        return self._make_pool(capability, self._make_connection_set(pool), rate)
 
     def _make_pool(
-        self,
-        capability: Capability,
-        connections: Mapping[str, Sequence[Connection]],
-        health: Mapping[str, HealthSnapshot],
-        usd_per_s: Decimal | None = None,
+        self, capability: Capability, known: ConnectionSet, usd_per_s: Decimal | None = None
     ) -> ProviderPool:
-        """Make the pool of a capability, of some connections."""
-        vendors = self._registry.find_vendors(capability)
-        kind = capability.operation.kind if capability.operation else ""
+        """Make the pool of a capability, of some connections as they are now."""
+        known.refresh()
         return ProviderPool(
-            vendors=vendors,
-            models={vendor.id: self.list_models(vendor, kind) for vendor in vendors},
-            connections=connections,
-            health=health,
+            vendors=self._registry.find_vendors(capability),
+            models=self._find_models(capability.operation.kind if capability.operation else ""),
+            connections=known.by_provider,
+            health=known.health,
             usd_per_s=usd_per_s,
             rankings=self._rankings,
+            tables=known.tables,
         )
 
     def _make_connection_set(
@@ -120,10 +112,6 @@ class ProviderDirectory:
     ) -> ConnectionSet:
         gates = [self._gates.get_gate(one) for some in connections.values() for one in some]
         return ConnectionSet(connections, gates, has_statistics=self._has_statistics)
-
-    async def find_connections(self, scope: ReadScope) -> dict[str, Connection]:
-        """Find the connection of each vendor that an account would use; its own, newest first."""
-        return {p: pool[0] for p, pool in (await self.list_connections(scope)).items()}
 
     async def list_connections(self, scope: ReadScope) -> Mapping[str, Sequence[Connection]]:
         """List the connections to each vendor that an account may use.
@@ -245,12 +233,19 @@ class ProviderDirectory:
 
     def list_models(self, vendor: Vendor, kind: str) -> Sequence[Model]:
         """List the models that a vendor may be asked for today, the default first."""
+        return self._find_models(kind)[vendor.id]
+
+    def _find_models(self, kind: str) -> Mapping[str, Sequence[Model]]:
+        """Find the models of a kind that each vendor may be asked for today."""
         today = now().date()
-        day, models = self._models.get((vendor.id, kind), (None, ()))
+        day, models = self._models.get(kind, (None, {}))
         if day != today:
-            settings = self._settings.vendors.get(vendor.id)
-            models = list_offered_models(vendor, kind, settings, today)
-            self._models[vendor.id, kind] = today, models
+            settings = self._settings.vendors
+            models = {
+                vendor.id: list_offered_models(vendor, kind, settings.get(vendor.id), today)
+                for vendor in self._registry.vendors.values()
+            }
+            self._models[kind] = today, models
         return models
 
 

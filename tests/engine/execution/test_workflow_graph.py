@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.workflows import NodeCreate
-from toolkit.engine.execution.workflow_graph import check_graph, find_descendants
+from toolkit.engine.execution.node_states import find_dependents, find_descendants
+from toolkit.engine.execution.workflow_graph import check_graph
 
 
 def nodes(edges: dict[str, list[str]]) -> list[NodeCreate]:
@@ -61,6 +62,8 @@ def test_acyclic_graphs_are_accepted(raw: list[list[int]]) -> None:
     edges = {
         f"n{i}": sorted({f"n{up % i}" for up in ups}) if i else [] for i, ups in enumerate(raw)
     }
-    check_graph(nodes(edges), max_nodes=100, max_edges=1000)
+    graph = nodes(edges)
+    check_graph(graph, max_nodes=100, max_edges=1000)
+    dependents = find_dependents(graph)
     for node in edges:
-        assert find_descendants(node, edges).isdisjoint({node, *edges[node]})
+        assert {node, *edges[node]}.isdisjoint(find_descendants(node, dependents))

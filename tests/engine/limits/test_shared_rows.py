@@ -13,8 +13,9 @@ from sqlalchemy import ColumnElement, Connection, Float, literal
 from tests.support.database_pool import BOTH_DATABASES
 from tests.support.timing import PATIENCE_S, wait_until_async, yield_turns
 from toolkit.engine.concurrency.fair_semaphore import FairSemaphore
+from toolkit.engine.concurrency.token_buckets import UnitPace
 from toolkit.engine.limits.deployment import Deployment
-from toolkit.engine.limits.paces import SharedPaces, UnitPace
+from toolkit.engine.limits.paces import SharedPaces
 from toolkit.engine.limits.places import (
     PlaceClaim,
     PlaceShare,
@@ -210,7 +211,7 @@ async def test_calls_one_after_the_other_ask_once_for_their_places(
     for _ in range(rounds):
         await asyncio.gather(*(mine.acquire("") for _ in range(4)))
         for _ in range(4):
-            mine.release()
+            mine.release("")
         # One after the other: when this is written, so is whatever was asked for before.
         await deployments[0].change_row("another", lambda _document, _at: None)
     assert len(transactions) < rounds * 1.5
@@ -230,7 +231,7 @@ async def test_engines_that_have_their_shares_seldom_ask(
         while True:
             await places.acquire("")
             await yield_turns(100)
-            places.release()
+            places.release("")
 
     callers = [asyncio.create_task(call_again_and_again(each)) for each in parts * 12]
     await wait_until_async(lambda: [each.limit for each in semaphores] == [4, 4])

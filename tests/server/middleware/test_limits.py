@@ -14,7 +14,7 @@ from tests.server.conftest import POINTER, Wire
 from tests.support.timing import wait_until_async
 from toolkit import Client
 from toolkit.cli import app
-from toolkit.engine.concurrency.token_buckets import MAX_BUCKETS, TokenBuckets
+from toolkit.engine.concurrency.token_buckets import MAX_BUCKETS, TokenBuckets, UnitPace
 from toolkit.local import open_engine
 from toolkit.sandbox import Fault, Faults
 from toolkit.server import create_app
@@ -85,7 +85,7 @@ def test_a_notebook_on_its_own_engine_asks_as_often_as_it_likes(settings: Settin
 def test_rates_fill_up_again_and_are_forgotten() -> None:
     """Given time, then there is one again, no more than the burst; and no name is kept for ever."""
     at = 0.0
-    rates = TokenBuckets(per_s=2, burst=2, clock=lambda: at)
+    rates = TokenBuckets(UnitPace(per_s=2, burst=2), clock=lambda: at)
     assert [rates.acquire_delay_s("a") for _ in range(3)] == [0, 0, 0.5]
     at = 0.5
     assert [rates.acquire_delay_s("a") for _ in range(2)] == [0, 0.5]

@@ -28,7 +28,7 @@ from toolkit.engine.access.api_keys import (
     hash_key,
     make_key,
 )
-from toolkit.engine.concurrency.token_buckets import TokenBuckets
+from toolkit.engine.concurrency.token_buckets import TokenBuckets, UnitPace
 from toolkit.engine.limits.deployment import Deployment
 from toolkit.engine.limits.request_rates import RequestRates
 from toolkit.engine.money.allowance import make_key_limits
@@ -62,9 +62,8 @@ class Accounts:
         deployment = deployment or Deployment(store.limits)
         per_hour = settings.signups_per_hour
         self._sign_ups = RequestRates("sign_ups", per_hour / 3600, per_hour, deployment)
-        self._key_uses = TokenBuckets(
-            1 / KEY_USE_INTERVAL_S, 1
-        )  # limits how often a key's use is recorded
+        # Limits how often a key's use is recorded.
+        self._key_uses = TokenBuckets(UnitPace(1 / KEY_USE_INTERVAL_S, 1))
         self._requests = RequestRates(
             "requests", settings.rate_limit_per_s, settings.rate_limit_burst, deployment
         )

@@ -1,79 +1,119 @@
-"""A semaphore whose waiters are served fairly by group."""
+"""A semaphore whose waiters are served fairly, by group and within a group by member."""
 
 import asyncio
-from collections import OrderedDict, deque
+from collections import Counter, OrderedDict, deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 
 class FairSemaphore:
-    """A semaphore whose waiters are served round-robin by group, so that none starves another.
+    """A semaphore that serves waiting groups round-robin, and the members of each likewise.
 
-    >>> limiter = FairSemaphore(8)
-    >>> limiter.is_full
-    False
+    A group at its own limit waits for its own places and delays no other group.
+
+    >>> slots = FairSemaphore(8, per_group=4)
+    >>> slots.can_start("acc_1")
+    True
+
+    Attributes:
+        limit: the number of places.
+        used_count: the number of places that are taken; above the limit after that was lowered.
+        waiting_count: the number of waiters.
+
+    Args:
+        limit: the number of places.
+        per_group: the most places of one group; None for no such limit.
+        reserved: the number of further places, each for a group that has no place.
     """
 
-    def __init__(self, limit: int) -> None:
-        self._limit = self._free = limit
-        self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
+    def __init__(self, limit: int, *, per_group: int | None = None, reserved: int = 0) -> None:
+        self.limit = limit
+        self.used_count = self.waiting_count = 0
+        self._per_group = per_group
+        self._reserved = reserved
+        self._used: Counter[str] = Counter()
+        # By group and member. No group in it can start: it would have been served.
+        self._waiting: OrderedDict[str, OrderedDict[str, deque[asyncio.Future[None]]]]
+        self._waiting = OrderedDict()
 
     @property
     def is_full(self) -> bool:
-        """True when whoever comes next has to wait."""
-        return self._free <= 0
+        """True if all places are taken, but for the reserved ones."""
+        return self.used_count >= self.limit
 
-    @property
-    def limit(self) -> int:
-        """The number of places."""
-        return self._limit
-
-    @property
-    def used_count(self) -> int:
-        """The number of places that are taken; above the limit where that was lowered."""
-        return self._limit - self._free
-
-    @property
-    def waiting_count(self) -> int:
-        """The number of those who wait for a place."""
-        return sum(map(len, self._waiting.values()))
+    def can_start(self, group: str) -> bool:
+        """Return True if the next of a group need not wait."""
+        if self.is_full:
+            has_reserve = self.used_count < self.limit + self._reserved
+            return has_reserve and not self._used[group]
+        return self._per_group is None or self._used[group] < self._per_group
 
     def set_limit(self, limit: int) -> None:
         """Set the number of places; those that are taken stay so until they are released."""
-        self._free += limit - self._limit
-        self._limit = limit
+        self.limit = limit
         self._serve()
 
-    def try_acquire(self) -> bool:
-        """Take a place if one is free, without waiting; return whether one was."""
-        if self._free > 0:
-            self._free -= 1
-            return True
-        return False
+    @asynccontextmanager
+    async def hold(self, group: str, member: str = "") -> AsyncIterator[None]:
+        """Hold a place, once there is one."""
+        await self.acquire(group, member)
+        try:
+            yield
+        finally:
+            self.release(group)
 
-    async def acquire(self, group: str) -> None:
-        """Wait for a place; waiting groups are served round-robin, each in its own order."""
-        if self.try_acquire():
+    async def acquire(self, group: str, member: str = "") -> None:
+        """Wait for a place; the waiters of one member are served in their order."""
+        if self.can_start(group):
+            self._take(group)
             return
         place = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(group, deque()).append(place)
+        members = self._waiting.setdefault(group, OrderedDict())
+        members.setdefault(member, deque()).append(place)
+        self.waiting_count += 1
         try:
             await place
         except asyncio.CancelledError:
-            if place.done() and not place.cancelled():
-                self.release()  # it got the place just before it was cancelled
+            if place.cancelled():
+                self.waiting_count -= 1
+            else:
+                self.release(group)  # the place was granted just before the cancellation
             raise
 
-    def release(self) -> None:
-        """Release a place, to whoever waits next."""
-        self._free += 1
+    def release(self, group: str) -> None:
+        """Release a place of a group; the group whose turn it is gets it."""
+        self.used_count -= 1
+        self._used[group] -= 1
+        if not self._used[group]:
+            del self._used[group]
         self._serve()
 
+    def _take(self, group: str) -> None:
+        self.used_count += 1
+        self._used[group] += 1
+
     def _serve(self) -> None:
-        """Let in those who wait, as long as places are free."""
-        while self._free > 0 and self._waiting:
-            group, queue = self._waiting.popitem(last=False)
+        """Grant free places to waiters."""
+        while self.used_count < self.limit + self._reserved:
+            group = next(filter(self.can_start, self._waiting), None)
+            if group is None:
+                break
+            place = self._pop_waiter(group)
+            if place is not None:
+                self.waiting_count -= 1
+                self._take(group)
+                place.set_result(None)
+
+    def _pop_waiter(self, group: str) -> "asyncio.Future[None] | None":
+        """Remove the next waiter of a group; the group and the member go behind the others."""
+        members = self._waiting.pop(group)
+        while members:
+            member, queue = members.popitem(last=False)
             place = queue.popleft()
             if queue:
-                self._waiting[group] = queue  # behind the other groups
-            if not place.done():
-                self._free -= 1
-                place.set_result(None)
+                members[member] = queue
+            if not place.done():  # else it was cancelled
+                if members:
+                    self._waiting[group] = members
+                return place
+        return None

@@ -20,14 +20,11 @@ NODE_COST_S = 0.004  # the loop's time that one node takes
 
 
 class LoopShares:
-    """The shares of one event loop.
-
-    Attributes:
-        semaphore: lets through one slice of long work at a time, whichever account's it is.
-    """
+    """The shares of one event loop."""
 
     def __init__(self) -> None:
-        self.semaphore = FairSemaphore(1)
+        # Lets through one slice of long work at a time, whichever account's it is.
+        self._semaphore = FairSemaphore(1)
         self._active_at: OrderedDict[str, float] = OrderedDict()
         self._rests_until: OrderedDict[str, float] = OrderedDict()
 
@@ -47,17 +44,21 @@ class LoopShares:
     async def acquire_turn(self, account_id: str | None) -> None:
         """Wait until long work may go on: it is next, and the loop is idle."""
         while True:
-            await self.semaphore.acquire(account_id or "")
+            await self._semaphore.acquire(account_id or "")
             try:
                 rest_s = self._find_rest_s(account_id)
                 if rest_s <= 0:
                     await self._wait_until_idle()
                     return
             except BaseException:
-                self.semaphore.release()
+                self.release_turn(account_id)
                 raise
-            self.semaphore.release()
+            self.release_turn(account_id)
             await asyncio.sleep(rest_s)
+
+    def release_turn(self, account_id: str | None) -> None:
+        """Let other long work go on."""
+        self._semaphore.release(account_id or "")
 
     def _find_rest_s(self, account_id: str | None) -> float:
         """Return how long an account's long work has to rest; not at all if no other is active."""
@@ -118,7 +119,7 @@ async def yield_to_others(account_id: str) -> None:
     if loop.has_others(account_id):
         await loop.acquire_turn(account_id)
         loop.charge(account_id, NODE_COST_S)
-        loop.semaphore.release()
+        loop.release_turn(account_id)
 
 
 class Pacer:
@@ -178,4 +179,4 @@ class Pacer:
         self._shares.charge(self._account_id, time.perf_counter() - self._began)
         if self._has_turn:
             self._has_turn = False
-            self._shares.semaphore.release()
+            self._shares.release_turn(self._account_id)

@@ -1,57 +1,94 @@
-"""Rate limits: token buckets, one for each API key or address."""
+"""Token buckets: what each allows is known by one number, the time until which it is used up.
+
+That is the generic cell rate algorithm (https://en.wikipedia.org/wiki/Generic_cell_rate_algorithm).
+"""
 
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import dataclass
 
 MAX_BUCKETS = 10_000
+# A time further ahead than this is of a clock that has started anew.
+MAX_AHEAD_S = 7200.0
+
+
+@dataclass(frozen=True, slots=True)
+class UnitPace:
+    """A pace of units, such as calls or tokens.
+
+    Attributes:
+        per_s: units a second.
+        burst: units beyond the first that may be used at once after a pause.
+
+    >>> UnitPace(2.0, 0.0).take(None, 10.0, 1.0)
+    (10.0, 10.5)
+    """
+
+    per_s: float
+    burst: float
+
+    def find_start(self, used_until: float | None, at: float) -> float:
+        """Return the time from which units are left, before now by as many as may be used now."""
+        earliest = at - self.burst / self.per_s
+        if used_until is None or used_until > at + MAX_AHEAD_S:
+            return earliest
+        return max(used_until, earliest)
+
+    def take(self, used_until: float | None, at: float, units: float) -> tuple[float, float]:
+        """Take units; return the time from when they may be used, and until when all is used up."""
+        start = self.find_start(used_until, at)
+        return start, start + units / self.per_s
+
+    def take_now(self, used_until: float | None, at: float, units: int) -> tuple[int, float, float]:
+        """Take up to so many units that may be used now.
+
+        Returns:
+            how many; the seconds until there is one, if there is none; until when all is used up.
+        """
+        start = self.find_start(used_until, at)
+        left = (at - start) * self.per_s
+        taken = min(units, int(left + 1e-6))
+        wait_s = 0.0 if taken else (1 - left) / self.per_s
+        return taken, wait_s, start + taken / self.per_s
 
 
 class TokenBuckets:
-    """A token bucket for each name: so many requests a second, and a burst after a pause.
+    """A token bucket for each name, all of one pace.
 
     Buckets are this process's own; past `MAX_BUCKETS` the least recently used is dropped, which
     by then is most likely full again.
 
-    >>> rates = TokenBuckets(per_s=10, burst=2, clock=lambda: 0.0)
+    >>> rates = TokenBuckets(UnitPace(per_s=10, burst=2), clock=lambda: 0.0)
     >>> [rates.acquire_delay_s("ada") for _ in range(3)]
     [0.0, 0.0, 0.1]
     """
 
-    def __init__(
-        self, per_s: float, burst: int, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._per_s = per_s
-        self._burst = float(burst)
+    def __init__(self, pace: UnitPace, clock: Callable[[], float] = time.monotonic) -> None:
+        self._pace = pace
         self._clock = clock
-        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._used_until: OrderedDict[str, float] = OrderedDict()
 
     def __len__(self) -> int:
         """Return the number of buckets that are kept."""
-        return len(self._buckets)
+        return len(self._used_until)
 
     def acquire_delay_s(self, name: str) -> float:
         """Take a token and return 0, or return the seconds until there is one."""
-        at = self._clock()
-        left, since = self._buckets.pop(name, (self._burst, at))
-        left = min(self._burst, left + (at - since) * self._per_s)
-        wait_s = 0.0 if left >= 1 else (1 - left) / self._per_s
-        self._buckets[name] = (left if wait_s else left - 1), at
-        if len(self._buckets) > MAX_BUCKETS:
-            self._buckets.popitem(last=False)
+        known = self._used_until.pop(name, None)
+        _, wait_s, used_until = self._pace.take_now(known, self._clock(), 1)
+        self.set_used(name, used_until)
         return wait_s
 
-    def drain_all(self) -> dict[str, float]:
-        """Forget all buckets; return how many tokens each lacked, where it was one at least."""
-        at = self._clock()
-        lacked = {
-            name: self._burst - left - (at - since) * self._per_s
-            for name, (left, since) in self._buckets.items()
-        }
-        self._buckets.clear()
-        return {name: tokens for name, tokens in lacked.items() if tokens >= 1}
+    def set_used(self, name: str, used_until: float) -> None:
+        """Set the time until which a bucket is used up."""
+        self._used_until[name] = used_until
+        if len(self._used_until) > MAX_BUCKETS:
+            self._used_until.popitem(last=False)
 
-    def spend(self, name: str, tokens: float) -> None:
-        """Have a name's bucket lack so many tokens."""
-        if tokens > 0:
-            self._buckets[name] = max(0.0, self._burst - tokens), self._clock()
+    def drain_all(self) -> dict[str, float]:
+        """Forget all buckets; return the tokens that each lacked, if it was one at least."""
+        full_at = self._clock() - self._pace.burst / self._pace.per_s
+        drained, self._used_until = self._used_until, OrderedDict()
+        lacked = {name: (until - full_at) * self._pace.per_s for name, until in drained.items()}
+        return {name: tokens for name, tokens in lacked.items() if tokens >= 1}

@@ -19,19 +19,10 @@ PLACE_FIELDS = frozenset({"endpoint_id", "compute_id"})  # where GPU work runs
 
 
 class Admission:
-    """The admission of work, decided by the same router that will serve it."""
+    """The admission of the work of one request, decided by the same router that will serve it.
 
-    def __init__(self, core: EngineContext, artifacts: Artifacts) -> None:
-        self._core = core
-        self._artifacts = artifacts
-
-    def start_check(self, scope: ReadScope) -> "AdmissionCheck":
-        """Return the check that one request has to pass, with all the work it asks for."""
-        return AdmissionCheck(self._core, self._artifacts, scope)
-
-
-class AdmissionCheck:
-    """The check of one request; what its many nodes have in common is looked up once."""
+    What its many nodes have in common is looked up once.
+    """
 
     def __init__(self, core: EngineContext, artifacts: Artifacts, scope: ReadScope) -> None:
         self._core = core
@@ -39,7 +30,7 @@ class AdmissionCheck:
         self._scope = scope
         self._pools: dict[tuple[str | None, ...], ProviderPool] = {}
         self._servable: set[tuple[str | None, ...]] = set()
-        self._places: set[str] = set()
+        self._places: set[tuple[str | None, str | None]] = set()
 
     async def admit(
         self,
@@ -64,8 +55,8 @@ class AdmissionCheck:
                 artifact, endpoint or compute, `INVALID_REQUEST` for both of the latter, or
                 `BUDGET_EXCEEDED` where no call that could be made would fit.
         """
-        asked = capability.name, options.endpoint_id, options.compute_id, options.provider
-        providers = self._pools.get(asked) or await self.find_providers(capability, options)
+        providers = await self.find_providers(capability, options)
+        asked = _name_choice(capability, options)
         if asked not in self._servable:
             check_servable(capability, options, providers)
             self._servable.add(asked)
@@ -81,7 +72,7 @@ class AdmissionCheck:
 
     async def find_providers(self, capability: Capability, options: Options) -> ProviderPool:
         """Find the providers of a capability; look up what many nodes share once."""
-        asked = capability.name, options.endpoint_id, options.compute_id, options.provider
+        asked = _name_choice(capability, options)
         found = self._pools.get(asked)
         if found is None:
             found = await self._core.directory.find_providers(self._scope, capability, options)
@@ -104,18 +95,21 @@ class AdmissionCheck:
 
     async def _check_place(self, options: Options) -> None:
         """Refuse an endpoint or compute that is not there; look up what many nodes name once."""
-        if options.endpoint_id is None and options.compute_id is None:
-            return
-        place = f"{options.endpoint_id} {options.compute_id}"
+        place = options.endpoint_id, options.compute_id
         if place not in self._places:
-            if options.endpoint_id is not None and options.compute_id is not None:
+            if None not in place:
                 raise RequestError(
                     ErrorCode.INVALID_REQUEST,
                     "GPU work runs on an endpoint or on a compute, not on both.",
                     details=[Detail("compute_id", "stands beside endpoint_id")],
                 )
-            await check_place(self._core, self._scope, options.endpoint_id, options.compute_id)
+            await check_place(self._core, self._scope, *place)
             self._places.add(place)
+
+
+def _name_choice(capability: Capability, options: Options) -> tuple[str | None, ...]:
+    """Name all that decides who may serve a node."""
+    return capability.name, options.endpoint_id, options.compute_id, options.provider
 
 
 async def check_place(

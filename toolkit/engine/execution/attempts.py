@@ -142,12 +142,8 @@ class AttemptLoop:
             gate.record_success(candidate.model or "", took_s * 1000)
             gate.record_units(expected, _count_limited_units(reply.cost.units))
             if self._record_reply(job_run, attempt, chosen, bill, reply, took_s):
-                mark = partial(
-                    self._core.directory.mark_overbilled,
-                    chosen.connection.id,
-                    candidate.model or "",
-                )
-                await ask_store(self._core, mark)
+                mark = self._core.directory.mark_overbilled
+                await ask_store(self._core, mark, chosen.connection.id, candidate.model or "")
             return reply
 
     async def _reserve_cost(

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import partial
 from typing import Any
 
 from toolkit.contract.connections import Connection
@@ -80,13 +79,13 @@ class CandidateSearch:
         job_run, job, lease = self._job_run, self._job_run.job, self._job_run.lease
         while True:
             scope = AccountScope(job_run.account_id)
-            find_providers = partial(
-                self._core.directory.find_providers, scope, job_run.capability, job.options
+            find_providers = self._core.directory.find_providers
+            providers = await ask_store(
+                self._core, find_providers, scope, job_run.capability, job.options
             )
-            providers = await ask_store(self._core, find_providers)
             providers = providers.exclude(frozenset(self._exhausted | self._throttled))
-            find_limits = partial(self._core.allowances.find_limits, RequestContext.of_lease(lease))
-            limits = await ask_store(self._core, find_limits)
+            find_limits = self._core.allowances.find_limits
+            limits = await ask_store(self._core, find_limits, RequestContext.of_lease(lease))
             ranking = route(
                 job_run.capability,
                 _pin_to_submitted(job_run, providers),

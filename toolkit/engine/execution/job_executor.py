@@ -92,9 +92,9 @@ class JobExecutor:
         core = self._core
         waiting = ShutdownWatch(core)
         limits = core.function_limits if job_run.capability.calls_back else core.concurrency
-        if job_run.is_new and limits.is_full(job_run.account_id):
+        if job_run.is_new and not limits.can_start(job_run.account_id):
             core.store.write(job_run.collect_changes(), lease=job_run.lease)
-        async with limits.hold_slot(job_run.account_id, job_run.lease.root_id):
+        async with limits.hold(job_run.account_id, job_run.lease.root_id):
             is_node = job_run.job.workflow_id is not None
             if is_node and self._shares.has_others(job_run.account_id):
                 await yield_to_others(job_run.account_id)
@@ -162,7 +162,7 @@ class JobExecutor:
 
     async def _run_once(self, job_run: JobRun) -> JobOutcome:
         job_run.earlier_attempts = len(job_run.job.attempts)
-        call = await ask_store(self._core, partial(self._make_call, job_run))
+        call = await ask_store(self._core, self._make_call, job_run)
         if not job_run.job.options.cache or job_run.vendor_job_id is not None:
             return await self._execute_flow(job_run, call)
         if job_run.capability.state is not None:
@@ -171,12 +171,13 @@ class JobExecutor:
             if state is None:
                 return await self._execute_flow(job_run, call)
             job_run.digests["state"], job_run.state_check = state
-        key = await ask_store(self._core, partial(self._cache.find_key, job_run, call))
+        key = await ask_store(self._core, self._cache.find_key, job_run, call)
         look_s = FIRST_LOOK_S
         while True:
-            async with self._cache.locks.hold(key):
-                find_or_claim = partial(self._cache.find_or_claim, key, job_run)
-                cached, is_waiting = await ask_store(self._core, find_or_claim)
+            async with self._cache.get_lock(key):
+                cached, is_waiting = await ask_store(
+                    self._core, self._cache.find_or_claim, key, job_run
+                )
                 if cached is not None:
                     return await self._complete_from_cache(job_run, cached.job, cached.artifact)
                 if not is_waiting:
@@ -224,8 +225,8 @@ class JobExecutor:
             on_queued=job_run.add_queue_time,
         )
         if capability.operation is not None:
-            check = partial(self._core.quotas.check_storage, job_run.account_id, 1)
-            await ask_store(self._core, check)  # before it is paid
+            check_storage = self._core.quotas.check_storage  # before it is paid
+            await ask_store(self._core, check_storage, job_run.account_id, 1)
             operate = partial(self._attempt_loop.run_operation, job_run)
             hooks = replace(hooks, on_operation=operate)
             self._core.driver.prepare_steps(capability.cpu_steps)

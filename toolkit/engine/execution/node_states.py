@@ -132,7 +132,7 @@ def find_kept_jobs(nodes: Sequence[Node], again: Collection[str]) -> dict[str, s
     return {node.id: node.job_id for node in nodes if node.id in left and node.job_id is not None}
 
 
-def find_dependents(nodes: Iterable[Node]) -> dict[str, list[str]]:
+def find_dependents(nodes: Iterable[Node | NodeCreate]) -> dict[str, list[str]]:
     """Find the nodes that depend on each node, directly."""
     nodes = list(nodes)
     found: dict[str, list[str]] = {node.id: [] for node in nodes}
@@ -140,6 +140,22 @@ def find_dependents(nodes: Iterable[Node]) -> dict[str, list[str]]:
         for upstream in node.depends_on:
             found[upstream].append(node.id)
     return found
+
+
+def find_descendants(node_id: str, dependents: Mapping[str, Sequence[str]]) -> list[str]:
+    """Find every node that depends on a node, directly or through others.
+
+    >>> find_descendants("a", {"a": ["b"], "b": ["c"], "c": [], "d": []})
+    ['b', 'c']
+    """
+    found: dict[str, None] = {}
+    ahead = list(dependents[node_id])
+    while ahead:
+        dependent = ahead.pop()
+        if dependent not in found:
+            found[dependent] = None
+            ahead += dependents[dependent]
+    return list(found)
 
 
 def find_optional(nodes: Iterable[Node | NodeCreate]) -> frozenset[str]:
@@ -154,14 +170,7 @@ def skip_descendants(
     message = f"`{node_id}` did not complete."
     error = ErrorInfo(code=ErrorCode.UPSTREAM_FAILED.name, message=message)
     skip = SkippedNode(error, at or now())
-    found: dict[str, SkippedNode] = {}
-    ahead = list(edges[node_id])
-    while ahead:
-        dependent = ahead.pop()
-        if dependent not in skipped and dependent not in found:
-            found[dependent] = skip
-            ahead += edges[dependent]
-    return found
+    return {one: skip for one in find_descendants(node_id, edges) if one not in skipped}
 
 
 def find_skipped(

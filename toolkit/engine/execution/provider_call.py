@@ -60,8 +60,7 @@ class ProviderCall:
         self._vendor: Vendor = core.registry.vendors[chosen.candidate.provider]
         self._bill = bill
         self._cancellation: httpx.Request | None = None
-        check_lease = partial(core.store.leases.check, job_run.lease)
-        self._check_lease = partial(ask_store, core, check_lease)
+        self._check_lease = partial(ask_store, core, core.store.leases.check, job_run.lease)
 
     async def run(self, operation: Operation[Any]) -> Reply:
         """Have the vendor carry out an operation, and return its reply without the secret.
@@ -71,7 +70,7 @@ class ProviderCall:
             WorkError: `BUDGET_EXCEEDED` where a further request is not covered.
         """
         core, vendor = self._core, self._vendor
-        access = await ask_store(core, partial(self._resolve_access, operation))
+        access = await ask_store(core, self._resolve_access, operation)
         shown = None
         if isinstance(operation, TextRequest) and operation.stream:
             if self._is_watched():

@@ -130,22 +130,18 @@ class Readiness:
         self, work_item: Row, pool: ConnectionsByProvider
     ) -> Iterable[Collection[Connection]]:
         """Find the connections that would do, for each job that is yet to be done."""
-        root_id = str(work_item["id"])
-        if work_item["kind"] in ("run", "job"):
-            rows = await self._find_job_rows(str(work_item["kind"]), root_id)
+        root_id, kind = str(work_item["id"]), work_item["kind"]
+        if kind in ("run", "job"):
+            by_id = {"run_id" if kind == "run" else "id": root_id}
+            rows = await self._core.store.find_rows("jobs", **by_id)
             return [self._find_for_job(row, pool) for row in rows]
-        if work_item["kind"] == "workflow":
+        if kind == "workflow":
             return await self._find_for_workflow(root_id, pool)
         row = await self._core.store.get_row("tasks", root_id)
         workflow_id = None if row is None else json.loads(str(row["doc"])).get("workflow_id")
         if workflow_id is None:  # not planned yet, so its needs are unknown: any one will do
             return [[one for some in pool.values() for one in some]]
         return await self._find_for_workflow(str(workflow_id), pool)
-
-    async def _find_job_rows(self, kind: str, root_id: str) -> list[Row]:
-        """Find the job of a run, or the job that is a work item by itself."""
-        named = {"run_id": root_id} if kind == "run" else {"id": root_id}
-        return await self._core.store.find_rows("jobs", **named)
 
     async def _find_for_workflow(
         self, workflow_id: str, pool: ConnectionsByProvider
@@ -198,20 +194,15 @@ class Readiness:
 
     async def _make_changes(self, lease: Lease, detail: str | None) -> list[Change]:
         """Return the changes for records that do not show the waiting yet, or still do."""
-        store, root_id = self._core.store, lease.root_id
-        record: JobRecord | WorkflowRecord | Task
-        if lease.kind in ("run", "job"):
-            table, rows = "jobs", await self._find_job_rows(lease.kind, root_id)
-        else:
-            table = f"{lease.kind}s"
-            row = await store.get_row(table, root_id)
-            rows = [] if row is None else [row]
+        root_id, records = lease.root_id, self._core.records
+        table = "jobs" if lease.kind in ("run", "job") else f"{lease.kind}s"
+        by_id = {"run_id" if lease.kind == "run" else "id": root_id}
         changes: list[Change] = []
-        for row in rows:
+        for row in await self._core.store.find_rows(table, **by_id):
+            record: JobRecord | WorkflowRecord | Task
             if table == "jobs":
                 record = read_job(row)
             else:
-                records = self._core.records
                 record = (records.workflows if table == "workflows" else records.tasks).read(row)
             shown = record.status_detail
             if shown == detail or (detail is None and shown not in WAITING_DETAILS):

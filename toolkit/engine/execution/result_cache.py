@@ -9,13 +9,14 @@ lock, and across processes by a claim. A claim is a row of the same table that n
 job. It ends in the transaction that ends its job, and is void once no process leases that job.
 """
 
+import asyncio
 import hashlib
 import json
 from typing import Any, NamedTuple
+from weakref import WeakValueDictionary
 
 from toolkit.contract.base import format_rfc3339, now
 from toolkit.contract.jobs import FINAL_STATUSES
-from toolkit.engine.concurrency.keyed_lock import KeyedLock
 from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.job_run import JobRun
 from toolkit.engine.job_record import JobRecord, read_job
@@ -54,8 +55,12 @@ class ResultCache:
     def __init__(self, core: EngineContext, artifacts: Artifacts) -> None:
         self._core = core
         self._artifacts = artifacts
-        # Jobs that would have the same result wait for the first of them.
-        self.locks = KeyedLock()
+        # Each is there for as long as a job holds it or waits for it.
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    def get_lock(self, key: str) -> asyncio.Lock:
+        """Return the lock of a key: jobs that would have the same result wait for the first."""
+        return self._locks.setdefault(key, asyncio.Lock())
 
     async def find_key(self, job_run: JobRun, call: Call[Any]) -> str:
         """Find the key that the result of a job would have as of now."""

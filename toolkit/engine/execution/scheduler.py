@@ -55,9 +55,6 @@ class Scheduler:
 
     The state of a node is that of its job. This keeps only what it needs to know what can start
     next, and all of it can be rebuilt from the store.
-
-    Attributes:
-        document: what was stored of the workflow as it ended; empty before.
     """
 
     def __init__(
@@ -90,7 +87,6 @@ class Scheduler:
         self._context = copy_context()
         self._idle = asyncio.Event()
         self._failure: Exception | None = None
-        self.document = ""
         # Durations are by the monotonic clock; the time before this process, by the wall clock.
         self._started = time.monotonic()
         self._earlier_s = 0.0
@@ -258,7 +254,8 @@ class Scheduler:
 
     def _has_to_yield(self) -> bool:
         """Tell whether the loop has to go on: for another job at once, for all else soon."""
-        is_alone = len(self._tasks) == 1 and self._core.concurrency.is_idle
+        others = self._core.concurrency
+        is_alone = len(self._tasks) == 1 and not (others.used_count or others.waiting_count)
         return not is_alone or time.monotonic() > self._yields_at
 
     def _skip_descendants(self, job_run: JobRun) -> list[Change]:
@@ -370,8 +367,7 @@ class Scheduler:
         if status == "completed":
             workflow.final_artifact_id = list(workflow.sink_artifact_ids.values())[-1]
         self._workflow = workflow
-        self.document = workflow.model_dump_json()
-        values = {"status": status, "doc": self.document}
+        values = {"status": status, "doc": workflow.model_dump_json()}
         changes += [UpdateRow("workflows", workflow.id, values), self._make_event(status)]
         await self._core.store.write(changes, lease=self._lease)
         return workflow

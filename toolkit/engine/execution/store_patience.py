@@ -6,17 +6,20 @@ A job that ended here would end its siblings, too, and the results of their paid
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from typing import Final, TypeVar
+from typing import Final, TypeVar, TypeVarTuple, Unpack
 
 from toolkit.engine.context import EngineContext
 from toolkit.store import StoreUnavailableError
 from toolkit.store.writing.writer import WORK_WAIT_S
 
 T = TypeVar("T")
+Args = TypeVarTuple("Args")
 RETRY_INTERVAL_S: Final = 0.25
 
 
-async def ask_store(core: EngineContext, ask: Callable[[], Awaitable[T]]) -> T:
+async def ask_store(
+    core: EngineContext, ask: Callable[[Unpack[Args]], Awaitable[T]], *args: *Args
+) -> T:
     """Ask the store something until it answers.
 
     Args:
@@ -29,7 +32,7 @@ async def ask_store(core: EngineContext, ask: Callable[[], Awaitable[T]]) -> T:
     deadline = time.monotonic() + WORK_WAIT_S
     while True:
         try:
-            return await ask()
+            return await ask(*args)
         except StoreUnavailableError:
             if core.is_draining or time.monotonic() > deadline:
                 raise

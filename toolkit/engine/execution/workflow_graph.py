@@ -1,7 +1,6 @@
-"""The graph of a workflow: checked before it is stored, and followed where parts run again."""
+"""The graph of a workflow: checked before it is stored."""
 
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from toolkit.contract.errors import Detail, ErrorCode, RequestError
 from toolkit.contract.suggestions import truncate_text
@@ -82,22 +81,3 @@ def name_refused_node(
         f"Node `{truncate_text(node_id, 100)}`: {error.message}",
         details=name_node_faults(node_id, own) or [Detail(path, error.message.removesuffix("."))],
     )
-
-
-def find_descendants(node_id: str, depends_on: Mapping[str, Collection[str]]) -> set[str]:
-    """Find every node that depends on `node_id`, directly or through others.
-
-    >>> sorted(find_descendants("a", {"a": [], "b": ["a"], "c": ["b"], "d": []}))
-    ['b', 'c']
-    """
-    dependents = defaultdict(list)
-    for node, upstream in depends_on.items():
-        for one in upstream:
-            dependents[one].append(node)
-    found: set[str] = set()
-    waiting = [node_id]
-    while waiting:
-        new = set(dependents[waiting.pop()]) - found
-        found |= new
-        waiting += new
-    return found

@@ -20,7 +20,6 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
@@ -31,6 +30,8 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 RowChange: TypeAlias = Callable[[LimitDocument, float], T]
+# The row, the change, and what the change returns once it is committed.
+PendingChange: TypeAlias = tuple[str, RowChange[Any], "asyncio.Future[Any]"]
 
 # How often an engine looks for others, and for what they changed.
 POLL_INTERVAL_S = 0.25
@@ -38,34 +39,6 @@ CLEANUP_INTERVAL_S = 3600.0
 CLOSE_TIMEOUT_S = 2.0
 # Others take an engine for a dead one that they have not heard of for somewhat longer than this.
 OUT_OF_TOUCH_S = 3.0
-
-
-class RowWatcher:
-    """Part of an engine that shares a limit, and is told what others do to it."""
-
-    def note_engines(self) -> None:
-        """Note that engines have come or gone, or that this one is alone from now on."""
-
-    def read_row(self, document: LimitDocument) -> None:
-        """Read a row that was changed, be it by this engine."""
-
-    def tick(self) -> None:
-        """Do what is due each `POLL_INTERVAL_S`, while this engine is not alone."""
-
-
-@dataclass(frozen=True, slots=True)
-class PendingRowChange:
-    """A change of a row that was asked for.
-
-    Attributes:
-        row_id: of the row.
-        change: is given its document, to change in place, and the store's time.
-        done: what the change returned, once it is committed.
-    """
-
-    row_id: str
-    change: RowChange[Any]
-    done: "asyncio.Future[Any]"
 
 
 class Deployment:
@@ -89,8 +62,8 @@ class Deployment:
         self._since, self._cleaned_at = 0.0, time.monotonic()
         self._polled_at = time.monotonic()
         self._on_change: list[Callable[[], None]] = []
-        self._watchers: defaultdict[str, list[RowWatcher]] = defaultdict(list)
-        self._pending: list[PendingRowChange] = []
+        self._watchers: defaultdict[str, list[SharedRow]] = defaultdict(list)
+        self._pending: list[PendingChange] = []
         self._closing = asyncio.Event()
         self._later: set[asyncio.Future[object]] = set()
         self._writing: asyncio.Task[None] | None = None
@@ -120,7 +93,7 @@ class Deployment:
         with suppress(ToolkitError):
             await self._limits.leave()
 
-    def watch(self, row_id: str, watcher: RowWatcher) -> None:
+    def watch(self, row_id: str, watcher: "SharedRow") -> None:
         """Tell a watcher of the engines, and of changes of a row."""
         self._watchers[row_id].append(watcher)
 
@@ -148,7 +121,7 @@ class Deployment:
             ServiceError: `UNAVAILABLE` when the store could not be written.
         """
         done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._pending.append(PendingRowChange(row_id, change, done))
+        self._pending.append((row_id, change, done))
         if self._writing is None:
             self._writing = asyncio.create_task(self._write_all())
         return await done
@@ -172,19 +145,19 @@ class Deployment:
                 await asyncio.sleep(left_s)
             while self._pending:
                 pending, self._pending = self._pending, []
-                row_ids = [one.row_id for one in pending]
+                row_ids = [row_id for row_id, _, _ in pending]
                 try:
                     at, answers = await self._limits.change(row_ids, partial(_apply_all, pending))
                 except Exception as error:
-                    for each in pending:
-                        if not each.done.done():
-                            each.done.set_exception(error)
-                            each.done.exception()  # marks it as retrieved: a caller need not look
+                    for _, _, done in pending:
+                        if not done.done():
+                            done.set_exception(error)
+                            done.exception()  # marks it as retrieved: a caller need not look
                     continue
                 self._note_time(at)
-                for each, answer in zip(pending, answers, strict=True):
-                    if not each.done.done():
-                        each.done.set_result(answer)
+                for (_, _, done), answer in zip(pending, answers, strict=True):
+                    if not done.done():
+                        done.set_result(answer)
         finally:
             self._writing = None
 
@@ -244,8 +217,40 @@ class Deployment:
             await self._limits.delete_idle()
 
 
+class SharedRow:
+    """Part of an engine that shares a row with others, and is told what they do to it.
+
+    Args:
+        row_id: of the row; several parts may share one.
+        deployment: the engines.
+    """
+
+    def __init__(self, row_id: str, deployment: Deployment) -> None:
+        self._row_id = row_id
+        self._deployment = deployment
+        deployment.watch(row_id, self)
+
+    async def _change(self, change: RowChange[T]) -> T:
+        """Change the row while no other engine does; raises as `Deployment.change_row`."""
+        return await self._deployment.change_row(self._row_id, change)
+
+    def _change_later(self, change: RowChange[object]) -> None:
+        """Change the row soon; not at all if this engine is alone."""
+        if not self._deployment.is_alone:
+            self._deployment.change_row_later(self._row_id, change)
+
+    def note_engines(self) -> None:
+        """Note that engines have come or gone, or that this one is alone from now on."""
+
+    def read_row(self, document: LimitDocument) -> None:
+        """Read the row after a change, be it by this engine."""
+
+    def tick(self) -> None:
+        """Do what is due each `POLL_INTERVAL_S`, while this engine is not alone."""
+
+
 def _apply_all(
-    pending: Sequence[PendingRowChange], documents: Mapping[str, LimitDocument], at: float
+    pending: Sequence[PendingChange], documents: Mapping[str, LimitDocument], at: float
 ) -> tuple[float, list[Any]]:
     """Make changes in the order in which they were asked for; return the time, and each answer."""
-    return at, [one.change(documents[one.row_id], at) for one in pending]
+    return at, [change(documents[row_id], at) for row_id, change, _ in pending]

@@ -3,64 +3,20 @@
 import asyncio
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 
 from toolkit.contract.errors import ServiceError
-from toolkit.engine.limits.deployment import Deployment, RowWatcher
+from toolkit.engine.concurrency.token_buckets import MAX_AHEAD_S, UnitPace
+from toolkit.engine.limits.deployment import Deployment, SharedRow
 from toolkit.store import LimitDocument
 
 # Calls arrive at a vendor less evenly than they leave: a little of its limit is left unused.
 MARGIN = 0.98
 # The least time between two calls, as a part of what it is on average.
 LEAST_GAP = 0.85
-# A time further ahead than this is of a clock that has started anew.
-MAX_AHEAD_S = 7200.0
 
 
-@dataclass(frozen=True, slots=True)
-class UnitPace:
-    """A pace of units, such as calls or tokens.
-
-    What is used up is kept as one number: the time until which it is.
-
-    Attributes:
-        per_s: units a second.
-        burst: units beyond the first that may be used at once after a pause.
-
-    >>> UnitPace(2.0, 0.0).take(None, 10.0, 1.0)
-    (10.0, 10.5)
-    """
-
-    per_s: float
-    burst: float
-
-    def find_start(self, used_until: float | None, at: float) -> float:
-        """Return the time from which units are left, before now by as many as may be used now."""
-        earliest = at - self.burst / self.per_s
-        if used_until is None or used_until > at + MAX_AHEAD_S:
-            return earliest
-        return max(used_until, earliest)
-
-    def take(self, used_until: float | None, at: float, units: float) -> tuple[float, float]:
-        """Take units; return the time from when they may be used, and until when all is used up."""
-        start = self.find_start(used_until, at)
-        return start, start + units / self.per_s
-
-    def take_now(self, used_until: float | None, at: float, units: int) -> tuple[int, float, float]:
-        """Take up to so many units that may be used now.
-
-        Returns:
-            how many; the seconds until there is one, if there is none; until when all is used up.
-        """
-        start = self.find_start(used_until, at)
-        left = (at - start) * self.per_s
-        taken = min(units, int(left + 1e-6))
-        wait_s = 0.0 if taken else (1 - left) / self.per_s
-        return taken, wait_s, start + taken / self.per_s
-
-
-class SharedPaces(RowWatcher):
+class SharedPaces(SharedRow):
     """The paces of calls by one connection.
 
     Args:
@@ -70,14 +26,11 @@ class SharedPaces(RowWatcher):
     """
 
     def __init__(self, row_id: str, paces: Mapping[str, UnitPace], deployment: Deployment) -> None:
-        self._row_id = row_id
+        super().__init__(row_id, deployment)
         self._paces = paces
-        self._deployment = deployment
         # What is used up by this engine or, as far as it knows, by all: by the monotonic clock.
         self._used_until: dict[str, float] = {}
         self._left_at = 0.0  # when the last call was made, or will be
-        if paces:
-            deployment.watch(row_id, self)
 
     async def wait(self, units: Mapping[str, float]) -> None:
         """Wait until a call may be made that uses so many units of each kind."""
@@ -95,8 +48,8 @@ class SharedPaces(RowWatcher):
         """Take units; return the time from when they may be used, by the monotonic clock."""
         if not self._deployment.is_alone:
             try:
-                start, used = await self._deployment.change_row(
-                    self._row_id, partial(self._take_shared, sizes, self._share_used())
+                start, used = await self._change(
+                    partial(self._take_shared, sizes, self._share_used())
                 )
             except ServiceError:
                 # Nobody can tell what others use: each keeps to an equal part.
@@ -146,8 +99,7 @@ class SharedPaces(RowWatcher):
             return
         used_until = self._used_until.get(name, time.monotonic())
         self._used_until[name] = used_until + units / pace.per_s
-        if not self._deployment.is_alone:
-            self._deployment.change_row_later(self._row_id, partial(self._adjust, name, units))
+        self._change_later(partial(self._adjust, name, units))
 
     def _adjust(self, name: str, units: float, document: LimitDocument, at: float) -> None:
         used = document.setdefault("used_until", {})
@@ -158,10 +110,8 @@ class SharedPaces(RowWatcher):
 
     def note_engines(self) -> None:
         """Tell the others what is used up, if this engine was alone."""
-        if not self._deployment.is_alone and self._used_until:
-            self._deployment.change_row_later(
-                self._row_id, partial(_raise_used, self._share_used())
-            )
+        if self._used_until:
+            self._change_later(partial(_raise_used, self._share_used()))
 
     def read_row(self, document: LimitDocument) -> None:
         """Learn what is used up."""

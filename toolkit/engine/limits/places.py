@@ -7,7 +7,7 @@ from functools import partial
 
 from toolkit.contract.errors import ServiceError
 from toolkit.engine.concurrency.fair_semaphore import FairSemaphore
-from toolkit.engine.limits.deployment import Deployment, RowWatcher
+from toolkit.engine.limits.deployment import Deployment, SharedRow
 from toolkit.store import LimitDocument
 
 # Those who wait for a place that others hold ask again so soon.
@@ -88,7 +88,7 @@ def _make_turn_key(engine: str, claim: PlaceClaim, at: float) -> tuple[bool, boo
     return not has_turn, claim.held > 0, claim.since, engine
 
 
-class SharedPlaces(RowWatcher):
+class SharedPlaces(SharedRow):
     """The places of one connection: the limit of a semaphore, as far as this engine has them.
 
     Args:
@@ -101,10 +101,9 @@ class SharedPlaces(RowWatcher):
     def __init__(
         self, row_id: str, limit: int, semaphore: FairSemaphore, deployment: Deployment
     ) -> None:
-        self._row_id = row_id
+        super().__init__(row_id, deployment)
         self._limit = limit
         self._semaphore = semaphore
-        self._deployment = deployment
         self._share = PlaceShare(0, 0, is_contended=False)
         self._asked_for = 0  # places, as last told to the others
         # The most places that were wanted at once since the last tick, and since the one before.
@@ -112,7 +111,6 @@ class SharedPlaces(RowWatcher):
         self._asking: asyncio.Task[None] | None = None
         self._is_shared = not deployment.is_alone
         semaphore.set_limit(0 if self._is_shared else limit)
-        deployment.watch(row_id, self)
 
     def set_limit(self, limit: int) -> None:
         """Set how many places there are, for all engines."""
@@ -129,12 +127,12 @@ class SharedPlaces(RowWatcher):
                 self._ask()
         await self._semaphore.acquire(group)
         while await self._deployment.catch_up():
-            self._semaphore.release()
+            self._semaphore.release(group)
             await self._semaphore.acquire(group)
 
-    def release(self) -> None:
+    def release(self, group: str) -> None:
         """Release a place; if others lack it, it is theirs."""
-        self._semaphore.release()
+        self._semaphore.release(group)
         if self._is_shared and self._is_to_shrink():
             self._ask()
 
@@ -195,7 +193,7 @@ class SharedPlaces(RowWatcher):
         self._asked_for = wanted
         change = partial(self._claim, kept, semaphore.used_count, wanted)
         try:
-            share = await self._deployment.change_row(self._row_id, change)
+            share = await self._change(change)
         except ServiceError:
             # Nobody can tell what others hold: each keeps to an equal part.
             part = max(1, self._limit // len(self._deployment.engines))

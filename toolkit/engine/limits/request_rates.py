@@ -4,13 +4,12 @@ import asyncio
 import math
 import time
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from toolkit.contract.errors import ServiceError
-from toolkit.engine.concurrency.token_buckets import MAX_BUCKETS, TokenBuckets
+from toolkit.engine.concurrency.token_buckets import MAX_BUCKETS, TokenBuckets, UnitPace
 from toolkit.engine.limits.deployment import Deployment
-from toolkit.engine.limits.paces import UnitPace
 from toolkit.store import LimitDocument
 
 # An engine takes as many requests in advance as it has lately had in this time, and gives those
@@ -22,24 +21,24 @@ MAX_CHUNK_SHARE = 8
 
 @dataclass(slots=True)
 class _Advance:
-    """The requests that this engine has taken in advance for one name.
+    """The requests of one name that this engine has taken in advance; times are monotonic.
 
     Attributes:
-        left: how many.
-        until: when they expire, by the monotonic clock.
-        used: those that came since it last took some, at `taken_at`.
-        spent_until: when the whole burst is there again, as far as is known; by the same clock.
-        refused_until: when there may be one again, after there was none.
-        asking: set once a trip to the store is over, while one is under way.
+        taken_at: when it last took some.
+        left: how many of them may still be used, until `expires_at`.
+        used: the number of requests since then.
+        used_until: until when the shared bucket is used up, as far as is known.
+        refused_until: when there may be a request again, after there was none.
+        lock: held by the request that takes more; all others wait for it.
     """
 
+    taken_at: float
     left: int = 0
-    until: float = 0.0
+    expires_at: float = 0.0
     used: int = 0
-    taken_at: float = 0.0
-    spent_until: float = 0.0
+    used_until: float = 0.0
     refused_until: float = 0.0
-    asking: asyncio.Event | None = None
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 class RequestRates:
@@ -57,53 +56,43 @@ class RequestRates:
         self._deployment = deployment
         self._pace = UnitPace(per_s, float(burst))
         self._max_chunk = max(1, burst // MAX_CHUNK_SHARE)
-        self._buckets = TokenBuckets(per_s, burst)
+        self._buckets = TokenBuckets(self._pace)
         self._advances: OrderedDict[str, _Advance] = OrderedDict()
         deployment.watch_engines(self._note_engines)
 
     async def acquire_delay_s(self, name: str) -> float:
         """Count a request and return 0, or return the seconds until there may be one."""
         if self._deployment.is_alone:
-            if self._advances:
-                self._end_advance(name)
+            if advance := self._advances.pop(name, None):  # go on from what was used up by all
+                self._buckets.set_used(name, advance.used_until - advance.left / self._pace.per_s)
             return self._buckets.acquire_delay_s(name)
         advance = self._find_advance(name)
         advance.used += 1
-        while True:
+        async with advance.lock:
             at = time.monotonic()
-            if advance.left and at < advance.until:
-                advance.left -= 1
-                return 0.0
-            if advance.refused_until > at:
-                return advance.refused_until - at
-            if advance.asking is not None:
-                await advance.asking.wait()
-                continue
-            try:
-                wait_s = await self._take(name, advance)
-            except ServiceError:
-                return self._buckets.acquire_delay_s(name)  # as well as it can alone
-            if wait_s:
-                advance.refused_until = time.monotonic() + wait_s
-                return wait_s
+            if not advance.left or at >= advance.expires_at:
+                if advance.refused_until > at:
+                    return advance.refused_until - at
+                try:
+                    wait_s = await self._take(name, advance)
+                except ServiceError:
+                    return self._buckets.acquire_delay_s(name)  # as well as it can alone
+                if wait_s:
+                    advance.refused_until = time.monotonic() + wait_s
+                    return wait_s
+            advance.left -= 1
+            return 0.0
 
     def _note_engines(self) -> None:
         """Tell the others what was used up, if this engine was alone."""
         if self._deployment.is_alone:
             return
         for name, spent in self._buckets.drain_all().items():
-            change = partial(self._take_shared, 0, 0, spent)
+            change = partial(self._take_shared, 0, -spent)
             self._deployment.change_row_later(f"{self._kind}:{name}", change)
 
-    def _end_advance(self, name: str) -> None:
-        """Go on alone from what was used up by all."""
-        advance = self._advances.pop(name, None)
-        if advance is not None:
-            left_s = max(0.0, advance.spent_until - time.monotonic())
-            self._buckets.spend(name, left_s * self._pace.per_s - advance.left)
-
     def _find_advance(self, name: str) -> _Advance:
-        found = self._advances.pop(name, None) or _Advance(taken_at=time.monotonic() - CHUNK_S)
+        found = self._advances.pop(name, None) or _Advance(time.monotonic() - CHUNK_S)
         self._advances[name] = found
         if len(self._advances) > MAX_BUCKETS:
             self._advances.popitem(last=False)
@@ -116,35 +105,27 @@ class RequestRates:
         wanted = max(1, min(self._max_chunk, math.ceil(recent)))
         unused, advance.left = advance.left, 0
         advance.used, advance.taken_at = 0, at
-        advance.asking = asyncio.Event()
-        try:
-            taken, wait_s, used_until = await self._deployment.change_row(
-                f"{self._kind}:{name}", partial(self._take_shared, wanted, unused, 0.0)
-            )
-        finally:
-            advance.asking.set()
-            advance.asking = None
-        full_at = used_until + self._pace.burst / self._pace.per_s
-        advance.spent_until = self._deployment.to_local(full_at)
-        advance.left, advance.until = taken, time.monotonic() + CHUNK_S * 2
+        advance.left, wait_s, used_until = await self._deployment.change_row(
+            f"{self._kind}:{name}", partial(self._take_shared, wanted, unused)
+        )
+        advance.used_until = self._deployment.to_local(used_until)
+        advance.expires_at = time.monotonic() + CHUNK_S * 2
         return wait_s
 
     def _take_shared(
-        self, wanted: int, unused: int, spent: float, document: LimitDocument, at: float
+        self, wanted: int, unused: float, document: LimitDocument, at: float
     ) -> tuple[int, float, float]:
         """Take requests in the shared row; return what `UnitPace.take_now` does.
 
         Args:
             wanted: how many at most.
-            unused: those taken earlier, which are given back.
-            spent: those used while this engine was alone, which nobody has counted yet.
+            unused: those taken earlier, which are given back; below 0 for those that were used
+                while this engine was alone, which nobody has counted yet.
             document: the row's.
             at: the store's time.
         """
         known: float | None = document.get("used_until")
-        if spent or unused:
-            before = self._pace.find_start(known, at)
-            known = before + (spent - unused) / self._pace.per_s
-        taken, wait_s, used_until = self._pace.take_now(known, at, wanted)
-        document["used_until"] = used_until
-        return taken, wait_s, used_until
+        if unused:
+            known = self._pace.find_start(known, at) - unused / self._pace.per_s
+        taken, wait_s, document["used_until"] = self._pace.take_now(known, at, wanted)
+        return taken, wait_s, document["used_until"]

@@ -1,5 +1,6 @@
 """Runs of agents: each is a task that the wire shows as a run."""
 
+from dataclasses import dataclass
 from datetime import timedelta
 
 from toolkit.contract.agents import Agent, fill_parameters
@@ -27,17 +28,15 @@ RUN_STATUSES: dict[TaskStatus, JobStatus] = {"completed": "completed", "failed":
 _ALLOWED_OPTIONS = PLACE_FIELDS | {"optimize_for", "max_cost_usd"}
 
 
+@dataclass(eq=False, slots=True)
 class AgentRuns:
     """The part of `/v1/runs` that serves `target: agent`."""
 
-    def __init__(
-        self, core: EngineContext, agents: Agents, planning: Planning, plans: Plans, tasks: Tasks
-    ) -> None:
-        self._core = core
-        self._agents = agents
-        self._planning = planning
-        self._plans = plans
-        self._tasks = tasks
+    _core: EngineContext
+    _agents: Agents
+    _planning: Planning
+    _plans: Plans
+    _tasks: Tasks
 
     async def create(self, context: RequestContext, request: RunCreate) -> Run:
         """Accept a run of an agent; it is durable and under way when this returns.

@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
 
 from toolkit.contract.choices import PlannerChoice
 from toolkit.contract.errors import Detail, ErrorCode, RequestError
@@ -48,24 +50,16 @@ KEYWORDS_ASKED = "`rules` was asked for, which plans by keywords."
 KEYWORDS_IN_SANDBOX = "In the sandbox, `auto` plans by keywords."
 
 
+@dataclass(eq=False, slots=True)
 class Planning:
     """The service that plans: by a language model, and by keywords where there is none."""
 
-    def __init__(
-        self,
-        core: EngineContext,
-        steps: PlanningSteps,
-        plans: Plans,
-        workflows: Workflows,
-        executor: JobExecutor,
-        single_jobs: SingleJobs,
-    ) -> None:
-        self._core = core
-        self._steps = steps
-        self._plans = plans
-        self._workflows = workflows
-        self._executor = executor
-        self._single_jobs = single_jobs
+    _core: EngineContext
+    _steps: PlanningSteps
+    _plans: Plans
+    _workflows: Workflows
+    _executor: JobExecutor
+    _single_jobs: SingleJobs
 
     async def create(self, context: RequestContext, request: PlanCreate) -> Plan:
         """Plan an objective and store the plan; spend nothing but a model's own tokens.
@@ -150,7 +144,14 @@ class Planning:
             plan, _ = await self._plans.complete(account_id, request, draft)
             plan.planner_reason = KEYWORDS_ASKED if is_asked else KEYWORDS_IN_SANDBOX
             return plan
-        attempt = _ModelPlanning(self._core, self._steps, self._plans, self._workflows, request)
+        attempt = _ModelPlanning(
+            self._core,
+            self._steps,
+            self._plans,
+            self._workflows,
+            request,
+            self._core.settings.planning.max_tokens,
+        )
         obstacle = None
         if not await self._can_ask(account_id, request):
             obstacle = self._explain_unconnected()
@@ -218,27 +219,20 @@ def is_placed(draft: PlanDraft) -> bool:
     return bool(draft.nodes) and draft.question is None and not draft.missing_capabilities
 
 
+@dataclass(eq=False, slots=True)
 class _ModelPlanning:
     """One objective that a model plans, and repairs its plan of, as often as it may."""
 
-    def __init__(
-        self,
-        core: EngineContext,
-        steps: PlanningSteps,
-        plans: Plans,
-        workflows: Workflows,
-        request: PlanCreate,
-    ) -> None:
-        self._core = core
-        self._steps = steps
-        self._plans = plans
-        self._workflows = workflows
-        self._request = request
-        self._failed: list[FailedTry] = []
-        self._stopped_by = ""
-        self._max_tokens = core.settings.planning.max_tokens
-        self.job_ids: list[str] = []
-        self.cost = ZERO_USD
+    _core: EngineContext
+    _steps: PlanningSteps
+    _plans: Plans
+    _workflows: Workflows
+    _request: PlanCreate
+    _max_tokens: int
+    _failed: list[FailedTry] = field(default_factory=list)
+    _stopped_by: str = ""
+    job_ids: list[str] = field(default_factory=list)
+    cost: Decimal = ZERO_USD
 
     async def plan(self, account_id: str, view: PlannerView, calls: ModelCalls) -> Plan | None:
         """Have the model plan; nothing where it makes no plan that can be used."""

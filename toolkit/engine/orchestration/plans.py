@@ -82,7 +82,7 @@ class Plans(RecordReader[Plan]):
         return PlannerView(
             capabilities=capabilities,
             connected=frozenset(
-                await self._core.directory.find_connections(AccountScope(account_id))
+                await self._core.directory.list_connections(AccountScope(account_id))
             ),
             providers={
                 c.id: frozenset(v.id for v in registry.find_vendors(c))

@@ -1,5 +1,6 @@
 """The service of `/v1/runs` and `/v1/route`: one capability or agent, run alone."""
 
+from dataclasses import dataclass
 from typing import Any
 
 from toolkit.contract.annotations import WorkAnnotate
@@ -22,20 +23,19 @@ from toolkit.engine.orchestration.single_jobs import SingleJobs
 from toolkit.engine.request_context import RequestContext
 from toolkit.engine.routing.registry import validate_input
 from toolkit.engine.routing.router import check_servable, route
+from toolkit.engine.services.artifacts import Artifacts
 from toolkit.plugins import Capability, Operation
 from toolkit.store import RUN_LIST
 
 
+@dataclass(eq=False, slots=True)
 class Runs:
     """The service of `/v1/runs`."""
 
-    def __init__(
-        self, core: EngineContext, single_jobs: SingleJobs, admission: Admission, agents: AgentRuns
-    ) -> None:
-        self._core = core
-        self._single_jobs = single_jobs
-        self._admission = admission
-        self._agents = agents
+    _core: EngineContext
+    _single_jobs: SingleJobs
+    _artifacts: Artifacts
+    _agents: AgentRuns
 
     async def create(self, context: RequestContext, request: RunCreate) -> Run:
         """Accept a run; it is durable and under way when this returns.
@@ -146,7 +146,7 @@ class Runs:
         pin = request.options.provider
         if pin is not None and (providers.connections or is_id(pin, Prefix.CONNECTION)):
             check_servable(capability, request.options, providers)
-        await self._admission.start_check(context.scope).check_references(
+        await Admission(self._core, self._artifacts, context.scope).check_references(
             capability, request.input, request.options
         )
         routing = route(capability, request.options, operation, providers).wire

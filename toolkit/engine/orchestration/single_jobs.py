@@ -20,6 +20,7 @@ from toolkit.engine.job_record import JobRecord, read_job
 from toolkit.engine.money.budget import Budget
 from toolkit.engine.request_context import RequestContext
 from toolkit.engine.routing.registry import validate_input
+from toolkit.engine.services.artifacts import Artifacts
 from toolkit.engine.services.idempotency import commit_accepted
 from toolkit.plugins import Capability, Operation
 from toolkit.store import Change, Lease, LeaseLost
@@ -31,12 +32,12 @@ class SingleJobs:
     """The service that runs and jobs share: each is one job, and a work item of its own."""
 
     def __init__(
-        self, core: EngineContext, leases: LeaseManager, executor: JobExecutor, admission: Admission
+        self, core: EngineContext, leases: LeaseManager, executor: JobExecutor, artifacts: Artifacts
     ) -> None:
         self._core = core
         self._leases = leases
         self._executor = executor
-        self._admission = admission
+        self._artifacts = artifacts
         # Accepted by this process and not begun yet: with the flow that was asked for.
         self._fresh: dict[str, JobRun] = {}
         # Begun by this process, but their acceptance is not written, or could not be: there are no
@@ -70,7 +71,7 @@ class SingleJobs:
         Raises:
             RequestError: whatever admission refuses.
         """
-        gate = self._admission.start_check(context.scope)
+        gate = Admission(self._core, self._artifacts, context.scope)
         bound = await gate.admit(capability, given, options, operation)
         await self._core.allowances.check_bound(context, bound)
         await self._core.quotas.check_queue(context.account_id)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from toolkit.contract.base import ErrorInfo, format_rfc3339, now
 from toolkit.contract.errors import ErrorCode, RequestError, ToolkitError, build_not_found
@@ -18,9 +19,13 @@ from toolkit.contract.tasks import (
 from toolkit.contract.workflows import WorkflowRecord
 from toolkit.engine.concurrency.cancellation import finish_before_cancel
 from toolkit.engine.context import EngineContext
-from toolkit.engine.execution.node_states import find_kept_jobs, make_error_info
+from toolkit.engine.execution.node_states import (
+    find_dependents,
+    find_descendants,
+    find_kept_jobs,
+    make_error_info,
+)
 from toolkit.engine.execution.shutdown import ShutdownInterrupt
-from toolkit.engine.execution.workflow_graph import find_descendants
 from toolkit.engine.job_record import read_job
 from toolkit.engine.money.amounts import sum_costs
 from toolkit.engine.money.budget import Budget
@@ -37,11 +42,11 @@ from toolkit.engine.orchestration.reviewing.task_attempts import (
 from toolkit.engine.orchestration.reviewing.task_judge import TaskJudge
 from toolkit.engine.orchestration.workflows import Workflows, make_spec
 from toolkit.engine.request_context import RequestContext
-from toolkit.engine.services.artifacts import Artifacts
 from toolkit.planning.review.reviewer import judge_issues
 from toolkit.store import AccountScope, AppendEvent, Change, Lease, StoreUnavailableError
 
 
+@dataclass(eq=False, slots=True)
 class TaskManager:
     """The manager flow of the specification: each state has one step, which sets the next one.
 
@@ -56,28 +61,17 @@ class TaskManager:
     ```
     """
 
-    def __init__(
-        self,
-        core: EngineContext,
-        steps: PlanningSteps,
-        planning: Planning,
-        plans: Plans,
-        workflows: Workflows,
-        artifacts: Artifacts,
-        judge: TaskJudge,
-    ) -> None:
-        self._core = core
-        self._planning_steps = steps
-        self._planning = planning
-        self._plans = plans
-        self._workflows = workflows
-        self._evidence = EvidenceReader(core, artifacts)
-        self._judge = judge
-        self._steps: Mapping[TaskStatus, Callable[[Task, Lease], Awaitable[None]]] = {
-            "planning": self._plan,
-            "executing": self._execute,
-            "reviewing": self._review,
-        }
+    _core: EngineContext
+    _planning_steps: PlanningSteps
+    _planning: Planning
+    _plans: Plans
+    _workflows: Workflows
+    _evidence: EvidenceReader
+    _judge: TaskJudge
+
+    @property
+    def _steps(self) -> Mapping[TaskStatus, Callable[[Task, Lease], Awaitable[None]]]:
+        return {"planning": self._plan, "executing": self._execute, "reviewing": self._review}
 
     async def run_task(self, lease: Lease) -> None:
         """Take a task from wherever it stands to a state in which no step is left."""
@@ -234,9 +228,9 @@ class TaskManager:
         Raises:
             RequestError: what is changed does not fit a node, or costs more than is left.
         """
-        depends_on = {node.id: node.depends_on for node in workflow.nodes}
+        dependents = find_dependents(workflow.nodes)
         changes = {action.node_id: action.constraints for action in actions}
-        again = {*changes}.union(*(find_descendants(one, depends_on) for one in changes))
+        again = {*changes}.union(*(find_descendants(one, dependents) for one in changes))
         planned = {node.id: node for node in plan.nodes}
         nodes = [
             PlanNode(

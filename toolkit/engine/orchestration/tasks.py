@@ -1,6 +1,7 @@
 """The service of `/v1/tasks`: accepts, reads, cancels and resumes; the manager runs them."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from pydantic import BaseModel, ValidationError
 
@@ -30,23 +31,15 @@ from toolkit.engine.services.idempotency import commit_accepted
 from toolkit.store import TASK_LIST
 
 
+@dataclass(eq=False, slots=True)
 class Tasks:
     """The service of `/v1/tasks`."""
 
-    def __init__(
-        self,
-        core: EngineContext,
-        leases: LeaseManager,
-        planning: Planning,
-        plans: Plans,
-        manager: TaskManager,
-    ) -> None:
-        self._core = core
-        self._leases = leases
-        self._planning = planning
-        self._plans = plans
-        self._manager = manager
-        leases.register_handler("task", manager.run_task)
+    _core: EngineContext
+    _leases: LeaseManager
+    _planning: Planning
+    _plans: Plans
+    _manager: TaskManager
 
     async def create(
         self,

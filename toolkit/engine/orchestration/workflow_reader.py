@@ -1,6 +1,5 @@
 """The workflows that are stored, as callers see them: one, or a page; and their annotations."""
 
-import asyncio
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -23,49 +22,12 @@ from toolkit.engine.job_record import read_job
 from toolkit.engine.request_context import RequestContext
 from toolkit.store import WORKFLOW_LIST, Row
 
-# Who waits for an end reads it at once.
-KEPT_S = 2.0
-MAX_NODES = 50_000  # of all that are kept
-
-
-class EndedWorkflows:
-    """The records of workflows that ended in this process, for a moment.
-
-    To read the document of a large workflow takes longer than to write it did. Each record is given
-    to its first reader alone, so that no two share one, and only while the stored document is the
-    very text that was written: who runs a workflow again, here or elsewhere, writes another.
-    """
-
-    def __init__(self) -> None:
-        self._kept: dict[str, tuple[str, WorkflowRecord]] = {}
-        self._node_count = 0
-
-    def add(self, workflow: WorkflowRecord, doc: str) -> None:
-        """Add a workflow that has ended, and the document that was written of it."""
-        if self._node_count + len(workflow.nodes) > MAX_NODES or workflow.id in self._kept:
-            return
-        self._kept[workflow.id] = doc, workflow
-        self._node_count += len(workflow.nodes)
-        asyncio.get_running_loop().call_later(KEPT_S, self._remove, workflow.id)
-
-    def take(self, row: Row) -> WorkflowRecord | None:
-        """Take the record of a workflow's row; none unless it is what the row holds."""
-        doc, workflow = self._remove(str(row["id"]))
-        return workflow if doc is not None and doc == row["doc"] else None
-
-    def _remove(self, workflow_id: str) -> tuple[str | None, WorkflowRecord | None]:
-        doc, workflow = self._kept.pop(workflow_id, (None, None))
-        if workflow is not None:
-            self._node_count -= len(workflow.nodes)
-        return doc, workflow
-
 
 class WorkflowReader:
     """The part of the service of `/v1/workflows` that starts nothing."""
 
     def __init__(self, core: EngineContext) -> None:
         self._core = core
-        self._ended = EndedWorkflows()
 
     async def get(self, context: RequestContext, workflow_id: str) -> WorkflowRecord:
         """Return one workflow, its nodes as they stand.
@@ -86,7 +48,7 @@ class WorkflowReader:
     async def read_current(self, row: Row) -> WorkflowRecord:
         """Read a workflow as it stands: while it runs, its nodes follow from their jobs."""
         async with Pacer(row["account_id"]) as pacer:
-            workflow = self._ended.take(row) or self._core.records.workflows.read(row)
+            workflow = self._core.records.workflows.read(row)
             if "note" in row:  # as of a list
                 workflow = annotate_record(workflow, row)
             else:

@@ -17,8 +17,7 @@ from toolkit.contract.workflows import (
 )
 from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.leases import LeaseManager
-from toolkit.engine.execution.node_states import find_kept_jobs
-from toolkit.engine.execution.workflow_graph import find_descendants
+from toolkit.engine.execution.node_states import find_dependents, find_descendants, find_kept_jobs
 from toolkit.engine.job_record import JobRecord, read_job
 from toolkit.engine.orchestration.workflows import Workflows
 from toolkit.engine.request_context import RequestContext
@@ -111,14 +110,14 @@ class WorkflowReruns:
     @staticmethod
     def _find_rerun_nodes(source: WorkflowRecord, request: WorkflowFork) -> set[str]:
         """Find the nodes that a fork runs again."""
-        depends_on = {node.id: node.depends_on for node in source.nodes}
+        dependents = find_dependents(source.nodes)
         faults = []
         again: set[str] = set()
-        if request.from_node not in depends_on:
-            told = explain_unknown("node", request.from_node, depends_on)
+        if request.from_node not in dependents:
+            told = explain_unknown("node", request.from_node, dependents)
             faults.append(Detail("from_node", told))
         else:
-            again = {request.from_node} | find_descendants(request.from_node, depends_on)
+            again = {request.from_node, *find_descendants(request.from_node, dependents)}
         faults += [
             Detail(f"overrides.{node_id}", "is no node that runs again")
             for node_id in request.overrides

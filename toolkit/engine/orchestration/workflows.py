@@ -44,6 +44,7 @@ from toolkit.engine.routing.estimates import (
     sum_estimates,
 )
 from toolkit.engine.routing.registry import validate_input
+from toolkit.engine.services.artifacts import Artifacts
 from toolkit.engine.services.idempotency import commit_accepted
 from toolkit.planning.graph_faults import find_fillable_fields
 from toolkit.store import AccountScope, AppendEvent, Change, Lease
@@ -69,12 +70,12 @@ class Workflows(WorkflowReader):
     """The service of `/v1/workflows`."""
 
     def __init__(
-        self, core: EngineContext, leases: LeaseManager, executor: JobExecutor, admission: Admission
+        self, core: EngineContext, leases: LeaseManager, executor: JobExecutor, artifacts: Artifacts
     ) -> None:
         super().__init__(core)
         self._leases = leases
         self._executor = executor
-        self._admission = admission
+        self._artifacts = artifacts
         # Accepted by this process and not begun yet: these need not be read from the store.
         self._fresh: dict[str, tuple[WorkflowRecord, Mapping[str, Any]]] = {}
         self._functions = WorkflowFunctions(core)
@@ -150,7 +151,7 @@ class Workflows(WorkflowReader):
             await check_place(
                 self._core, AccountScope(account_id), request.endpoint_id, request.compute_id
             )
-            gate = self._admission.start_check(AccountScope(account_id))
+            gate = Admission(self._core, self._artifacts, AccountScope(account_id))
             options = merge_node_options(request)
             limits = [limit, from_wire_usd(request.options.max_cost_usd)]
             limit = min((one for one in limits if one is not None), default=None)
@@ -222,7 +223,8 @@ class Workflows(WorkflowReader):
         if left is None:
             return
         await allowances.check_bound(context, None)
-        gate, options = self._admission.start_check(context.scope), merge_node_options(request)
+        gate = Admission(self._core, self._artifacts, context.scope)
+        options = merge_node_options(request)
         by_id = find_node_capabilities(self._core.require_for_node, request.nodes)
         refused: Estimate | None = None
         for node in request.nodes:
@@ -333,8 +335,6 @@ class Workflows(WorkflowReader):
                 watched.workflow = await scheduler.run()
         finally:
             self._functions.release(workflow_id)
-        if watched.workflow.task_id is None:  # a task goes on with its own
-            self._ended.add(watched.workflow, scheduler.document)
         return watched.workflow
 
     async def abandon(self, workflow_id: str, lease: Lease) -> WorkflowRecord:

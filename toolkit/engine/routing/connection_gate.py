@@ -11,8 +11,9 @@ from pydantic import ValidationError
 from toolkit.contract.connections import Connection
 from toolkit.contract.errors import ErrorCode
 from toolkit.engine.concurrency.fair_semaphore import FairSemaphore
+from toolkit.engine.concurrency.token_buckets import UnitPace
 from toolkit.engine.limits.deployment import Deployment
-from toolkit.engine.limits.paces import MARGIN, SharedPaces, UnitPace
+from toolkit.engine.limits.paces import MARGIN, SharedPaces
 from toolkit.engine.limits.places import SharedPlaces
 from toolkit.engine.observer import GateState
 from toolkit.engine.routing.connection_health import (
@@ -114,7 +115,7 @@ class ConnectionGate:
                 if is_probe:
                     self._shared_health.release_probe()
         finally:
-            self._places.release()
+            self._places.release(group)
 
     def record_units(self, expected: Mapping[str, float], used: Mapping[str, float]) -> None:
         """Record what a call has used of what it was expected to."""

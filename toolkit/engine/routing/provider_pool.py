@@ -8,13 +8,13 @@ from toolkit.contract.connections import Connection
 from toolkit.contract.jobs import Options
 from toolkit.engine.ranking import RankedCandidate, RankingCache
 from toolkit.engine.routing.connection_health import HealthSnapshot
-from toolkit.engine.routing.routing_table import RoutingTable
+from toolkit.engine.routing.routing_table import RoutingTables
 from toolkit.plugins import Model, Vendor
 
 # Of one vendor: every job's record shows the connections that were considered.
 MAX_CONNECTIONS = 20
-# Of one pool: pins are the caller's words.
-MAX_TABLES = 16
+# Of one set of connections: pins are the caller's words.
+MAX_TABLES = 128
 _HEALTHY = HealthSnapshot()
 
 
@@ -24,7 +24,7 @@ class ProviderPool:
 
     Attributes:
         vendors: those that can serve the capability, in catalogue order.
-        models: the models that each vendor may be asked for, the default first.
+        models: the models that each vendor may be asked for, the default first; of others, too.
         connections: those that the account may use, by vendor: its own, the newest first, then
             those that are shared with it.
         health: the health of each connection, by its id.
@@ -32,8 +32,8 @@ class ProviderPool:
         pinned_id: the id of the only connection that may be used; none where any may.
         usd_per_s: US dollars a second of a worker at the endpoint that the options name, if known.
         rankings: keeps the rankings of its tables.
-        tables: the routing tables that were compiled from it, by capability, policy, pin and day;
-            another pool has none of them.
+        tables: the routing tables of these connections in this health, by capability, policy, pin
+            and day.
     """
 
     vendors: Sequence[Vendor]
@@ -44,9 +44,7 @@ class ProviderPool:
     pinned_id: str | None = None
     usd_per_s: Decimal | None = None
     rankings: RankingCache = field(default_factory=RankingCache, repr=False, compare=False)
-    tables: dict[tuple[object, ...], RoutingTable] = field(
-        default_factory=dict, init=False, repr=False, compare=False
-    )
+    tables: RoutingTables = field(default_factory=dict, repr=False, compare=False)
 
     def is_connected(self, provider: str) -> bool:
         """Tell whether the account has any connection to a vendor."""
@@ -58,7 +56,7 @@ class ProviderPool:
 
     def exclude(self, failed: frozenset[str]) -> "ProviderPool":
         """Return the same for a job that some connections have failed: others come next."""
-        return self if failed == self.failed_ids else replace(self, failed_ids=failed)
+        return self if failed == self.failed_ids else replace(self, failed_ids=failed, tables={})
 
     def rank_connections(self, provider: str) -> Sequence[Connection]:
         """Return the connections to a vendor in the order in which they are used.
@@ -116,5 +114,5 @@ def resolve_pin(options: Options, providers: ProviderPool) -> tuple[Options, Pro
         for connection in pool:
             if options.provider == connection.id:
                 pinned = options.model_copy(update={"provider": provider})
-                return pinned, replace(providers, pinned_id=connection.id)
+                return pinned, replace(providers, pinned_id=connection.id, tables={})
     return options, providers

@@ -9,9 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
-from toolkit.contract.connections import Connection
 from toolkit.contract.jobs import Options
 from toolkit.contract.money import ZERO_USD, to_wire_usd
 from toolkit.engine.money.affordability import (
@@ -21,7 +20,6 @@ from toolkit.engine.money.affordability import (
     find_bound,
 )
 from toolkit.engine.ranking import RankedCandidate, Ranking, RankingCache
-from toolkit.engine.routing.connection_health import HealthSnapshot
 from toolkit.plugins import Capability, Model, Operation, Vendor
 from toolkit.plugins.pricing import calculate_cost, calculate_dearest_cost
 
@@ -45,8 +43,8 @@ WEIGHTS: Mapping[str, Weights] = {
 # Without `optimize_for`, each vendor is asked for its default model; this orders the vendors after
 # the default one.
 DEFAULT_WEIGHTS = Weights(cost=0.6, latency=0.2, reliability=0.2)
-# The shares of the score that do not depend on the work: of latency, quality and reliability.
-FixedShares = tuple[float, float, float]
+# The vendor, the longest answer of a model, and whether it reasons.
+BoundLimits: TypeAlias = tuple[str, int | None, bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +52,8 @@ class TableEntry:
     """A candidate as it stands before the work is known.
 
     Attributes:
-        barrier: why it may not be called, whatever the work costs; none where it may.
-        merit: why it may be called, where a budget covers it.
-        allowed: whether the request leaves it a choice.
+        candidate: with all that does not depend on the work; it is excluded if it may not be
+            called, whatever the work costs, and its reason says why, or why it may be.
         is_trusted: whether it has billed no more than its bound so far.
         is_placed: whether it runs at the place that the request names.
         rank_before: what orders it before its score does; its own exclusion apart.
@@ -64,27 +61,19 @@ class TableEntry:
     """
 
     vendor: Vendor
-    connection: Connection | None
     model: Model | None
-    condition: HealthSnapshot
-    barrier: str | None
-    merit: str
-    allowed: bool
+    candidate: RankedCandidate
     is_trusted: bool
     is_placed: bool
     rank_before: tuple[bool, bool]
     rank_after: tuple[bool, str, bool, str]
 
     @property
-    def model_id(self) -> str | None:
-        """The id of its model."""
-        return None if self.model is None else self.model.id
-
-    @property
-    def latency_p50(self) -> float | None:
-        """The median latency of its model by its connection; none before the first call."""
-        found = self.condition.latency.get(self.model_id or "")
-        return None if found is None else found.p50
+    def limits(self) -> BoundLimits:
+        """What a bound on its calls goes by: its vendor, and the limits of its model."""
+        if self.model is None:
+            return self.vendor.id, None, False
+        return self.vendor.id, self.model.output_limit, self.model.reasons
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +83,12 @@ class MeasuredOperation:
     Attributes:
         key: the same for operations that cost the same.
         expected: the units that it is expected to be billed in.
-        most: the most units that it can be billed in, by each way of bounding it.
+        most: the most units that it can be billed in, by what the bound goes by.
     """
 
     key: tuple[object, ...]
     expected: Mapping[str, float]
-    most: Sequence[Mapping[str, float] | None]
+    most: Mapping[BoundLimits, Mapping[str, float] | None]
 
 
 class RoutingTable:
@@ -129,14 +118,8 @@ class RoutingTable:
         self._rate = usd_per_s
         self._weights = WEIGHTS.get(options.optimize_for or "", DEFAULT_WEIGHTS)
         self._entries = entries
-        self._groups = [(one.vendor.id, one.model_id) for one in self._entries]
-        self._has_spares = len(set(self._groups)) < len(self._groups)
-        self._shares_by: tuple[Sequence[int], list[FixedShares]] = ((), [])
-        # One model for each way in which the vendors bound an operation, and which is whose.
-        bounded = {_find_limits(one): one for one in entries}
-        self._bounded = list(bounded.values())
-        ways = {limits: n for n, limits in enumerate(bounded)}
-        self._bound_of = [ways[_find_limits(one)] for one in entries]
+        # One for each way in which the vendors bound an operation.
+        self._bounded = {one.limits: one for one in entries}
         self._rankings = rankings
 
     def rank(self, operation: Operation[Any] | None, budget_left: BudgetLeft) -> Ranking:
@@ -153,16 +136,15 @@ class RoutingTable:
     def _measure_operation(self, operation: Operation[Any]) -> MeasuredOperation:
         """Measure all of an operation that its costs depend on."""
         kind, expected = type(operation), operation.units()
-        most: list[Mapping[str, float] | None] = []
-        key: list[object] = [kind, *expected.items()]
-        for one in self._bounded:
+        most: dict[BoundLimits, Mapping[str, float] | None] = {}
+        for limits, one in self._bounded.items():
             bound = one.vendor.bounds.get(kind)
-            units = (
-                None if bound is None or one.model is None else bound.units(operation, one.model)
-            )
-            most.append(units)
-            key.append(None if units is None else tuple(units.items()))
-        return MeasuredOperation(tuple(key), expected, most)
+            if bound is None or one.model is None:
+                most[limits] = None
+            else:
+                most[limits] = bound.units(operation, one.model)
+        sizes = (None if units is None else tuple(units.items()) for units in most.values())
+        return MeasuredOperation((kind, *expected.items(), *sizes), expected, most)
 
     def _rank_anew(
         self,
@@ -178,14 +160,14 @@ class RoutingTable:
             for one, bound in zip(entries, bounds, strict=True)
         ]
         excluded = [
-            one.barrier is not None or not covered
+            one.candidate.excluded or not covered
             for one, covered in zip(entries, affordable, strict=True)
         ]
         scores = self._score_entries(estimates, excluded)
         candidates = []
         for n, one in enumerate(entries):
-            reason = one.barrier
-            if reason is None and not affordable[n]:
+            reason = one.candidate.reason
+            if not (one.candidate.excluded or affordable[n]):
                 reason = explain_refusal(
                     bounds[n],
                     estimates[n],
@@ -195,14 +177,14 @@ class RoutingTable:
                     placed=one.is_placed and options.endpoint_id is not None,
                 )
             candidates.append(
-                _make_candidate(
-                    one,
-                    one.merit if reason is None else reason,
-                    excluded[n],
-                    affordable[n],
-                    estimates[n],
-                    bounds[n],
-                    scores[n],
+                one.candidate._replace(
+                    reason=reason,
+                    score=round(scores[n], 6),  # for people; ranked by all digits
+                    excluded=excluded[n],
+                    affordable=affordable[n],
+                    estimated_cost_usd=estimates[n],
+                    reservation_usd=bounds[n].usd,
+                    max_tokens=bounds[n].max_tokens,
                 )
             )
         ranks = self._find_group_scores(scores, excluded)
@@ -226,9 +208,9 @@ class RoutingTable:
     ) -> list[CostBound]:
         """Find the most that one call of each candidate may cost."""
         bounds = []
-        for n, one in enumerate(self._entries):
+        for one in self._entries:
             if measured is not None and one.model is not None and not one.is_placed:
-                most = calculate_dearest_cost(one.model, measured.most[self._bound_of[n]])
+                most = calculate_dearest_cost(one.model, measured.most[one.limits])
                 if budget_left.covers(most):
                     bounds.append(CostBound(most))
                     continue
@@ -272,23 +254,23 @@ class RoutingTable:
         """
         costs = [to_wire_usd(estimate) for estimate in estimates]
         chosen = [n for n, out in enumerate(excluded) if not out] or range(len(costs))
+        kept = [self._entries[n].candidate for n in chosen]
         lowest = min((cost for n in chosen if (cost := costs[n]) is not None), default=0.0)
-        weight = self._weights.cost
-        scores = []
-        for cost, (latency, quality, reliability) in zip(
-            costs, self._find_fixed_shares(chosen), strict=True
-        ):
-            share = 0.0 if cost is None else min(1.0, _compare_to_best(lowest, cost))
-            scores.append(weight * share + latency + quality + reliability)
+        taken = [one.latency_p50_ms for one in kept if one.latency_p50_ms is not None]
+        fastest, slowest = min(taken, default=0.0), max(taken, default=0.0)
+        finest = max((one.quality for one in kept if one.quality is not None), default=0)
+        weights, scores = self._weights, []
+        for entry, cost in zip(self._entries, costs, strict=True):
+            one = entry.candidate
+            took_ms = slowest if one.latency_p50_ms is None else one.latency_p50_ms
+            quality = (one.quality or 0) / finest if finest else 1.0
+            scores.append(
+                weights.cost * (0.0 if cost is None else _compare_to_best(lowest, cost))
+                + weights.latency * _compare_to_best(fastest, took_ms)
+                + weights.quality * min(1.0, quality)
+                + weights.reliability * (1.0 - (one.error_rate or 0.0))
+            )
         return scores
-
-    def _find_fixed_shares(self, chosen: Sequence[int]) -> list[FixedShares]:
-        """Find what latency, quality and reliability add to each score; the last is kept."""
-        known, shares = self._shares_by
-        if list(known) != list(chosen) or not shares:
-            shares = _weigh_fixed_shares(self._entries, chosen, self._weights)
-            self._shares_by = chosen, shares
-        return shares
 
     def _find_group_scores(
         self, scores: Sequence[float], excluded: Sequence[bool]
@@ -297,82 +279,22 @@ class RoutingTable:
 
         A vendor's model ranks by the first connection that it may be called by.
         """
-        if not self._has_spares:
-            return scores
+        groups = [(one.candidate.provider, one.candidate.model) for one in self._entries]
         found: dict[tuple[str, str | None], float] = {}
         for n in sorted(range(len(scores)), key=lambda n: excluded[n]):
-            found.setdefault(self._groups[n], scores[n])
-        return [found[group] for group in self._groups]
+            found.setdefault(groups[n], scores[n])
+        return [found[group] for group in groups]
 
 
-def _find_limits(entry: TableEntry) -> tuple[str, int | None, bool]:
-    """Find what a bound on a candidate's calls goes by: its vendor's, and its model's limits."""
-    model = entry.model
-    if model is None:
-        return entry.vendor.id, None, False
-    return entry.vendor.id, model.output_limit, model.reasons
-
-
-def _make_candidate(
-    entry: TableEntry,
-    reason: str,
-    excluded: bool,
-    affordable: bool,
-    estimate: Decimal | None,
-    bounded: CostBound,
-    score: float,
-) -> RankedCandidate:
-    model, condition, connection = entry.model, entry.condition, entry.connection
-    latency = condition.latency.get(model.id) if model and condition.latency else None
-    return RankedCandidate(
-        provider=entry.vendor.id,
-        model=model.id if model else None,
-        reason=reason,
-        score=round(score, 6),  # for people; ranked by all digits
-        excluded=excluded,
-        allowed=entry.allowed,
-        affordable=affordable,
-        connected=connection is not None,
-        healthy=condition.wait_s <= 0,
-        connection_id=connection.id if connection else None,
-        estimated_cost_usd=estimate,
-        reservation_usd=bounded.usd,
-        max_tokens=bounded.max_tokens,
-        latency_p50_ms=latency.p50 if latency else None,
-        latency_p95_ms=latency.p95 if latency else None,
-        error_rate=condition.error_rate,
-        breaker=condition.state,
-        quality=model.quality if model else None,
-    )
-
-
-def _weigh_fixed_shares(
-    entries: Sequence[TableEntry], chosen: Sequence[int], weights: Weights
-) -> list[FixedShares]:
-    """Weigh each candidate's latency, quality and reliability against the best of the chosen."""
-    taken = [p50 for n in chosen if (p50 := entries[n].latency_p50) is not None]
-    fastest, slowest = min(taken, default=0.0), max(taken, default=0.0)
-    finest = max((float(m.quality) for n in chosen if (m := entries[n].model)), default=0.0)
-    shares = []
-    for one in entries:
-        own = slowest if one.latency_p50 is None else one.latency_p50
-        quality = (one.model.quality if one.model else 0) / finest if finest else 1.0
-        shares.append(
-            (
-                weights.latency * min(1.0, _compare_to_best(fastest, own)),
-                weights.quality * min(1.0, quality),
-                weights.reliability * min(1.0, 1.0 - (one.condition.error_rate or 0.0)),
-            )
-        )
-    return shares
+RoutingTables: TypeAlias = dict[tuple[object, ...], RoutingTable]
 
 
 def _compare_to_best(best: float, own: float) -> float:
-    """Return the best cost or time over a candidate's own; what costs nothing scores 1."""
+    """Return the best cost or time over a candidate's own, at most 1; 1 if it costs nothing."""
     if own <= 0:
         return 1.0
     # A free candidate would make every other share 0, and hide how they differ.
-    return best / own if best > 0 else 0.5 / (1.0 + own)
+    return min(1.0, best / own) if best > 0 else 0.5 / (1.0 + own)
 
 
 def _explain_first(

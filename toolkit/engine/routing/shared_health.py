@@ -3,7 +3,7 @@
 from functools import partial
 
 from toolkit.contract.errors import ServiceError
-from toolkit.engine.limits.deployment import Deployment, RowWatcher
+from toolkit.engine.limits.deployment import Deployment, SharedRow
 from toolkit.engine.routing.connection_health import (
     MAX_RETRY_AFTER_S,
     BreakerPosition,
@@ -15,7 +15,7 @@ from toolkit.store import LimitDocument
 MAX_PROBE_S = 60.0
 
 
-class SharedHealth(RowWatcher):
+class SharedHealth(SharedRow):
     """What the engines of a deployment tell each other of a connection's health.
 
     Args:
@@ -25,35 +25,28 @@ class SharedHealth(RowWatcher):
     """
 
     def __init__(self, row_id: str, health: ConnectionHealth, deployment: Deployment) -> None:
-        self._row_id = row_id
+        super().__init__(row_id, deployment)
         self._health = health
-        self._deployment = deployment
         self._seen = 0  # the number of the last news
-        deployment.watch(row_id, self)
 
     def publish(self) -> None:
         """Tell the others that the breaker has changed, or until when the vendor is left alone."""
-        if not self._deployment.is_alone:
-            position = self._health.get_position()
-            until = self._deployment.to_shared(position.blocked_until)
-            told = partial(_tell, self._deployment.engine_id, position, until)
-            self._deployment.change_row_later(self._row_id, told)
+        position = self._health.get_position()
+        until = self._deployment.to_shared(position.blocked_until)
+        self._change_later(partial(_tell, self._deployment.engine_id, position, until))
 
     async def claim_probe(self) -> bool:
         """Claim the one probe of a connection that may have recovered; true if it is this one's."""
         if self._deployment.is_alone:
             return True
-        claim = partial(_claim_probe, self._deployment.engine_id)
         try:
-            return await self._deployment.change_row(self._row_id, claim)
+            return await self._change(partial(_claim_probe, self._deployment.engine_id))
         except ServiceError:
             return True
 
     def release_probe(self) -> None:
         """Leave the probe to others, whatever came of it."""
-        if not self._deployment.is_alone:
-            release = partial(_release_probe, self._deployment.engine_id)
-            self._deployment.change_row_later(self._row_id, release)
+        self._change_later(partial(_release_probe, self._deployment.engine_id))
 
     def note_engines(self) -> None:
         """Tell the others of a breaker that is open, if this engine was alone."""

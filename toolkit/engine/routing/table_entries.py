@@ -5,6 +5,7 @@ from datetime import date
 
 from toolkit.contract.connections import Connection
 from toolkit.contract.jobs import Options
+from toolkit.engine.ranking import RankedCandidate
 from toolkit.engine.routing.connection_health import HealthSnapshot
 from toolkit.engine.routing.provider_pool import ProviderPool
 from toolkit.engine.routing.routing_table import TableEntry
@@ -76,33 +77,48 @@ def _make_entry(
     failed = connection is not None and connection.id in providers.failed_ids
     usable = model is None or serves(vendor, model, options)
     ended = model is not None and model.has_ended(today)
-    barrier: str | None = None
+    is_barred = True
     if connection is None:
-        barrier = "not connected"
+        reason = "not connected"
     elif not allowed:
-        barrier = f"another {'connection' if its_vendor else 'provider'} is pinned"
+        reason = f"another {'connection' if its_vendor else 'provider'} is pinned"
     elif not usable:
-        barrier = "needs an endpoint of yours: options.provider with options.endpoint_id"
+        reason = "needs an endpoint of yours: options.provider with options.endpoint_id"
         if model is not None and model.public:
-            barrier = "runs at its vendor's public endpoint alone"
+            reason = "runs at its vendor's public endpoint alone"
         elif options.compute_id is not None:
-            barrier = "does not do this in a pod"
+            reason = "does not do this in a pod"
     elif failed:
-        barrier = "failed this job before"
+        reason = "failed this job before"
     elif condition.wait_s > 0:
-        barrier = condition.reason
+        reason = condition.reason
     elif not is_asked:
-        barrier = "not its default model"
+        reason = "not its default model"
     elif ended and model is not None:
-        barrier = f"shut down by its vendor on {model.ends}"
+        reason = f"shut down by its vendor on {model.ends}"
+    else:
+        is_barred = False
+        reason = _explain_merit(vendor, connection, condition, options, providers)
+    latency = None if model is None else condition.latency.get(model.id)
+    candidate = RankedCandidate(
+        provider=vendor.id,
+        model=None if model is None else model.id,
+        reason=reason,
+        excluded=is_barred,
+        allowed=allowed and usable and not failed and is_asked and not ended,
+        connected=connection is not None,
+        healthy=condition.wait_s <= 0,
+        connection_id=None if connection is None else connection.id,
+        latency_p50_ms=None if latency is None else latency.p50,
+        latency_p95_ms=None if latency is None else latency.p95,
+        error_rate=condition.error_rate,
+        breaker=condition.state,
+        quality=None if model is None else model.quality,
+    )
     return TableEntry(
         vendor=vendor,
-        connection=connection,
         model=model,
-        condition=condition,
-        barrier=barrier,
-        merit=_explain_merit(vendor, connection, condition, options, providers),
-        allowed=allowed and usable and not failed and is_asked and not ended,
+        candidate=candidate,
         is_trusted=model is None or model.id not in condition.overbilled,
         is_placed=vendor.runs_at_named_place(model),
         rank_before=before,
@@ -112,14 +128,12 @@ def _make_entry(
 
 def _explain_merit(
     vendor: Vendor,
-    connection: Connection | None,
+    connection: Connection,
     condition: HealthSnapshot,
     options: Options,
     providers: ProviderPool,
 ) -> str:
     """Explain why a candidate that nothing bars may be called."""
-    if connection is None:
-        return ""
     if options.provider is not None:
         return "pinned by the request"
     if condition.unresolved:

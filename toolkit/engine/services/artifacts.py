@@ -311,12 +311,15 @@ class Artifacts(RecordReader[Artifact]):
         if start >= end:
             return
         step = self._core.store.blobs.chunk_bytes
-        digest = hashlib.sha256() if start == 0 and end == artifact.size_bytes else None
-        if end <= start + step:
-            digest = None  # it is checked as it is read
-            reading = asyncio.create_task(self.read_content(context, artifact.id, start, end))
-        else:
-            reading = self._read_ahead(context, artifact, start, min(end, start + step))
+        # One piece is checked as it is read.
+        is_checked = end > start + step and start == 0 and end == artifact.size_bytes
+        digest = hashlib.sha256() if is_checked else None
+
+        def read_ahead(at: int) -> asyncio.Task[bytes]:
+            reading = self.read_content(context, artifact.id, at, min(end, at + step))
+            return asyncio.create_task(reading)
+
+        reading = read_ahead(start)
         try:
             for at in range(start, end, step):
                 upto = min(end, at + step)
@@ -324,7 +327,7 @@ class Artifacts(RecordReader[Artifact]):
                 if len(piece) < upto - at:
                     raise make_missing_bytes_error()
                 if upto < end:
-                    reading = self._read_ahead(context, artifact, upto, min(end, upto + step))
+                    reading = read_ahead(upto)
                 if digest is not None:
                     await start_thread(partial(digest.update, piece))
                 if upto >= end and digest is not None:
@@ -335,19 +338,6 @@ class Artifacts(RecordReader[Artifact]):
             await asyncio.wait([reading])
             if not reading.cancelled():
                 reading.exception()  # marks it as retrieved
-
-    def _read_ahead(
-        self, context: RequestContext, artifact: Artifact, start: int, end: int
-    ) -> asyncio.Task[bytes]:
-        return asyncio.create_task(self._read_piece(context, artifact, start, end))
-
-    async def _read_piece(
-        self, context: RequestContext, artifact: Artifact, start: int, end: int
-    ) -> bytes:
-        stored = await self.find(context.scope, artifact.id)
-        return await self._core.store.blobs.get(
-            stored.artifact.sha256, start, end, limit_s=REQUEST_LIMIT_S
-        )
 
     async def find_link(self, context: RequestContext, artifact: Artifact) -> str | None:
         """Make the signed URL of an artifact's bytes; None where the service sends them itself.

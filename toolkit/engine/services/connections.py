@@ -244,7 +244,7 @@ class Providers:
     async def list(self, context: RequestContext) -> list[Provider]:
         """List every provider, its capabilities, and whether this account has connected it."""
         registry = self._core.registry
-        connected = await self._core.directory.find_connections(context.scope)
+        connected = await self._core.directory.list_connections(context.scope)
         return [
             Provider(
                 id=vendor.id,

@@ -33,14 +33,12 @@ async def find_media_type(
     found = await start_thread(lambda: detect_media_type(content))
     if found is not None:
         return found
-    await in_memory.acquire(account_id)
-    try:
-        step = RunInProcess(is_json, (await start_thread(lambda: _read_all(content)),))
-        return _choose_text_type(bool(await driver.run_in_process(step, account_id)))
-    except ProviderError:  # what a worker cannot parse, no reader will either
-        return "text/plain"
-    finally:
-        in_memory.release()
+    async with in_memory.hold(account_id):
+        try:
+            step = RunInProcess(is_json, (await start_thread(lambda: _read_all(content)),))
+            return _choose_text_type(bool(await driver.run_in_process(step, account_id)))
+        except ProviderError:  # what a worker cannot parse, no reader will either
+            return "text/plain"
 
 
 def detect_media_type(content: Content) -> str | None:

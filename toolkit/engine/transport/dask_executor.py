@@ -108,7 +108,7 @@ class DaskExecutor:
             except _NoWorkerError:
                 continue
             finally:
-                self._semaphore.release()
+                self._semaphore.release(account_id)
             return self._read_answer(answer, step)
 
     async def _wait_for_worker(self, resources: Mapping[str, float], on_wait: OnWait) -> None:

@@ -351,7 +351,7 @@ async def _start_in_turn(
     await semaphore.acquire(account_id)
 
     def end(done: "asyncio.Future[T]") -> None:
-        semaphore.release()
+        semaphore.release(account_id)
         if not done.cancelled():
             done.exception()  # marks it as retrieved: whoever waited may have gone
 

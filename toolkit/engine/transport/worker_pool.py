@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Self
 
+from toolkit.engine.concurrency.fair_semaphore import FairSemaphore
 from toolkit.engine.concurrency.threads import SerialThread
 from toolkit.engine.transport.cpu_executor import (
     NO_RESOURCES,
@@ -19,7 +20,6 @@ from toolkit.engine.transport.cpu_executor import (
     make_worker_loss,
     read_result,
 )
-from toolkit.engine.transport.cpu_slots import CpuSlots
 from toolkit.plugins import RunInProcess
 from toolkit.settings import Settings
 from toolkit.workers.process import WorkerEndedError, WorkerProcess
@@ -78,7 +78,7 @@ class WorkerPool:
         self._timeout_s = timeout_s
         self._memory_bytes = memory_bytes or 0
         self._max_workers = size + RESERVED_WORKERS
-        self._slots = CpuSlots(size, RESERVED_WORKERS)
+        self._slots = FairSemaphore(size, reserved=RESERVED_WORKERS)
         self._idle: list[PooledWorker] = []
         self._workers: set[PooledWorker] = set()
         self._used: dict[tuple[str, str], None] = {}
@@ -119,8 +119,10 @@ class WorkerPool:
         self._idle.append(worker)
         self._start_loading(worker, list(self._used))
 
-    def _start_loading(self, worker: PooledWorker, names: Sequence[tuple[str, str]]) -> None:
-        """Have an idle worker import the modules of functions; does not wait."""
+    def _start_loading(
+        self, worker: PooledWorker, names: Sequence[tuple[str, str]]
+    ) -> "asyncio.Future[None]":
+        """Have a worker import the modules of functions, and their requirements; does not wait."""
         # A step that comes meanwhile takes its turn in the worker's thread. What fails here fails
         # there again, where somebody waits for it.
 
@@ -129,7 +131,9 @@ class WorkerPool:
                 worker.modules.update(module for module, _ in names)
 
         loading = partial(_load_functions, worker.process, names, self._timeout_s)
-        worker.thread.start(loading).add_done_callback(note_modules)
+        started = worker.thread.start(loading)
+        started.add_done_callback(note_modules)
+        return started
 
     async def dispatch(
         self,
@@ -190,7 +194,11 @@ class WorkerPool:
         try:
             if has_deadline and module not in worker.modules:
                 # A short deadline is for the function, and not for the imports of a new process.
-                await self._load(worker, [step.name])
+                try:
+                    async with asyncio.timeout(self._timeout_s):
+                        await self._start_loading(worker, [step.name])
+                except TimeoutError:
+                    raise make_timeout(load_functions.__name__, self._timeout_s) from None
             answer = worker.thread.start(talk)
             try:
                 if has_deadline:
@@ -205,16 +213,6 @@ class WorkerPool:
                 raise reason from None
         except WorkerEndedError as error:
             raise make_worker_loss(name, str(error)) from None
-
-    async def _load(self, worker: PooledWorker, names: Sequence[tuple[str, str]]) -> None:
-        """Have a worker import the modules of functions, and their requirements."""
-        loading = partial(_load_functions, worker.process, names, self._timeout_s)
-        try:
-            async with asyncio.timeout(self._timeout_s):
-                await worker.thread.start(loading)
-        except TimeoutError:
-            raise make_timeout(load_functions.__name__, self._timeout_s) from None
-        worker.modules.update(module for module, _ in names)
 
     def _reclaim(
         self, worker: PooledWorker, answer: "asyncio.Future[Any]", account_id: str

@@ -6,6 +6,7 @@ import re
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
+from weakref import WeakValueDictionary
 
 from starlette.datastructures import Headers
 from starlette.requests import Request
@@ -13,7 +14,6 @@ from starlette.responses import Response
 
 from toolkit.contract.errors import Detail, ErrorCode, RequestError, ServiceError
 from toolkit.engine import Engine
-from toolkit.engine.concurrency.keyed_lock import KeyedLock
 from toolkit.engine.request_context import IdempotencyClaim, Outcome
 from toolkit.server.calls import ApiCall
 from toolkit.store import Content, iter_chunks
@@ -32,7 +32,8 @@ class IdempotentResponder:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._locks = KeyedLock()
+        # By claim; each is there for as long as a request holds it or waits for it.
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def respond(
         self,
@@ -62,7 +63,7 @@ class IdempotentResponder:
             accepted_code=call.operation.status,
         )
         claiming = replace(call, context=replace(call.context, claim=claim))
-        async with self._locks.hold(claim.id):
+        async with self._locks.setdefault(claim.id, asyncio.Lock()):
             known = await self._engine.idempotency.find(claim)
             if known is None:
                 try:

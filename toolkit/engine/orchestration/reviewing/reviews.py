@@ -1,5 +1,7 @@
 """The service of reviews by a person, who passes, fails or re-runs part of an ended task."""
 
+from dataclasses import dataclass
+
 from toolkit.contract.errors import Detail, ErrorCode, RequestError
 from toolkit.contract.plans import Plan
 from toolkit.contract.tasks import (
@@ -27,31 +29,21 @@ from toolkit.engine.orchestration.task_manager import TaskManager
 from toolkit.engine.orchestration.tasks import Tasks
 from toolkit.engine.orchestration.workflows import Workflows
 from toolkit.engine.request_context import RequestContext
-from toolkit.engine.services.artifacts import Artifacts
 from toolkit.planning.retry import make_asked_actions, tell_remarks
 from toolkit.store import Lease
 
 
+@dataclass(eq=False, slots=True)
 class Reviews:
     """The service of `/v1/tasks/{id}/reviews`."""
 
-    def __init__(
-        self,
-        core: EngineContext,
-        leases: LeaseManager,
-        plans: Plans,
-        workflows: Workflows,
-        artifacts: Artifacts,
-        tasks: Tasks,
-        manager: TaskManager,
-    ) -> None:
-        self._core = core
-        self._leases = leases
-        self._plans = plans
-        self._workflows = workflows
-        self._evidence = EvidenceReader(core, artifacts)
-        self._tasks = tasks
-        self._manager = manager
+    _core: EngineContext
+    _leases: LeaseManager
+    _plans: Plans
+    _workflows: Workflows
+    _evidence: EvidenceReader
+    _tasks: Tasks
+    _manager: TaskManager
 
     async def create(self, context: RequestContext, task_id: str, request: ReviewCreate) -> Task:
         """Replace the reviewer's verdict on a task that has ended by a person's.
