@@ -26,12 +26,10 @@ class VendorHosts(NamedTuple):
     Attributes:
         base_urls: the address of each.
         is_other: whether another server stands in for it.
-        only_url: the address of its only host; none where the call decides.
     """
 
     base_urls: dict[str, str]
     is_other: bool
-    only_url: httpx.URL | None
 
 
 @dataclass(kw_only=True)
@@ -97,19 +95,8 @@ class ProviderContext:
             base_urls = {**vendor.base_urls, **(settings.base_urls if settings else {})}
             own = {httpx.URL(url).host for url in (*vendor.base_urls.values(), SANDBOX_URL)}
             is_other = httpx.URL(base_urls.get("api", SANDBOX_URL)).host not in own
-            urls = [httpx.URL(url) for url in base_urls.values() if "{" not in url]
-            only_url = urls[0] if len(base_urls) == len(urls) == 1 else None
-            found = self._known_hosts[vendor.id] = VendorHosts(base_urls, is_other, only_url)
+            found = self._known_hosts[vendor.id] = VendorHosts(base_urls, is_other)
         return found
-
-    def open_ahead(self, vendor: Vendor) -> None:
-        """Begin to connect to a vendor that is about to be called, where it is called at one host.
-
-        Meanwhile its call is reserved and its intent is written.
-        """
-        url = self._get_hosts(vendor).only_url
-        if url is not None:
-            self.driver.open_ahead(vendor.id, url, self.get_timeouts(vendor.id))
 
     def _get_refusals(self, asked: tuple[str | None, ...]) -> set[str]:
         """Return what a server is known to refuse; a new entry may evict the oldest."""

@@ -195,32 +195,6 @@ async def test_what_is_lost_while_it_connects_is_not_sent(body: str) -> None:
     assert seen == [b""]
 
 
-async def test_a_connection_is_opened_ahead() -> None:
-    """Given a call that is announced, then its connection is there before it, and used by it."""
-    opened, asked = 0, 0
-
-    async def serve(reader: Reader, writer: Writer) -> None:
-        nonlocal opened, asked
-        opened += 1
-        while await reader.readuntil(b"\r\n\r\n"):
-            asked += 1
-            writer.write(head("200 OK", len(GOOD)) + GOOD)
-
-    transport = NetworkTransport()
-    async with asyncio.timeout(PATIENCE_S), serve_sockets(serve) as address:
-        url = httpx.URL(f"http://{address}/")
-        transport.open_ahead(url, None)
-        await wait_until_async(lambda: opened)
-        assert asked == 0
-        for _ in range(2):
-            transport.open_ahead(url, None)
-            response = await transport.handle_async_request(httpx.Request("GET", url))
-            assert await response.aread() == GOOD
-            await response.aclose()
-        assert (opened, asked) == (1, 2)
-    await transport.aclose()
-
-
 async def test_nobody_listens(tmp_path: Path) -> None:
     """Given an address where nobody listens, then nothing was sent, and nothing is spent."""
     run = await run_at(f"http://127.0.0.1:{free_port()}", tmp_path)

@@ -55,7 +55,6 @@ class AttemptLoop:
         units = _count_limited_units(operation.units())
         while True:
             chosen = await search.choose()
-            self._core.open_ahead(self._core.registry.vendors[chosen.candidate.provider])
             connection = chosen.connection
             gate = self._core.gates.get_gate(connection)
             while True:
@@ -237,7 +236,7 @@ class AttemptLoop:
         job.usage = {**reply.cost.units}
         if reply.tier is not None:
             job.usage["tier"] = reply.tier
-        if job_run.is_simulated:
+        if self._core.settings.sandbox:
             job.usage["simulated"] = True
         # The work is over at the vendor: a restart must not attach to it.
         job_run.vendor_job_id = None

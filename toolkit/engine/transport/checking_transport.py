@@ -1,8 +1,6 @@
 """The aiohttp transport that vendors are called over; slow to import."""
 
-import asyncio
 import socket
-import time
 from collections.abc import AsyncIterable, AsyncIterator
 from contextlib import suppress
 from contextvars import ContextVar
@@ -14,12 +12,12 @@ import aiohttp
 import httpx
 from aiohttp.abc import AbstractStreamWriter, ResolveResult
 from httpx_aiohttp import AiohttpTransport
-from httpx_aiohttp.transport import map_aiohttp_exceptions
+from httpx_aiohttp.transport import AiohttpResponseStream, map_aiohttp_exceptions
 from yarl import URL
 
 from toolkit.contract.errors import ErrorCode
 from toolkit.engine.transport.decoding import CODING
-from toolkit.engine.transport.send_check import SEND_CHECK, SendCheck
+from toolkit.engine.transport.network import SEND_CHECK, SendCheck
 from toolkit.engine.transport.tls_sessions import load_tls_context
 from toolkit.plugins import PUBLIC_ONLY, ProviderError
 
@@ -27,7 +25,6 @@ if TYPE_CHECKING:
     from aiohttp.connector import Connection
 
 _Body: TypeAlias = bytes | aiohttp.BytesPayload | AsyncIterable[bytes] | None
-CHUNK_BYTES = 64 * 1024
 # Vendors close a connection that is idle after a minute or more: one that is taken just then would
 # be lost with a request on it, so ours end before.
 KEEPALIVE_S = 30.0
@@ -77,23 +74,10 @@ class _CheckedBody(aiohttp.BytesPayload):
         await super().write_with_length(writer, content_length)
 
 
-class _ReplyStream(httpx.AsyncByteStream):
-    """The body of an answer, as aiohttp reads it."""
+class _ReplyStream(AiohttpResponseStream):
+    """The body of an answer, in larger pieces: fewer have to be unpacked."""
 
-    def __init__(self, reply: aiohttp.ClientResponse) -> None:
-        self._reply = reply
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        try:
-            async for chunk in self._reply.content.iter_chunked(CHUNK_BYTES):
-                yield chunk
-        except Exception:
-            with map_aiohttp_exceptions():
-                raise
-
-    async def aclose(self) -> None:
-        self._reply.release()
-        await self._reply.wait_for_close()
+    CHUNK_SIZE = 64 * 1024
 
 
 class CheckingTransport(AiohttpTransport):
@@ -107,9 +91,6 @@ class CheckingTransport(AiohttpTransport):
         super().__init__(verify=self._tls)
         # Those that connect to any address, and to global ones alone.
         self._sessions: dict[bool, aiohttp.ClientSession] = {}
-        self._opening: set[asyncio.Task[None]] = set()
-        # When each host that is connected to ahead was last sent a request.
-        self._used_at: dict[bytes, float] = {}
 
     def get_client(self, *, is_public: bool = False) -> aiohttp.ClientSession:
         """Return the session that requests share; it is opened by the first.
@@ -136,28 +117,6 @@ class CheckingTransport(AiohttpTransport):
             )
         return session
 
-    def open_ahead(self, url: httpx.URL, connect_s: float | None) -> None:
-        """Begin to connect to where a request is about to be sent, unless a connection is there.
-
-        One that a host was asked by is kept for `KEEPALIVE_S`.
-        """
-        now, host = time.monotonic(), url.netloc
-        if now - self._used_at.get(host, -KEEPALIVE_S) < KEEPALIVE_S:
-            return
-        self._used_at[host] = now
-        task = asyncio.ensure_future(self._connect(_convert_url(url), connect_s))
-        self._opening.add(task)
-        task.add_done_callback(self._opening.discard)
-
-    async def _connect(self, url: URL, connect_s: float | None) -> None:
-        session = self.get_client()
-        connector = cast("aiohttp.TCPConnector", session.connector)
-        loop = asyncio.get_running_loop()
-        request = aiohttp.ClientRequest("GET", url, loop=loop, session=session)
-        with suppress(aiohttp.ClientError, TimeoutError):  # the request itself says what is wrong
-            connection = await connector.connect(request, [], _make_timeout(connect_s))
-            connection.release()
-
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request.
 
@@ -179,8 +138,6 @@ class CheckingTransport(AiohttpTransport):
             _BODILESS.reset(token)
 
     async def _send(self, request: httpx.Request, body: _Body) -> httpx.Response:
-        if request.url.netloc in self._used_at:
-            self._used_at[request.url.netloc] = time.monotonic()
         is_public = bool(request.extensions.get(PUBLIC_ONLY))
         if is_public:
             _check_literal(request.url.host)
@@ -201,8 +158,6 @@ class CheckingTransport(AiohttpTransport):
 
     async def aclose(self) -> None:
         """Close every connection."""
-        for task in self._opening:
-            task.cancel()
         for session in self._sessions.values():
             await session.close()
 

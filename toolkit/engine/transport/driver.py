@@ -25,8 +25,7 @@ from toolkit.engine.transport.cpu_executor import (
     ignore,
 )
 from toolkit.engine.transport.lookup_cache import LookupCache
-from toolkit.engine.transport.network import NetworkTransport
-from toolkit.engine.transport.send_check import SEND_CHECK, SendCheck
+from toolkit.engine.transport.network import SEND_CHECK, NetworkTransport, SendCheck
 from toolkit.plugins import (
     Flow,
     Operation,
@@ -117,12 +116,6 @@ class Driver:
         if transport is None:
             transport = self._transports[via] = self._make_transport()
         return transport
-
-    def open_ahead(self, via: str, url: httpx.URL, timeouts: Timeouts) -> None:
-        """Begin to connect to a vendor that is about to be called, where that is by the network."""
-        transport = self._get_transport(via)
-        if isinstance(transport, NetworkTransport):
-            transport.open_ahead(url, timeouts.connect_s)
 
     async def aclose(self) -> None:
         """Close every connection, and end the CPU work that is under way."""

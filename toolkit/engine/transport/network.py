@@ -1,6 +1,14 @@
-"""The HTTP transport that vendors are called over."""
+"""The HTTP transport that vendors are called over, and the check right before a request is sent."""
+
+from collections.abc import Awaitable, Callable
 
 import httpx
+
+SEND_CHECK = "toolkit.check"
+"""The extension of a request that holds its check."""
+
+SendCheck = Callable[[], Awaitable[None]]
+"""Raises where the request must not be sent any more."""
 
 
 class NetworkTransport(httpx.AsyncBaseTransport):
@@ -22,10 +30,6 @@ class NetworkTransport(httpx.AsyncBaseTransport):
             ProviderError: `PROVIDER_BAD_RESPONSE` for a link that leads to no global address.
         """
         return await self._inner.handle_async_request(request)
-
-    def open_ahead(self, url: httpx.URL, connect_s: float | None) -> None:
-        """Begin to connect to where a request is about to be sent."""
-        self._inner.open_ahead(url, connect_s)
 
     async def aclose(self) -> None:
         """Close every connection."""
