@@ -91,40 +91,6 @@ async def test_tasks_of_another_loop_get_their_own_answers(calls: LoopCalls) -> 
             assert outcome.args == (number,)
 
 
-async def test_answers_that_end_together_wake_the_other_loop_once(
-    calls: LoopCalls, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Given 50 calls that end in one turn, when they are answered, then who waits is woken once."""
-    mine = asyncio.get_running_loop()
-    gate = await calls.await_call(make_gate())
-    waiting = [asyncio.ensure_future(calls.await_call(pass_gate(gate))) for _ in range(50)]
-    await calls.await_call(double(1))  # by then all of them wait at the gate
-    woken: list[object] = []
-    wake = mine.call_soon_threadsafe
-    monkeypatch.setattr(
-        mine, "call_soon_threadsafe", lambda *given, **named: woken.append(wake(*given, **named))
-    )
-    calls.call(open_gate(gate))  # which blocks this loop
-    calls.call(double(1))
-    assert len(woken) == 1
-    assert await asyncio.gather(*waiting) == [True] * 50
-
-
-async def make_gate() -> asyncio.Event:
-    """Make a gate on the loop that runs this."""
-    return asyncio.Event()
-
-
-async def pass_gate(gate: asyncio.Event) -> bool:
-    """Pass a gate once it is open."""
-    return await gate.wait()
-
-
-async def open_gate(gate: asyncio.Event) -> None:
-    """Open a gate."""
-    gate.set()
-
-
 def test_a_time_that_is_up_cancels(calls: LoopCalls) -> None:
     """Given a time limit, when it is up, then the caller is told and the work is cancelled."""
     held = Held()

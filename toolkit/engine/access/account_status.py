@@ -14,16 +14,6 @@ async def is_disabled(store: Store, account_id: str) -> bool:
     return row is not None and json.loads(str(row["doc"])).get("disabled_at") is not None
 
 
-async def check_enabled(store: Store, account_id: str) -> None:
-    """Refuse a request that is made with a key of a disabled account.
-
-    Raises:
-        RequestError: `UNAUTHENTICATED`, as the key is not valid any more.
-    """
-    if await is_disabled(store, account_id):
-        raise make_disabled_error()
-
-
 def make_disabled_error() -> RequestError:
     """Make the error for a request with a key of a disabled account."""
     return RequestError(ErrorCode.UNAUTHENTICATED, DISABLED_MESSAGE)

@@ -12,7 +12,7 @@ from toolkit.contract.choices import Scope
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.contract.money import to_wire_usd
-from toolkit.engine.access.account_status import check_enabled
+from toolkit.engine.access.account_status import is_disabled, make_disabled_error
 from toolkit.engine.access.quotas import Quotas
 from toolkit.engine.money.allowance import Allowances, make_key_limits
 from toolkit.engine.records import Records
@@ -48,7 +48,8 @@ async def find_key(store: Store, digest: str) -> tuple[str, ApiKey]:
     if has_ended(key):
         raise RequestError(ErrorCode.UNAUTHENTICATED)
     account_id = str(rows[0]["account_id"])
-    await check_enabled(store, account_id)
+    if await is_disabled(store, account_id):
+        raise make_disabled_error()
     return account_id, key
 
 

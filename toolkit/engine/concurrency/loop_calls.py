@@ -1,17 +1,14 @@
 """Calls of coroutines on one event loop, by other threads and by tasks of other loops.
 
-The standard library chains two futures for each (`run_coroutine_threadsafe`, `wrap_future`), and
-wakes the caller's loop for each answer. Here a thread waits for a lock alone, and answers that come
-in quick succession wake the caller's loop once.
+The standard library chains two futures for each (`run_coroutine_threadsafe`, `wrap_future`). Here a
+thread waits for a lock alone, and a task for one future of its own loop.
 """
 
 import asyncio
 import threading
-from collections import deque
 from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError
 from contextlib import suppress
-from functools import partial
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
@@ -26,7 +23,6 @@ class LoopCalls:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._box: _AnswerBox | None = None  # of the loop that called last
 
     def call(self, work: Coroutine[Any, Any, T], timeout_s: float | None = None) -> T:
         """Carry out a coroutine, and block until it has ended; an interrupt cancels it.
@@ -64,11 +60,15 @@ class LoopCalls:
             asyncio.CancelledError: either of the two was cancelled, and so both are.
             RuntimeError: the loop is closed.
         """
-        loop, box = asyncio.get_running_loop(), self._box
-        if box is None or box.loop is not loop:
-            box = self._box = _AnswerBox(loop)
+        loop = asyncio.get_running_loop()
         answer: asyncio.Future[T] = loop.create_future()
-        call = _LoopCall(self._loop, work, partial(box.put, answer))
+
+        def finish(task: asyncio.Task[T]) -> None:
+            _mark_retrieved(task)
+            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                loop.call_soon_threadsafe(_settle, answer, task)
+
+        call = _LoopCall(self._loop, work, finish)
         call.begin()
         try:
             return await answer
@@ -125,36 +125,16 @@ class _LoopCall(Generic[T]):
             self._task.cancel()
 
 
-class _AnswerBox:
-    """The answers that are on their way to the tasks of a loop."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.loop = loop
-        self._answers: deque[tuple[asyncio.Future[Any], asyncio.Task[Any]]] = deque()
-        self._is_woken = False
-
-    def put(self, answer: "asyncio.Future[T]", task: "asyncio.Task[T]") -> None:
-        """Put in what a task came to, on the loop where it ended."""
-        _mark_retrieved(task)
-        self._answers.append((answer, task))
-        if not self._is_woken:
-            self._is_woken = True
-            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-                self.loop.call_soon_threadsafe(self._deliver)
-
-    def _deliver(self) -> None:
-        """Deliver what is there, on the loop of those who wait."""
-        self._is_woken = False  # before the box is emptied: what is put in from here on wakes again
-        while self._answers:
-            answer, task = self._answers.popleft()
-            if answer.done():
-                continue  # who waited was cancelled
-            if task.cancelled():
-                answer.cancel()
-            elif (error := task.exception()) is not None:
-                answer.set_exception(error)
-            else:
-                answer.set_result(task.result())
+def _settle(answer: "asyncio.Future[T]", task: "asyncio.Task[T]") -> None:
+    """Settle a future as a task of another loop has ended."""
+    if answer.done():
+        return  # who waited was cancelled
+    if task.cancelled():
+        answer.cancel()
+    elif (error := task.exception()) is not None:
+        answer.set_exception(error)
+    else:
+        answer.set_result(task.result())
 
 
 def _mark_retrieved(task: "asyncio.Task[Any]") -> None:

@@ -3,7 +3,6 @@
 import asyncio
 import time
 from collections import OrderedDict
-from types import TracebackType
 from typing import Self
 from weakref import WeakKeyDictionary
 
@@ -152,12 +151,7 @@ class Pacer:
         """Begin the first slice."""
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """Leave the queue."""
         self._release_turn()
 

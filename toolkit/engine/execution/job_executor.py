@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, cast
 
 from pydantic import BaseModel, ValidationError
@@ -16,7 +16,7 @@ from toolkit.contract.base import ErrorInfo, now
 from toolkit.contract.errors import ErrorCode, ToolkitError, WorkError
 from toolkit.contract.jobs import FINAL_STATUSES
 from toolkit.contract.money import ZERO_USD
-from toolkit.engine.concurrency.pacing import LoopShares, get_loop_shares, yield_to_others
+from toolkit.engine.concurrency.pacing import yield_to_others
 from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.attempts import AttemptLoop
 from toolkit.engine.execution.job_run import JobOutcome, JobRun, write_detail
@@ -44,11 +44,6 @@ class JobExecutor:
         self._artifacts = artifacts
         self._attempt_loop = AttemptLoop(core)
         self._cache = ResultCache(core, artifacts)
-
-    @cached_property
-    def _shares(self) -> LoopShares:
-        """The shares of the loop that the engine lives on."""
-        return get_loop_shares()
 
     async def execute(self, job_run: JobRun) -> JobOutcome:
         """Execute a job until it is in a final state.
@@ -95,10 +90,8 @@ class JobExecutor:
         if job_run.is_new and not limits.can_start(job_run.account_id):
             core.store.write(job_run.collect_changes(), lease=job_run.lease)
         async with limits.hold(job_run.account_id, job_run.lease.root_id):
-            is_node = job_run.job.workflow_id is not None
-            if is_node and self._shares.has_others(job_run.account_id):
+            if job_run.job.workflow_id is not None:
                 await yield_to_others(job_run.account_id)
-            if is_node:
                 await core.store.writer.backlog.wait_for_room()
             waiting.check()
             self._mark_started(job_run)

@@ -63,7 +63,6 @@ class JobRun:
         upstream: the artifacts of the nodes it depends on, by node id.
         vendor_job_id: the vendor's id of what the job's last connection submitted and may be at
             work on, to attach to it again.
-        is_simulated: whether it is the sandbox that does and bills the work.
         is_new: whether the job has no row yet.
         started_monotonic: when this process began to run it, by the monotonic clock; none before.
         provider_and_model: those that were called last, as the router names them.
@@ -87,7 +86,6 @@ class JobRun:
     stops_when_lasting: bool = False
     upstream: Mapping[str, StoredArtifact] = field(default_factory=dict)
     vendor_job_id: str | None = None
-    is_simulated: bool = False
     is_new: bool = False
     started_monotonic: float | None = None
     provider_and_model: tuple[str | None, str | None] = (None, None)

@@ -84,7 +84,7 @@ class ResultCache:
             "model": model,
             "hosts": settings.base_urls if settings else {},
             "place": [options.endpoint_id, options.compute_id],
-            "simulated": job_run.is_simulated,
+            "simulated": self._core.settings.sandbox,
         }
         spelled = json.dumps(known, sort_keys=True, separators=(",", ":"), default=str)
         return hashlib.sha256(spelled.encode()).hexdigest()

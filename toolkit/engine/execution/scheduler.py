@@ -291,7 +291,6 @@ class Scheduler:
             stops_when_lasting=self._workflow.task_id is not None,
             upstream=upstream,
             vendor_job_id=self._vendor_jobs.get(node.id),
-            is_simulated=self._core.settings.sandbox,
             is_new=earlier is None,
             on_failure=self._skip_descendants,
         )

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 from toolkit.contract.errors import ServiceError
 from toolkit.engine.concurrency.fair_semaphore import FairSemaphore
@@ -21,9 +22,8 @@ TURN_S = 0.5
 SILENCE_S = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class PlaceClaim:
-    """An engine's claim to places.
+class PlaceClaim(NamedTuple):
+    """An engine's claim to places, as it stands in the row.
 
     Attributes:
         held: the places that it may use.
@@ -227,9 +227,7 @@ class SharedPlaces(SharedRow):
         claims[me] = PlaceClaim(held, max(wanted, held), since, at)
         if not claims[me].wanted:
             del claims[me]
-        document["places"] = {
-            engine: [one.held, one.wanted, one.since, one.at] for engine, one in claims.items()
-        }
+        document["places"] = claims
         return PlaceShare(held, share.fair, share.is_contended)
 
     def _read_limits(self, document: LimitDocument) -> dict[str, int]:

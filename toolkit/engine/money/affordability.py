@@ -70,6 +70,7 @@ def find_bound(
     operation: Operation[Any] | None,
     budget_left: BudgetLeft,
     rate: Decimal | None,
+    whole: Decimal | None,
 ) -> CostBound:
     """Find the most that one call may cost; lower a cap that nobody set to what is left.
 
@@ -80,6 +81,7 @@ def find_bound(
         operation: the operation to ask for.
         budget_left: what budgets leave.
         rate: US dollars a second of a worker at the endpoint that the options name.
+        whole: the most that it may cost with the cap that it has; None if that is unknown.
     """
     placed = vendor.runs_at_named_place(model)
     if operation is None or (placed and options.compute_id is not None):
@@ -89,7 +91,6 @@ def find_bound(
         if time is None or rate is None:
             return CostBound(None)
         return CostBound(calculate_time_cost(rate, time.max_s, ROUND_CEILING))
-    whole = calculate_max_cost(vendor, model, operation)
     bound = vendor.bounds.get(type(operation))
     if (
         whole is None

@@ -138,7 +138,6 @@ class TaskModelCalls:
             resource_id=job.id,
             kind="job",
             budgets=(self._budget,),
-            is_simulated=self._core.settings.sandbox,
         )
 
 

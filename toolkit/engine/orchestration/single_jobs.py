@@ -195,6 +195,5 @@ class SingleJobs:
             resource_id=job.run_id or job.id,
             kind="run" if job.run_id else "job",
             budgets=(Budget(from_wire_usd(job.options.max_cost_usd), job.cost_incurred_usd),),
-            is_simulated=self._core.settings.sandbox,
             close_work_item=partial(self._core.store.leases.build_closing, lease),
         )

@@ -209,15 +209,11 @@ class RoutingTable:
         """Find the most that one call of each candidate may cost."""
         bounds = []
         for one in self._entries:
-            if measured is not None and one.model is not None and not one.is_placed:
-                most = calculate_dearest_cost(one.model, measured.most[one.limits])
-                if budget_left.covers(most):
-                    bounds.append(CostBound(most))
-                    continue
-            # At a place of the caller's, or with a cap that may have to be lowered.
-            bounds.append(
-                find_bound(one.vendor, one.model, self._options, operation, budget_left, self._rate)
-            )
+            whole = None
+            if measured is not None and one.model is not None:
+                whole = calculate_dearest_cost(one.model, measured.most[one.limits])
+            asked = one.vendor, one.model, self._options, operation
+            bounds.append(find_bound(*asked, budget_left, self._rate, whole))
         return bounds
 
     def _estimate_costs(self, measured: MeasuredOperation | None) -> list[Decimal | None]:
