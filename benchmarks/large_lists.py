@@ -41,6 +41,7 @@ from toolkit.engine import Engine
 from toolkit.engine.request_context import RequestContext
 from toolkit.local import open_engine
 from toolkit.settings import Settings
+from toolkit.store.postgres.writing.writes import index_texts
 from toolkit.store.tables import metadata
 from toolkit.store.text_index import index_missing
 
@@ -212,12 +213,12 @@ def index_filled(kind: str, database: Path, url: str | None, runs: int) -> None:
     started = clock()
     if url is None:
         with closing(sqlite3.connect(database)) as local:
-            index_missing(local, "sqlite")
+            index_missing(local)
             local.commit()
         used_s = clock() - started
     else:
         with psycopg.connect(url) as connection:
-            index_missing(connection, "postgresql")
+            index_jobs(connection)
             connection.commit()
             used_s = clock() - started  # before the session ends
         with psycopg.connect(url, autocommit=True) as connection:
@@ -225,6 +226,18 @@ def index_filled(kind: str, database: Path, url: str | None, runs: int) -> None:
     each_ms = 1000 * used_s / runs
     took = time.perf_counter() - began
     report(f"large_lists.{kind}.index", each_ms, "ms CPU", floor=0, limit=None, seconds=took)
+
+
+def index_jobs(connection: psycopg.Connection[Any]) -> None:
+    """Index the texts of all jobs that are not indexed."""
+    jobs = connection.cursor("jobs")
+    indexed = "SELECT 1 FROM input_texts WHERE input_texts.id = jobs.id"
+    jobs.execute(f"SELECT id, run_id, doc FROM jobs WHERE NOT EXISTS ({indexed})".encode())
+    while found := jobs.fetchmany(500):
+        index_texts(
+            connection, "jobs", {key: {"run_id": run_id, "doc": doc} for key, run_id, doc in found}
+        )
+    connection.execute(f"UPDATE jobs SET text_number = 1 WHERE EXISTS ({indexed})".encode())
 
 
 async def read_first_page(engine: Engine, context: RequestContext, wanted: WorkFilter) -> int:

@@ -26,7 +26,7 @@ from toolkit.secrets import (
 )
 from toolkit.settings import SANDBOX_HOST, SANDBOX_URL, Settings, VendorSettings
 from toolkit.store import Row
-from toolkit.store.maintenance.doctor import DataDirIssue
+from toolkit.store.maintenance.upkeep_database import DataDirIssue
 
 if TYPE_CHECKING:
     from toolkit.cassettes import Cassette, CassetteMode, CassetteTransport

@@ -11,8 +11,7 @@ from toolkit.store.postgres.writing.transactions import (
     create_postgres_engine,
 )
 from toolkit.store.sqlite.connections import create_sqlite_engine
-from toolkit.store.sqlite.transactions import begin_sqlite_transaction
-from toolkit.store.sqlite.write_turns import WriteTurns
+from toolkit.store.sqlite.write_turns import WriteTurns, begin_sqlite_transaction
 
 
 def test_the_last_transaction_closes_its_connection(tmp_path: Path, url: str | None) -> None:

@@ -28,12 +28,10 @@ from toolkit.store.sqlite.connections import create_sqlite_engine
 from toolkit.store.sqlite.reads import SqliteReadConnection
 from toolkit.store.stored_bytes import (
     COUNTED_COLUMNS,
-    COUNTED_SQL,
     EVENT_OVERHEAD_BYTES,
     ROW_OVERHEAD_BYTES,
     build_recount,
-    build_totals_query,
-    compare_sums,
+    build_shortfall_query,
 )
 from toolkit.store.tables import metadata
 from toolkit.store.work_lists import WorkList
@@ -80,12 +78,11 @@ class TriedDatabase:
 
     def list_miscounted(self) -> list[str]:
         """List the accounts whose sums are wrong."""
-        totals = self.read_tuples(build_totals_query(self.kind))
-        return compare_sums(self.read_tuples(COUNTED_SQL), totals)  # type: ignore[arg-type]
+        return [row[0] for row in self.read_tuples(build_shortfall_query(self.kind))]
 
     def read_sums(self) -> dict[str, tuple[int, int]]:
         """Read all sums that are not 0."""
-        rows = self.read_tuples(COUNTED_SQL)
+        rows = self.read_tuples("SELECT id, artifacts, records FROM stored_bytes")
         return {row[0]: (row[1], row[2]) for row in rows if row[1:] != (0, 0)}
 
     def read_version(self) -> int:

@@ -1,7 +1,6 @@
 """`toolkit doctor --repair` of what accounts keep, beside an engine on a database of PostgreSQL."""
 
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import Final
 
 import psycopg
@@ -13,7 +12,8 @@ from toolkit import Client
 from toolkit.cli import app
 from toolkit.settings import Settings
 from toolkit.store.blobs import open_place
-from toolkit.store.postgres.upkeep.checks import repair_postgres
+from toolkit.store.maintenance.doctor import repair_database
+from toolkit.store.postgres.upkeep.database import PostgresUpkeep
 
 ASKED: Final = {"objective": "One line on tides"}
 WAITING_SQL: Final = (
@@ -97,7 +97,11 @@ def test_two_repairs_at_once_correct_once(
         holder.execute("SELECT 1 FROM stored_bytes FOR UPDATE")  # so that neither is done
         # Not by the command, whose output is that of the whole process.
         place = open_place(settings.data_dir, None)
-        repair = partial(repair_postgres, postgres_url, place)
+
+        def repair() -> list[str]:
+            with PostgresUpkeep.open(postgres_url) as records:
+                return repair_database(records, place)
+
         repairs = [pool.submit(repair) for _ in range(2)]
         wait_until(lambda: len(session.execute(WAITING_SQL).fetchall()) == 2, "both have begun")
         holder.rollback()

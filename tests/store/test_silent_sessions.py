@@ -12,8 +12,8 @@ from tests.store.roots import acquire
 from tests.support.timing import PATIENCE_S, wait_until_async
 from toolkit.store import AppendEvent, InsertRow, Lease, LeaseLost, Store, UpdateRow
 from toolkit.store.postgres import silent_sessions
-from toolkit.store.postgres.writing import statements, writes
-from toolkit.store.writing import direct_writer
+from toolkit.store.postgres.writing import statements
+from toolkit.store.writing import direct_writer, write_connection
 
 LEASE_S = 0.5
 TAKEN_WITHIN_S = 20.0
@@ -51,17 +51,19 @@ def stand_in_pipeline(monkeypatch: pytest.MonkeyPatch, standing: StandingThread)
     """Have a writer stand still between two statements, of which it has sent one."""
     build = statements.build_insert
 
-    def build_and_stand(table: str, columns: tuple[str, ...], *, replace: bool = False) -> str:
+    def build_and_stand(table: str, columns: tuple[str, ...], on_conflict: str = "") -> str:
         if table == "events":  # the last of a transaction
             standing.pass_by()
-        return build(table, columns, replace=replace)
+        return build(table, columns, on_conflict)
 
     monkeypatch.setattr(statements, "build_insert", build_and_stand)
 
 
 def stand_before_commit(monkeypatch: pytest.MonkeyPatch, standing: StandingThread) -> None:
     """Have a writer stand still when all is answered, and nothing is committed."""
-    monkeypatch.setattr(writes, "find_crash_point", lambda _: lambda _: standing.pass_by())
+    monkeypatch.setattr(
+        write_connection, "find_crash_point", lambda _: lambda _: standing.pass_by()
+    )
 
 
 def stand_in_renewal(monkeypatch: pytest.MonkeyPatch, standing: StandingThread) -> None:

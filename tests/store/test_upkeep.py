@@ -27,7 +27,7 @@ from toolkit.settings import Settings
 from toolkit.store.blob_places.place import BlobPlace
 from toolkit.store.blobs import open_place
 from toolkit.store.maintenance import prune
-from toolkit.store.postgres.upkeep import checks
+from toolkit.store.postgres.upkeep import database as upkeep
 
 LONG_AGO = "2020-01-01T00:00:00.000Z"
 SPOKEN = {"text": "Tides turn twice a day, and mills with them. " * 12}
@@ -311,9 +311,9 @@ def test_doctor_knows_the_server(
     """Given a server, then its clock, its age and its notices are looked at."""
     words = ("doctor", "--no-vendors", "--data-dir", settings.data_dir)
     assert read_json(*words)["findings"] == []
-    monkeypatch.setattr(checks, "MAX_CLOCK_DIFFERENCE_S", -1.0)
-    monkeypatch.setattr(checks, "OLDEST_SERVER", 99)
-    monkeypatch.setattr(checks, "NOTICE_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(upkeep, "MAX_CLOCK_DIFFERENCE_S", -1.0)
+    monkeypatch.setattr(upkeep, "OLDEST_SERVER", 99)
+    monkeypatch.setattr(upkeep, "NOTICE_TIMEOUT_S", 0.5)
     with run_deaf_proxy(postgres.port) as port:
         deaf = postgres_url.replace(f":{postgres.port}/", f":{port}/")
         shown = toolkit(*words, "--database", f"{deaf}?{PLAIN}")
@@ -361,8 +361,8 @@ def test_a_database_is_backed_up(
     with Client.local(tmp_path / "new", sandbox=True) as client:
         assert client.artifacts.get(kept).content() == DATA
         assert client.is_held
-    postgres.drop_database(restored)
     monkeypatch.setenv("PATH", str(tmp_path))
-    failed = toolkit("backup", tmp_path / "other", "--data-dir", settings.data_dir)
+    failed = toolkit("backup", tmp_path / "other", "--data-dir", tmp_path / "new")
     assert "needs pg_dump: install" in str(failed.exception)
-    assert not (tmp_path / "other").exists()
+    assert not list(tmp_path.glob("other*"))
+    postgres.drop_database(restored)

@@ -8,8 +8,9 @@ import pytest
 
 from tests.support.database_pool import ON_POSTGRESQL
 from toolkit import Client, ServiceError
+from toolkit.store.blobs import open_place
 from toolkit.store.maintenance.backup import create_backup
-from toolkit.store.maintenance.doctor import repair_data_dir
+from toolkit.store.sqlite.upkeep import SqliteUpkeep, repair_data_dir
 
 LINE = {"objective": "One line on tea"}
 
@@ -24,7 +25,7 @@ def get_refusal(folder: Path, *, sandbox: bool) -> str:
 
 
 def remove_mark(folder: Path) -> None:
-    """Take the mark away, as an earlier version leaves a directory."""
+    """Take the mark away, as a directory that was opened for any world has none."""
     with closing(sqlite3.connect(folder / "state.db")) as connection:
         connection.execute("PRAGMA application_id = 0")
 
@@ -47,12 +48,8 @@ def test_both_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.sqlite("the mark in a file's head")
-def test_what_an_earlier_version_left(tmp_path: Path) -> None:
-    """Given a directory without a mark, then what was done in it tells, or else the opener."""
-    with Client.local(tmp_path / "play", sandbox=True) as client:
-        client.runs.create("llm.generate", LINE).wait()
-    remove_mark(tmp_path / "play")
-    get_refusal(tmp_path / "play", sandbox=False)
+def test_a_directory_without_a_mark(tmp_path: Path) -> None:
+    """Given a directory without a mark, then the next opener tells."""
     Client.local(tmp_path / "empty", sandbox=True).close()
     remove_mark(tmp_path / "empty")
     Client.local(tmp_path / "empty").close()
@@ -63,11 +60,13 @@ def test_what_an_earlier_version_left(tmp_path: Path) -> None:
 def test_copies_are_of_the_same_world(tmp_path: Path) -> None:
     """Given a copy or a database made anew, then it belongs where the first one does."""
     Client.local(tmp_path / "play", sandbox=True).close()
-    create_backup(tmp_path / "play", tmp_path / "copy")
+    place = open_place(tmp_path / "play", None)
+    with SqliteUpkeep.view(tmp_path / "play") as records:
+        create_backup(records, tmp_path / "copy", place)
     get_refusal(tmp_path / "copy", sandbox=False)
     database = tmp_path / "play" / "state.db"
     data = bytearray(database.read_bytes())
     data[8 * 4096 : 12 * 4096] = bytes(4 * 4096)
     database.write_bytes(data)
-    repair_data_dir(tmp_path / "play")
+    repair_data_dir(tmp_path / "play", place)
     get_refusal(tmp_path / "play", sandbox=False)

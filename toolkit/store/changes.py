@@ -5,9 +5,11 @@ A node has seven changes: they are tuples, which are made in a third of a frozen
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
-from toolkit.contract.errors import ServiceError
+from toolkit.contract.errors import ErrorCode, ServiceError
+
+RETRY_AFTER_S: Final = 1.0
 
 
 class InsertRow(NamedTuple):
@@ -124,6 +126,11 @@ class LeaseLost(Exception):  # noqa: N818 - names what happened
 
 class StoreUnavailableError(ServiceError):
     """The database cannot be used now: what works is interrupted, and is taken up again later."""
+
+
+def make_retryable_error(message: str) -> StoreUnavailableError:
+    """Make the error for a database that may be asked again in a moment."""
+    return StoreUnavailableError(ErrorCode.UNAVAILABLE, message, retry_after=RETRY_AFTER_S)
 
 
 class OverLimit(Exception):  # noqa: N818 - names what happened

@@ -1,9 +1,9 @@
 """A database that a store has open, of either kind."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from typing import Protocol
 
 from sqlalchemy import Connection, Engine, TextClause
 
@@ -14,8 +14,10 @@ from toolkit.store.read_connection import ReadConnection
 from toolkit.store.writing.write_connection import WriteConnection
 
 
-class OpenDatabase(Protocol):
+class OpenDatabase(ABC):
     """A database that was opened: the ways in which a store reads, writes and hears of it.
+
+    By default nobody else is told of anything, as SQLite has no way to.
 
     Attributes:
         reads: where committed rows are read.
@@ -24,6 +26,7 @@ class OpenDatabase(Protocol):
         owner: this opening of it.
         is_copy: whether it is a copy of another one.
         poll_interval_s: how often who waits for an event looks for it, in seconds.
+        get_version: tells a number that changes when others commit; None where they tell.
     """
 
     reads: ReadConnection
@@ -32,17 +35,13 @@ class OpenDatabase(Protocol):
     owner: LeaseOwner
     is_copy: bool
     poll_interval_s: float
+    get_version: Callable[[], int] | None = None
 
-    @property
-    def get_version(self) -> Callable[[], int] | None:
-        """Return what tells a number that changes when others commit; none where they tell."""
-        ...
-
+    @abstractmethod
     def begin(self) -> AbstractContextManager[Connection]:
         """Begin a transaction on a connection of its own; on any thread."""
-        ...
 
-    async def listen(
+    async def listen(  # noqa: B027 - nobody tells by default
         self, wake: Callable[[Iterable[str] | None], None], note_work: Callable[[], None]
     ) -> None:
         """Begin to listen for the commits of others.
@@ -51,17 +50,15 @@ class OpenDatabase(Protocol):
             wake: is called on the loop with the ids of what has new events, or none for all.
             note_work: is called on the loop when others have let go of work.
         """
-        ...
 
-    def build_work_notice(self, root_id: str) -> TextClause | None:
-        """Build the statement that tells others of a work item; none where they look themselves."""
-        ...
+    def build_work_notice(self, root_id: str) -> TextClause | None:  # noqa: ARG002
+        """Build the statement that tells others of a work item; None where they look themselves."""
+        return None
 
-    def note_commit(self) -> None:
+    def note_commit(self) -> None:  # noqa: B027
         """Do what is due after a commit, on the loop."""
-        ...
 
-    async def claim_artifacts(self, place: BlobPlace) -> str | None:
+    async def claim_artifacts(self, place: BlobPlace) -> str | None:  # noqa: ARG002
         """Have the database and the place of its artifacts know each other.
 
         Returns:
@@ -70,11 +67,11 @@ class OpenDatabase(Protocol):
         Raises:
             ServiceError: `UNAVAILABLE` when it is not that of the database.
         """
-        ...
+        return None
 
+    @abstractmethod
     async def close(self) -> None:
         """Close everything, once nothing is written any more."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

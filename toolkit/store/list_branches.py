@@ -113,28 +113,32 @@ def _build_branches(
 @cache
 def build_branch_count(kind: DatabaseKind, field: IndexedField) -> str:
     """Build the count of the ids of branches between two bounds, each up to `limit`."""
-    account, value = _build_branch_values(kind)
-    key = f"i.{field.key}"
-    ids = (
-        f"SELECT 1 FROM {field.table} AS i"  # noqa: S608 - our names
-        f" WHERE i.account_id = {account} AND {_build_value(kind, field)} = {value}"
-        f" AND {key} >= :lowest AND {key} < :before LIMIT :limit"
-    )
-    branches = (
-        "json_each(:branches) AS branch"
-        if kind == "sqlite"
-        else "json_array_elements(CAST(:branches AS json)) AS branch (value)"
-    )
-    return f"SELECT (SELECT count(*) FROM ({ids}) AS found) AS n FROM {branches}"  # noqa: S608
+    ids = f"SELECT 1 {_build_branch_range(kind, field)} LIMIT :limit"
+    return f"SELECT (SELECT count(*) FROM ({ids}) AS found) AS n FROM {_list_branches(kind)}"  # noqa: S608
 
 
-def _build_branch_values(kind: DatabaseKind) -> tuple[str, str]:
-    """Build the account and the value of a branch."""
+def _list_branches(kind: DatabaseKind) -> str:
+    """Build the source `branch` of branches, which the parameter `:branches` has as a JSON list."""
+    if kind == "sqlite":
+        return "json_each(:branches) AS branch"
+    return "json_array_elements(CAST(:branches AS json)) AS branch (value)"
+
+
+def _match_branch(kind: DatabaseKind, field: IndexedField, row: str) -> str:
+    """Build the condition that a row is of the account and the value of a branch."""
     account, value = (
         f"json_extract(branch.value, '$[{n}]')" if kind == "sqlite" else f"branch.value ->> {n}"
         for n in range(2)
     )
-    return account, value
+    return f"{row}.account_id = {account} AND {_build_value(kind, field, row)} = {value}"
+
+
+def _build_branch_range(kind: DatabaseKind, field: IndexedField) -> str:
+    """Build the source of the rows of a branch between two bounds, and its condition."""
+    return (
+        f"FROM {field.table} AS i WHERE {_match_branch(kind, field, 'i')}"
+        f" AND i.{field.key} >= :lowest AND i.{field.key} < :before"
+    )
 
 
 def build_branch_ids(kind: DatabaseKind, field: IndexedField, wanted: WorkFilter) -> str:
@@ -151,21 +155,18 @@ def build_branch_ids(kind: DatabaseKind, field: IndexedField, wanted: WorkFilter
 def _build_branch_ids(kind: DatabaseKind, field: IndexedField, bounds: tuple[str, ...]) -> str:
     operators = {"min_cost_usd": ">=", "max_cost_usd": "<="}
     checks = "".join(f" AND {build_cost(kind, 'i.doc')} {operators[b]} :{b}" for b in bounds)
-    account, value = _build_branch_values(kind)
-    key = f"i.{field.key}"
     newest = (
-        f"SELECT {key} AS value FROM {field.table} AS i"  # noqa: S608 - our names
-        f" WHERE i.account_id = {account} AND {_build_value(kind, field)} = {value}"
-        f" AND {key} >= :lowest AND {key} < :before{checks} ORDER BY {key} DESC LIMIT :limit"
+        f"SELECT i.{field.key} AS value {_build_branch_range(kind, field)}{checks}"
+        f" ORDER BY i.{field.key} DESC LIMIT :limit"
     )
+    branches = _list_branches(kind)
     if kind == "sqlite":  # which has no LATERAL
-        same = f"found.account_id = {account} AND {_build_value(kind, field, 'found')} = {value}"
         return (
-            f"SELECT found.{field.key} AS value FROM json_each(:branches) AS branch"  # noqa: S608
-            f" CROSS JOIN {field.table} AS found ON {same} AND found.{field.key} IN ({newest})"
+            f"SELECT found.{field.key} AS value FROM {branches} CROSS JOIN {field.table} AS found"  # noqa: S608
+            f" ON {_match_branch(kind, field, 'found')} AND found.{field.key} IN ({newest})"
             " ORDER BY 1 DESC LIMIT :limit"
         )
     return (
-        "SELECT found.value FROM json_array_elements(CAST(:branches AS json)) AS branch (value)"  # noqa: S608
-        f" CROSS JOIN LATERAL ({newest}) AS found ORDER BY 1 DESC LIMIT :limit"
+        f"SELECT found.value FROM {branches} CROSS JOIN LATERAL ({newest}) AS found"  # noqa: S608
+        " ORDER BY 1 DESC LIMIT :limit"
     )

@@ -1,7 +1,6 @@
 """A store that only reads: it creates, migrates, locks and writes nothing."""
 
 import asyncio
-import secrets
 from collections.abc import Container, Sequence
 from pathlib import Path
 from typing import Self
@@ -13,11 +12,11 @@ from toolkit.store.blobs import BlobStore, open_place
 from toolkit.store.changes import Change, Lease
 from toolkit.store.content import Content
 from toolkit.store.data_dir.location import find_database, is_copy
-from toolkit.store.data_dir.owners import LeaseOwner, find_active_owners
+from toolkit.store.data_dir.owners import Onlooker
 from toolkit.store.database import ViewedDatabase
 from toolkit.store.event_waiters import POLL_INTERVAL_S, EventWaiters
 from toolkit.store.extras import needs_postgres
-from toolkit.store.leases.clock import MachineClock
+from toolkit.store.leases.clock import SharedClock
 from toolkit.store.leases.lease_store import LeaseStore
 from toolkit.store.limits.limit_store import LimitStore
 from toolkit.store.read_connection import Row
@@ -75,7 +74,7 @@ class ReadOnlyStore(Store):
             viewed = _view_data_dir(data_dir)
         else:
             with needs_postgres():
-                from toolkit.store.postgres.upkeep.viewing import view_postgres
+                from toolkit.store.postgres.database import view_postgres
             viewed = await view_postgres(database)
         place = open_place(data_dir, artifact_url, endpoint_url=artifact_endpoint_url)
         return cls(viewed, BlobStore(place, synced=False))
@@ -112,24 +111,13 @@ def _view_data_dir(data_dir: Path) -> ViewedDatabase:
 
     return ViewedDatabase(
         reads,
-        MachineClock(),
-        _Onlooker(data_dir),
+        SharedClock(),
+        Onlooker(data_dir),
         copied,
         reads.get_data_version,
         POLL_INTERVAL_S,
         close,
     )
-
-
-class _Onlooker(LeaseOwner):
-    """An opening of the store that owns nothing."""
-
-    def __init__(self, data_dir: Path) -> None:
-        self._data_dir = data_dir
-        self.id = secrets.token_hex(8)
-
-    def is_stale(self, owner: str) -> bool:
-        return owner not in find_active_owners(self._data_dir)
 
 
 class _ReadOnlyLeases(LeaseStore):

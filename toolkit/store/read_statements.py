@@ -3,64 +3,73 @@
 from functools import cache
 from typing import Any, Final, TypeAlias
 
-from sqlalchemy import ColumnElement, Select, bindparam, false, func, literal_column, select, true
+from sqlalchemy import (
+    ColumnElement,
+    Select,
+    Table,
+    bindparam,
+    false,
+    func,
+    literal_column,
+    select,
+    true,
+)
 
 from toolkit.store.account_scope import ScopeKind, make_account_condition
 from toolkit.store.dialects import DatabaseKind, compile_statement
+from toolkit.store.json_sql import list_given_ids
 from toolkit.store.tables import artifacts, connections, events, metadata, name_columns, roots
 
 # Without an offset, the dialect adds a parameter for it, which would have no value.
 ZERO_OFFSET: ColumnElement[int] = literal_column("0")
-_LISTED_IDS: Final = "json_array_elements_text(CAST(:of AS json)) AS wanted (value)"
 _SPENDER_COLUMN: Final = "spender_id"  # the account of a row, which may be another one
 # A table, the columns to sum, those to group by, the one that is bounded, and whether the rows are
 # those by an account's connections, rather than the account's own.
 SumQuery: TypeAlias = tuple[str, tuple[str, ...], tuple[str, ...], str, bool]
 
 
-@cache
-def build_get(kind: DatabaseKind, table: str, columns: tuple[str, ...]) -> str:
-    """Build the query of a row by its id."""
-    of = metadata.tables[table]
-    wanted: list[Any] = [of.c[column] for column in columns] or [of]
-    return compile_statement(kind, select(*wanted).where(of.c.id == bindparam("id")))
+def _match(
+    of: Table, scope: ScopeKind, columns: tuple[str, ...], *, without: bool = False
+) -> list[ColumnElement[bool]]:
+    """Make the conditions that a row is in a scope, and has the values of columns.
+
+    Args:
+        without: whether there is a status that it must not have.
+    """
+    wanted = [make_account_condition(scope, of)]
+    wanted += [of.c[column] == bindparam(column) for column in columns]
+    return [*wanted, of.c.status != bindparam("without")] if without else wanted
+
+
+def _count_some(kind: DatabaseKind, of: Table, wanted: list[ColumnElement[bool]]) -> str:
+    """Build the count of the rows that fulfil conditions, up to `most`."""
+    some: Select[Any] = select(literal_column("1")).select_from(of).where(*wanted)
+    some = some.limit(bindparam("most")).offset(ZERO_OFFSET)
+    return compile_statement(kind, select(func.count().label("n")).select_from(some.subquery()))
 
 
 @cache
-def build_get_owned(
+def build_get(
     kind: DatabaseKind,
     scope: ScopeKind,
     table: str,
     columns: tuple[str, ...],
-    equals: tuple[str, ...],
-    without: bool,
+    equals: tuple[str, ...] = (),
+    without: bool = False,
 ) -> str:
     """Build the query of a scope's row by its id and more."""
     of = metadata.tables[table]
     wanted: list[Any] = [of.c[column] for column in columns] or [of]
-    where = [of.c[column] == bindparam(column) for column in ("id", *equals)]
-    where.append(make_account_condition(scope, of))
-    where += [of.c.status != bindparam("without")] if without else []
+    where = _match(of, scope, ("id", *equals), without=without)
     return compile_statement(kind, select(*wanted).where(*where))
 
 
 @cache
-def build_find(kind: DatabaseKind, table: str, columns: tuple[str, ...]) -> str:
-    """Build the query of rows by the values of columns, oldest first."""
-    of = metadata.tables[table]
-    wanted = [of.c[column] == bindparam(column) for column in columns]
-    return compile_statement(kind, select(of).where(*wanted).order_by(of.c.id))
-
-
-@cache
-def build_find_owned(
-    kind: DatabaseKind, scope: ScopeKind, table: str, columns: tuple[str, ...]
-) -> str:
+def build_find(kind: DatabaseKind, scope: ScopeKind, table: str, columns: tuple[str, ...]) -> str:
     """Build the query of a scope's rows by the values of columns, oldest first."""
     of = metadata.tables[table]
-    wanted = [of.c[column] == bindparam(column) for column in columns]
-    owned = make_account_condition(scope, of)
-    return compile_statement(kind, select(of).where(owned, *wanted).order_by(of.c.id))
+    wanted = select(of).where(*_match(of, scope, columns))
+    return compile_statement(kind, wanted.order_by(of.c.id))
 
 
 @cache
@@ -75,10 +84,8 @@ def build_page(
 ) -> str:
     """Build the query of a page of a scope's rows, newest first."""
     of = metadata.tables[table]
-    wanted = [make_account_condition(scope, of)]
-    wanted += [of.c[column] == bindparam(column) for column in columns]
+    wanted = _match(of, scope, columns, without=without)
     wanted += [of.c[by] < bindparam("before")] if below else [of.c[by].is_not(None)]
-    wanted += [of.c.status != bindparam("without")] if without else []
     newest_first = select(of).where(*wanted).order_by(of.c[by].desc())
     return compile_statement(kind, newest_first.limit(bindparam("limit")).offset(ZERO_OFFSET))
 
@@ -94,12 +101,8 @@ def build_page_count(
 ) -> str:
     """Build the count of the rows that a list has in all, up to `most`."""
     of = metadata.tables[table]
-    wanted = [make_account_condition(scope, of), of.c[by].is_not(None)]
-    wanted += [of.c[column] == bindparam(column) for column in columns]
-    wanted += [of.c.status != bindparam("without")] if without else []
-    some: Select[Any] = select(literal_column("1")).select_from(of).where(*wanted)
-    some = some.limit(bindparam("most")).offset(ZERO_OFFSET)
-    return compile_statement(kind, select(func.count().label("n")).select_from(some.subquery()))
+    wanted = _match(of, scope, columns, without=without)
+    return _count_some(kind, of, [*wanted, of.c[by].is_not(None)])
 
 
 @cache
@@ -158,10 +161,9 @@ def build_last_events(kind: DatabaseKind, of: str) -> str:
     Their ids are a JSON list.
     """
     whose, number = f"{of}_id", "job_n" if of == "job" else "n"
-    listed = "json_each(:of) AS wanted" if kind == "sqlite" else _LISTED_IDS
     last = f"SELECT max({number}) FROM events WHERE {whose} = wanted.value"  # noqa: S608
     return (
-        f"SELECT last.{whose} AS id, last.{number} AS n, last.type FROM {listed}"  # noqa: S608
+        f"SELECT last.{whose} AS id, last.{number} AS n, last.type FROM {list_given_ids(kind)}"  # noqa: S608
         f" JOIN events AS last ON last.{whose} = wanted.value AND last.{number} = ({last})"
     )
 
@@ -187,11 +189,10 @@ def build_free_roots(kind: DatabaseKind) -> str:
 
     The ids of owners that are known to be dead are a JSON list.
     """
-    listed = "json_each(:of) AS wanted" if kind == "sqlite" else _LISTED_IDS
     return (
         f"SELECT {name_columns('roots')} FROM roots WHERE open = TRUE"  # noqa: S608 - our names
         " AND (owner IS NULL OR owner <> :owner"
-        f" AND (lease_until < :at OR owner IN (SELECT wanted.value FROM {listed})))"
+        f" AND (lease_until < :at OR owner IN (SELECT wanted.value FROM {list_given_ids(kind)})))"
         " AND (created_at, id) > (:after, :after_id)"
         " ORDER BY created_at, id LIMIT :limit"
     )
@@ -209,10 +210,8 @@ def build_cancel_requests(kind: DatabaseKind) -> str:
 @cache
 def build_count_of_open_roots(kind: DatabaseKind, scope: ScopeKind) -> str:
     """Build the count of a scope's open roots, up to `most`, which an index answers."""
-    mine = (make_account_condition(scope, roots), roots.c.open == true())
-    some: Select[Any] = select(literal_column("1")).where(*mine)
-    some = some.limit(bindparam("most")).offset(ZERO_OFFSET)
-    return compile_statement(kind, select(func.count().label("n")).select_from(some.subquery()))
+    wanted = [make_account_condition(scope, roots), roots.c.open == true()]
+    return _count_some(kind, roots, wanted)
 
 
 @cache

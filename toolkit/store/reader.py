@@ -59,7 +59,9 @@ class RowReader:
 
     async def get_row(self, table: str, row_id: str, *columns: str) -> Row | None:
         """Return one row by its id, with all or some of its columns."""
-        rows = await self._fetch(statements.build_get(self._kind, table, columns), {"id": row_id})
+        rows = await self._fetch(
+            statements.build_get(self._kind, "all", table, columns), {"id": row_id}
+        )
         return rows[0] if rows else None
 
     async def find_owned_row(
@@ -77,7 +79,7 @@ class RowReader:
             without: a status that it must not have.
         """
         given = {**equals, "id": row_id, **get_scope_values(scope), "without": without}
-        statement = statements.build_get_owned(
+        statement = statements.build_get(
             self._kind, scope.kind, table, columns, tuple(equals), without is not None
         )
         rows = await self._fetch(statement, given)
@@ -85,11 +87,13 @@ class RowReader:
 
     async def find_rows(self, table: str, **equals: object) -> list[Row]:
         """Return all rows whose columns have these values, oldest first."""
-        return await self._fetch(statements.build_find(self._kind, table, tuple(equals)), equals)
+        return await self._fetch(
+            statements.build_find(self._kind, "all", table, tuple(equals)), equals
+        )
 
     async def find_owned_rows(self, table: str, scope: ReadScope, **equals: object) -> list[Row]:
         """Return the rows of a scope whose columns have these values, oldest first."""
-        statement = statements.build_find_owned(self._kind, scope.kind, table, tuple(equals))
+        statement = statements.build_find(self._kind, scope.kind, table, tuple(equals))
         return await self._fetch(statement, {**equals, **get_scope_values(scope)})
 
     async def list_page(
@@ -217,10 +221,10 @@ class RowReader:
         found: dict[EventKey, LastEvent] = {}
         for of, ids in wanted.items():
             if len(ids) == 1:
-                last, given = statements.build_last_event(self._kind, of), ids[0]
+                last, given = statements.build_last_event(self._kind, of), {"of": ids[0]}
             else:
-                last, given = statements.build_last_events(self._kind, of), json.dumps(ids)
-            for row in await self._fetch(last, {"of": given}):
+                last, given = statements.build_last_events(self._kind, of), {"ids": json.dumps(ids)}
+            for row in await self._fetch(last, given):
                 found[of, row["id"]] = (int(row["n"]), str(row["type"]))
         return found
 
@@ -262,7 +266,7 @@ class RowReader:
         given = {
             "owner": owner,
             "at": at,
-            "of": json.dumps(list(dead)),
+            "ids": json.dumps(list(dead)),
             "after": "" if after is None else after["created_at"],
             "after_id": "" if after is None else after["id"],
             "limit": limit,

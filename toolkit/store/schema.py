@@ -9,12 +9,13 @@ their revision, tables have the oldest one whose engines may use them.
 """
 
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import cast
 
 from sqlalchemy import Connection, Dialect, text
 from sqlalchemy.schema import CreateIndex, CreateTable
@@ -40,7 +41,7 @@ VERSION_TABLE_SQL = (
     "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL, oldest VARCHAR(32), "
     "CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num))"
 )
-READ_VERSION_ROW_SQL = "SELECT * FROM alembic_version"
+READ_VERSION_SQL = "SELECT version_num, oldest FROM alembic_version"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,26 +57,45 @@ class SchemaVersion:
     oldest: str | None
 
 
-class VersionCursor(Protocol):
-    """A cursor of either kind of database."""
-
-    @property
-    def description(self) -> Sequence[Any] | None:
-        """Return the columns, each beginning with its name."""
-        ...
-
-    def fetchone(self) -> Any:
-        """Return the next row."""
-        ...
-
-
 def migrate_schema(
     connection: Connection, *, is_in_use: Callable[[], bool] = lambda: False
 ) -> SchemaVersion:
-    """Create the tables, or run the missing migrations; only these import alembic.
+    """Create the tables of SQLite, or run the missing migrations.
 
     Args:
         connection: to the database, in no transaction.
+        is_in_use: tells whether engines have the database open.
+
+    Returns:
+        the version of the tables from then on.
+
+    Raises:
+        ServiceError: `UNAVAILABLE` as `bring_up_to_date` says.
+    """
+    driver = cast("sqlite3.Connection", connection.connection.dbapi_connection)
+    return bring_up_to_date(
+        partial(read_schema_version, driver),
+        partial(_lock_database, connection),
+        partial(_create_tables, connection),
+        partial(run_migrations, connection),
+        is_in_use,
+    )
+
+
+def bring_up_to_date(
+    read: Callable[[], SchemaVersion | None],
+    lock: Callable[[], AbstractContextManager[None]],
+    create_tables: Callable[[], None],
+    run_missing: Callable[[], None],
+    is_in_use: Callable[[], bool],
+) -> SchemaVersion:
+    """Create the tables of a database, or run the missing migrations; only these import alembic.
+
+    Args:
+        read: reads the version of the tables; None if there are none.
+        lock: has others who do the same wait.
+        create_tables: creates the newest tables.
+        run_missing: runs the missing migrations.
         is_in_use: tells whether engines have the database open.
 
     Returns:
@@ -86,25 +106,32 @@ def migrate_schema(
             those of a version that was never released are there, or engines that are running could
             not go on with those of this version.
     """
-    current = _read_version(connection)
+    current = read()
     if current is not None and is_up_to_date(current):
         return current
+    with lock():
+        # Another process may have been first, while this one waited for the lock.
+        current = read()
+        if current is None:
+            create_tables()
+        elif not is_up_to_date(current):
+            _check_not_in_use(current, is_in_use)
+            run_missing()
+    return read() or SchemaVersion(HEAD_REVISION, None)
+
+
+@contextmanager
+def _lock_database(connection: Connection) -> Iterator[None]:
+    """Begin a transaction that nobody else reads or writes beside; it is committed in the end."""
     connection.exec_driver_sql("BEGIN EXCLUSIVE")
     try:
-        # Another process may have been first, while this one waited for the lock.
-        current = _read_version(connection)
-        if current is None:
-            _create_tables(connection)
-        elif not is_up_to_date(current):
-            check_not_in_use(current, is_in_use)
-            run_migrations(connection)
+        yield
     except BaseException:
         if connection.in_transaction():
             connection.exec_driver_sql("ROLLBACK")
         raise
     if connection.in_transaction():
         connection.exec_driver_sql("COMMIT")
-    return _read_version(connection) or SchemaVersion(HEAD_REVISION, None)
 
 
 def is_up_to_date(version: SchemaVersion) -> bool:
@@ -156,17 +183,9 @@ def check_not_later(version: SchemaVersion | None) -> None:
         )
 
 
-def check_not_in_use(version: SchemaVersion | None, is_in_use: Callable[[], bool]) -> None:
-    """Refuse to migrate tables under engines that could not go on with the newest ones.
-
-    Args:
-        version: of the tables.
-        is_in_use: tells whether engines have the database open.
-
-    Raises:
-        ServiceError: `UNAVAILABLE` when there are such.
-    """
-    if version is not None and version.revision < OLDEST_REVISION and is_in_use():
+def _check_not_in_use(version: SchemaVersion, is_in_use: Callable[[], bool]) -> None:
+    """Refuse to migrate tables under engines that could not go on with the newest ones."""
+    if version.revision < OLDEST_REVISION and is_in_use():
         raise ServiceError(
             ErrorCode.UNAVAILABLE,
             "Engines of a version that cannot use the tables of this one are running: stop them,"
@@ -179,18 +198,8 @@ def read_schema_version(connection: sqlite3.Connection) -> SchemaVersion | None:
     made = connection.execute(
         "SELECT 1 FROM sqlite_master WHERE name = 'alembic_version'"
     ).fetchone()
-    return None if made is None else fetch_version(connection.execute(READ_VERSION_ROW_SQL))
-
-
-def fetch_version(cursor: VersionCursor) -> SchemaVersion | None:
-    """Fetch the version of a database's tables from the row that has it."""
-    row = cursor.fetchone()
-    if row is None:
-        return None
-    found = {
-        str(column[0]): value for column, value in zip(cursor.description or (), row, strict=True)
-    }
-    return SchemaVersion(str(found["version_num"]), found.get("oldest"))
+    row = None if made is None else connection.execute(READ_VERSION_SQL).fetchone()
+    return None if row is None else SchemaVersion(*row)
 
 
 def _create_tables(connection: Connection) -> None:
@@ -232,8 +241,3 @@ def set_oldest(connection: Connection) -> None:
     """Have the tables say which versions may use them, in the transaction that migrates them."""
     said = text("UPDATE alembic_version SET oldest = :oldest")
     connection.execute(said, {"oldest": OLDEST_REVISION})
-
-
-def _read_version(connection: Connection) -> SchemaVersion | None:
-    driver = cast("sqlite3.Connection", connection.connection.dbapi_connection)
-    return read_schema_version(driver)

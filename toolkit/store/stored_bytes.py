@@ -5,9 +5,6 @@ that has the directory open, or `toolkit prune`. So the sums are right after any
 are in `postgres/triggers`, of the same sizes.
 """
 
-import sqlite3
-from collections.abc import Iterable
-
 from toolkit.store.dialects import DatabaseKind
 from toolkit.store.table_roles import get_roles
 from toolkit.store.tables import metadata
@@ -117,38 +114,22 @@ def build_recount(kind: DatabaseKind) -> tuple[str, str]:
     return "DELETE FROM stored_bytes", f"INSERT INTO stored_bytes {build_totals_query(kind)}"
 
 
-COUNTED_SQL = "SELECT id, artifacts, records FROM stored_bytes"
+def build_shortfall_query(kind: DatabaseKind) -> str:
+    """Build a query of what is missing in the sums of each account for which they are wrong.
 
-
-def find_miscounted(connection: sqlite3.Connection) -> list[str]:
-    """Find the accounts whose sums are wrong."""
-    counted = list(connection.execute(COUNTED_SQL))
-    return compare_sums(counted, list(connection.execute(build_totals_query("sqlite"))))
-
-
-def compare_sums(
-    counted: Iterable[tuple[str, int, int]], computed: Iterable[tuple[str, int, int]]
-) -> list[str]:
-    """List the accounts whose sums, of artifacts and of records, are not what they should be."""
-    return list(compute_shortfalls(counted, computed))
-
-
-def compute_shortfalls(
-    counted: Iterable[tuple[str, int, int]], computed: Iterable[tuple[str, int, int]]
-) -> dict[str, tuple[int, int]]:
-    """Compute what is missing in the sums of each account for which they are wrong, by its id.
-
-    >>> compute_shortfalls([("acc_a", 5, 7), ("acc_b", 1, 1)], [("acc_a", 5, 9)])
-    {'acc_a': (0, 2), 'acc_b': (-1, -1)}
+    It is one query, so that sums and rows are of the same moment.
     """
-    found = {account_id: tuple(sums) for account_id, *sums in counted}
-    right = {account_id: tuple(sums) for account_id, *sums in computed}
-    missing = {}
-    for account_id in sorted(found.keys() | right.keys()):
-        artifacts, records = found.get(account_id, (0, 0))
-        wanted_artifacts, wanted_records = right.get(account_id, (0, 0))
-        # The database's sums may be of a type of their own.
-        each = int(wanted_artifacts - artifacts), int(wanted_records - records)
-        if each != (0, 0):
-            missing[account_id] = each
-    return missing
+    return (
+        "SELECT id, sum(artifacts) AS artifacts, sum(records) AS records"  # noqa: S608 - our names
+        " FROM (SELECT id, -artifacts AS artifacts, -records AS records FROM stored_bytes"
+        f" UNION ALL SELECT id, artifacts, records FROM ({build_totals_query(kind)}) AS totals)"
+        " AS differences GROUP BY id"
+        " HAVING sum(artifacts) <> 0 OR sum(records) <> 0 ORDER BY id"
+    )
+
+
+ADD_SQL = (
+    "INSERT INTO stored_bytes (id, artifacts, records) VALUES (:id, :artifacts, :records)"
+    " ON CONFLICT (id) DO UPDATE SET artifacts = stored_bytes.artifacts + excluded.artifacts,"
+    " records = stored_bytes.records + excluded.records"
+)

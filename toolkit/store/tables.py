@@ -383,6 +383,11 @@ def name_columns(table: str) -> str:
     return ", ".join(f"{table}.{column.name}" for column in metadata.tables[table].columns)
 
 
+def list_original_tables() -> list[Table]:
+    """List the tables whose rows are not made from those of others."""
+    return [table for table in metadata.sorted_tables if not get_roles(table).is_derived]
+
+
 def list_pruned_tables() -> list[Table]:
     """List the tables with rows that are pruned with their owners, in the order of deletion."""
     return _sort_owners_last(

@@ -178,35 +178,21 @@ def number_texts(
     return [(number, *each) for number, each in enumerate(folded.items(), last + 1)]
 
 
-def index_missing(connection: Any, kind: DatabaseKind) -> None:
-    """Index the texts of all records that are not indexed yet; the caller commits."""
-    if kind == "sqlite" and connection.execute(HAS_INDEX_SQL).fetchone() is None:
+def index_missing(connection: sqlite3.Connection) -> None:
+    """Index the texts of all records of SQLite that are not indexed yet; the caller commits."""
+    if connection.execute(HAS_INDEX_SQL).fetchone() is None:
         return
-    # PostgreSQL's column has a default in the migration, so its value does not tell.
-    condition = "id > ? AND text_number IS NULL" if kind == "sqlite" else "id > %s"
-    index = _index_in_sqlite if kind == "sqlite" else _index_in_postgres
     for table in TEXT_TABLES:
         has_id = " AND run_id IS NOT NULL" if table == "jobs" else ""
-        ordered = f"{has_id} ORDER BY id LIMIT {_ROWS_AT_ONCE}"
-        select = f"SELECT id, doc FROM {table} WHERE {condition}{ordered}"  # noqa: S608 - our names
+        select = (
+            f"SELECT id, doc FROM {table} WHERE id > ? AND text_number IS NULL"  # noqa: S608
+            f"{has_id} ORDER BY id LIMIT {_ROWS_AT_ONCE}"
+        )
+        update = f"UPDATE {table} SET text_number = ? WHERE id = ?"  # noqa: S608 - our names
         after = ""
-        while rows := connection.execute(select, (after,)).fetchall():
-            after = rows[-1][0]
-            index(connection, table, {key: {"doc": doc, "run_id": key} for key, doc in rows})
-
-
-def _index_in_sqlite(connection: Any, table: str, rows: Mapping[str, Mapping[str, Any]]) -> None:
-    texts = number_texts(connection, fold_inputs(table, rows))
-    connection.executemany(build_sqlite_insert(1), texts)
-    numbers = [(number, row_id) for number, row_id, _ in texts]
-    connection.executemany(f"UPDATE {table} SET text_number = ? WHERE id = ?", numbers)  # noqa: S608
-
-
-def _index_in_postgres(connection: Any, table: str, rows: Mapping[str, Mapping[str, Any]]) -> None:
-    folded = fold_inputs(table, rows)
-    insert = f"{POSTGRES_INSERT_SQL} ON CONFLICT DO NOTHING"
-    connection.execute(insert, build_postgres_values(folded))
-    for number, ids in ((POSTGRES_NUMBER, [*folded]), (None, [*(rows.keys() - folded.keys())])):
-        update = f"UPDATE {table} SET text_number = %s::bigint WHERE id = ANY(%s)"  # noqa: S608
-        changed = f"{update} AND text_number IS DISTINCT FROM %s::bigint"
-        connection.execute(changed, (number, ids, number))
+        while found := connection.execute(select, (after,)).fetchall():
+            after = found[-1][0]
+            rows = {key: {"doc": doc, "run_id": key} for key, doc in found}
+            texts = number_texts(connection, fold_inputs(table, rows))
+            connection.executemany(build_sqlite_insert(1), texts)
+            connection.executemany(update, [(number, row_id) for number, row_id, _ in texts])

@@ -21,7 +21,7 @@ from toolkit.store.account_scope import (
 )
 from toolkit.store.dialects import DatabaseKind
 from toolkit.store.input_texts import has_text, is_plain
-from toolkit.store.json_sql import JSON_SQL, JsonSql
+from toolkit.store.json_sql import JsonSql, list_given_ids
 from toolkit.store.read_connection import Row
 from toolkit.store.tables import name_columns
 
@@ -29,11 +29,6 @@ SLICE_ROWS: Final = 500
 # An id may be made a while before its record, and never later.
 _ID_MARGIN_MS = 600_000
 _AFTER_ALL_IDS = "~"  # sorts after whatever an id has
-# Ids that are given as a JSON list.
-LISTED_IDS_SQL: Final[dict[DatabaseKind, str]] = {
-    "sqlite": "json_each(:ids) AS wanted",
-    "postgresql": "json_array_elements_text(CAST(:ids AS json)) AS wanted (value)",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,13 +293,11 @@ def _build_rows(
     kind: DatabaseKind, scope: ScopeKind, work: WorkList, fields: tuple[str, ...], tags: int
 ) -> str:
     """Build the statement that reads the rows with some ids, with their tags and note."""
-    wanted = LISTED_IDS_SQL[kind] if fields or tags else f"({build_ids(scope, work)}) AS wanted"
-    # CROSS, so that SQLite starts from the ids.
-    join = "CROSS JOIN" if kind == "sqlite" else "JOIN"
+    wanted = list_given_ids(kind) if fields or tags else f"({build_ids(scope, work)}) AS wanted"
     return (
         f"SELECT {name_columns(work.rows)}, {work.key} AS listed_id,"  # noqa: S608 - our names
         " annotations.tags, annotations.note"
-        f" FROM {wanted} {join} {work.rows} ON {work.key} = wanted.value"
+        f" FROM {_join_rows(kind, work, wanted)}"
         f" LEFT JOIN annotations ON annotations.id = {work.annotated}"
         f" WHERE {_build_conditions(kind, scope, work, fields, tags)}"
         f" ORDER BY {work.key} DESC LIMIT :limit"
@@ -316,19 +309,23 @@ def _build_count(
     kind: DatabaseKind, scope: ScopeKind, work: WorkList, fields: tuple[str, ...], tags: int
 ) -> str:
     """Build the statement that counts the rows with some ids."""
-    join = "CROSS JOIN" if kind == "sqlite" else "JOIN"
     return (
-        f"SELECT count(*) AS n FROM {LISTED_IDS_SQL[kind]}"  # noqa: S608 - our names
-        f" {join} {work.rows} ON {work.key} = wanted.value"
+        f"SELECT count(*) AS n FROM {_join_rows(kind, work, list_given_ids(kind))}"  # noqa: S608
         f" WHERE {_build_conditions(kind, scope, work, fields, tags)}"
     )
+
+
+def _join_rows(kind: DatabaseKind, work: WorkList, wanted: str) -> str:
+    # CROSS, so that SQLite starts from the ids.
+    join = "CROSS JOIN" if kind == "sqlite" else "JOIN"
+    return f"{wanted} {join} {work.rows} ON {work.key} = wanted.value"
 
 
 def _build_conditions(
     kind: DatabaseKind, scope: ScopeKind, work: WorkList, fields: tuple[str, ...], tags: int
 ) -> str:
     """Build the conditions of a filter on a row."""
-    matching = work.match(JSON_SQL[kind])
+    matching = work.match(JsonSql(kind))
     conditions = [
         build_account_condition(scope, work.rows),
         *(matching[name] for name in fields),
@@ -385,7 +382,7 @@ def build_unindexed_ids(kind: DatabaseKind, scope: ScopeKind, work: WorkList) ->
 def build_candidate_ids(kind: DatabaseKind, scope: ScopeKind, work: WorkList) -> str:
     """Build the statement that reads the ids in a list of some rows, newest first."""
     # As an array, because PostgreSQL would read all rows of the account for a join.
-    listed = f"(SELECT wanted.value FROM {LISTED_IDS_SQL[kind]})"  # noqa: S608 - our names
+    listed = f"(SELECT wanted.value FROM {list_given_ids(kind)})"  # noqa: S608 - our names
     among = f"IN {listed}" if kind == "sqlite" else f"= ANY(ARRAY{listed})"
     return (
         f"SELECT {work.key} AS value FROM {work.rows}"  # noqa: S608 - our names

@@ -26,14 +26,14 @@ from toolkit.engine.limits.places import (
 from toolkit.store import LimitDocument, LimitStore
 from toolkit.store.data_dir.owners import find_active_owners
 from toolkit.store.database import OpenDatabase
-from toolkit.store.leases.clock import MachineClock, SharedClock
+from toolkit.store.leases.clock import SharedClock
 from toolkit.store.limits import limit_store
 from toolkit.store.postgres.database import PostgresDatabase
 from toolkit.store.sqlite.database import SqliteDatabase
 from toolkit.store.writing.direct_writer import DirectWriter
 
 
-class SetClock(MachineClock):
+class SetClock(SharedClock):
     """A clock that stands where it was set."""
 
     def __init__(self, at: float) -> None:

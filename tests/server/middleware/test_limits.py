@@ -19,7 +19,7 @@ from toolkit.local import open_engine
 from toolkit.sandbox import Fault, Faults
 from toolkit.server import create_app
 from toolkit.settings import Settings
-from toolkit.store.stored_bytes import find_miscounted
+from toolkit.store.stored_bytes import build_shortfall_query
 
 CARD = {"target": "capability", "name": "composition.layout", "input": {"title": "Tea"}}
 LINE = {"target": "capability", "name": "llm.generate", "input": {"objective": "One line on tea"}}
@@ -154,10 +154,10 @@ async def test_so_many_bytes_are_kept(open_wire: Opened) -> None:
     assert (await upload(10_000)).status_code == 201
 
 
-def sums(wire: Wire) -> list[str]:
+def sums(wire: Wire) -> list[tuple[str, int, int]]:
     """The accounts whose sums are not what they keep."""
     with closing(sqlite3.connect(wire.engine.settings.data_dir / "state.db")) as database:
-        return find_miscounted(database)
+        return database.execute(build_shortfall_query("sqlite")).fetchall()
 
 
 async def test_records_count(open_wire: Opened) -> None:

@@ -18,10 +18,7 @@ if TYPE_CHECKING:
 
     from toolkit.settings import Settings
     from toolkit.store.blob_places.place import BlobPlace
-    from toolkit.store.maintenance.backup import BackupResult
-    from toolkit.store.maintenance.doctor import DataDirIssue
-    from toolkit.store.maintenance.upkeep_database import UpkeepDatabase
-    from toolkit.store.read_connection import Row
+    from toolkit.store.maintenance.upkeep_database import DataDirIssue, UpkeepDatabase
 
 _AGE = re.compile(r"(\d{1,6})([hdw])")
 _HOURS = {"h": 1, "d": 24, "w": 168}
@@ -42,44 +39,27 @@ def doctor(
 
     Exit code 1 while something serious is wrong.
     """
-    settings = None
-    with suppress(PermissionError):  # who may not read here is told so below
-        settings = make_settings(data_dir, database, artifact_url)
-    url = settings.get_database_url() if settings is not None else None
-    if settings is not None and url is not None:
-        done, found = _examine_database(settings, url, deep=deep, repair=repair)
-        sound = "The database"
-    else:
-        done, found = _examine_data_dir(data_dir, artifact_url, deep=deep, repair=repair)
-        sound = str(data_dir)
+    from toolkit.store.maintenance.doctor import check_database
+
+    with _open_place_of_records(data_dir, database, artifact_url) as (settings, place):
+        done = _repair(settings, place) if repair else []
+        with _open_upkeep(settings, is_read_only=True) as records:
+            found = [*check_database(records, place, deep=deep)]
     prices = _review_prices()
     if vendors:
-        found += _check_vendor_drift(settings or make_settings(data_dir))
+        found += _check_vendor_drift(settings)
+    sound = str(data_dir) if settings.database is None else "The database"
     _print_findings(done, found, prices, f"{sound} is sound", as_json=as_json)
 
 
-def _examine_data_dir(
-    data_dir: Path, artifact_url: str | None, *, deep: bool, repair: bool
-) -> "tuple[list[str], list[DataDirIssue]]":
-    from toolkit.store.data_dir.location import find_database
-    from toolkit.store.maintenance import doctor as examiner
+def _repair(settings: "Settings", place: "BlobPlace") -> list[str]:
+    from toolkit.store.maintenance.doctor import repair_database
+    from toolkit.store.sqlite.upkeep import repair_data_dir
 
-    find_database(data_dir)  # what is wrong with that is told before anything else
-    with _open_place(make_settings(data_dir, None, artifact_url)) as place:
-        done = examiner.repair_data_dir(data_dir, place=place) if repair else []
-        return done, examiner.check_data_dir(data_dir, deep=deep, place=place)
-
-
-def _examine_database(
-    settings: "Settings", url: str, *, deep: bool, repair: bool
-) -> "tuple[list[str], list[DataDirIssue]]":
-    from toolkit.store.extras import needs_postgres
-
-    with needs_postgres():
-        from toolkit.store.postgres.upkeep.checks import check_postgres, repair_postgres
-    with _open_place(settings) as place:
-        done = repair_postgres(url, place) if repair else []
-        return done, check_postgres(url, place, deep=deep)
+    if settings.database is None:
+        return repair_data_dir(settings.data_dir, place)
+    with _open_upkeep(settings) as records:
+        return repair_database(records, place)
 
 
 def _print_findings(
@@ -139,17 +119,20 @@ def _open_place(settings: "Settings") -> "Iterator[BlobPlace]":
         place.close()
 
 
-def _open_upkeep(settings: "Settings") -> "AbstractContextManager[UpkeepDatabase]":
+def _open_upkeep(
+    settings: "Settings", *, is_read_only: bool = False
+) -> "AbstractContextManager[UpkeepDatabase]":
     """Open the database for upkeep, of either kind."""
     from toolkit.store.extras import needs_postgres
     from toolkit.store.sqlite.upkeep import SqliteUpkeep
 
     url = settings.get_database_url()
     if url is None:
-        return SqliteUpkeep.open(settings.data_dir)
+        open_directory = SqliteUpkeep.view if is_read_only else SqliteUpkeep.open
+        return open_directory(settings.data_dir)
     with needs_postgres():
         from toolkit.store.postgres.upkeep.database import PostgresUpkeep
-    return PostgresUpkeep.open(url)
+    return PostgresUpkeep.view(url) if is_read_only else PostgresUpkeep.open(url)
 
 
 def _review_prices() -> list[str]:
@@ -169,29 +152,19 @@ def _check_vendor_drift(settings: "Settings") -> "list[DataDirIssue]":
 
     from toolkit.assembly import check_drift
     from toolkit.contract.errors import ServiceError
-    from toolkit.store.maintenance.doctor import DataDirIssue
+    from toolkit.store.maintenance.doctor import read_managed_rows
+    from toolkit.store.maintenance.upkeep_database import DataDirIssue
 
     if settings.sandbox:
         told = "The sandbox's cloud ends with its process: nothing is at vendors."
         return [DataDirIssue(told, serious=False)]
     try:
-        kept = _read_managed_resources(settings)
+        with _open_upkeep(settings, is_read_only=True) as records:
+            kept = read_managed_rows(records)
     except ServiceError as error:
         told = f"What is at vendors could not be compared: {error.message}"
         return [DataDirIssue(told, serious=False)]
     return asyncio.run(check_drift(settings, kept))
-
-
-def _read_managed_resources(settings: "Settings") -> "dict[str, list[Row]]":
-    from toolkit.store.extras import needs_postgres
-    from toolkit.store.maintenance.doctor import read_managed_resources
-
-    url = settings.get_database_url()
-    if url is None:
-        return read_managed_resources(settings.data_dir)
-    with needs_postgres():
-        from toolkit.store.postgres.upkeep.checks import read_managed_rows
-    return read_managed_rows(url)
 
 
 def backup(
@@ -206,8 +179,13 @@ def backup(
     The copy of a directory is a data directory itself: to restore it, open it, or put it in the
     place of the other. That of a database is what pg_restore takes, and a folder of artifacts.
     """
+    from toolkit.store.maintenance.backup import check_target, create_backup
+
     with _open_place_of_records(data_dir, database, artifact_url) as (settings, place):
-        made = _make_backup(settings, target, place)
+        if settings.database is None:
+            check_target(target, settings.data_dir)
+        with _open_upkeep(settings, is_read_only=True) as records:
+            made = create_backup(records, target, place)
     if as_json:
         print_json({**asdict(made), "path": str(made.path)})
     else:
@@ -223,18 +201,6 @@ def backup(
             typer.echo(f"✗ bytes with SHA-256 {digest} were not in the store, or damaged")
     if made.lost:
         raise typer.Exit(1)
-
-
-def _make_backup(settings: "Settings", target: Path, place: "BlobPlace") -> "BackupResult":
-    from toolkit.store.extras import needs_postgres
-    from toolkit.store.maintenance.backup import create_backup
-
-    url = settings.get_database_url()
-    if url is None:
-        return create_backup(settings.data_dir, target, place=place)
-    with needs_postgres():
-        from toolkit.store.postgres.upkeep.dumping import back_up_postgres
-    return back_up_postgres(url, target, place)
 
 
 def prune(

@@ -155,7 +155,7 @@ def _move_artifacts(settings: "Settings", artifacts: _Artifacts, *, as_json: boo
             "name the database, or set TOOLKIT_DATABASE", param_hint="--database"
         )
     with needs_postgres():
-        from toolkit.store.postgres.upkeep.artifact_moving import move_artifacts
+        from toolkit.store.postgres.upkeep.moving import move_artifacts
     with _open_places(settings, artifacts, is_folder_first=False) as places:
         moved = move_artifacts(
             url, places.sources, places.target, may_be_lost=artifacts.may_be_lost

@@ -16,7 +16,7 @@ from toolkit.engine.provider_context import ProviderContext
 from toolkit.plugins import ProviderError, Vendor
 from toolkit.plugins.infrastructure import PodState, ResourceState
 from toolkit.store import Row
-from toolkit.store.maintenance.doctor import DataDirIssue
+from toolkit.store.maintenance.upkeep_database import DataDirIssue
 
 _Kind = type[ManagedResource[Any, Any]]
 RESOURCE_TYPES: tuple[_Kind, ...] = (Endpoints, Computes, Templates, Storages)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from toolkit.store.content import Content
-from toolkit.store.writing.ballast import Ballast
+from toolkit.store.writing.ballast import BallastFile
 
 # The mark of a place, beside the bytes: who it belongs to.
 MARK_NAME: Final = ".database"
@@ -69,7 +69,7 @@ class BlobPlace(Protocol):
     chunk_bytes: int
 
     @property
-    def ballast(self) -> Ballast | None:
+    def ballast(self) -> BallastFile | None:
         """The space on its disk for the results of calls in flight; None if it has no disk here."""
 
     def write(self, digest: str, data: Content) -> None:

@@ -8,8 +8,7 @@ renaming the directory changes none of them, nor do changed owners and permissio
 
 import hashlib
 import sqlite3
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 from typing import cast
 
@@ -18,11 +17,7 @@ from sqlalchemy import Connection
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.store.private_files import open_private
 from toolkit.store.schema import HEAD_REVISION, check_version, read_schema_version
-from toolkit.store.sqlite.connections import (
-    make_unavailable_error,
-    open_read_only,
-    translate_errors,
-)
+from toolkit.store.sqlite.connections import make_unavailable_error, open_read_only
 
 MARKER_FILE = "place"
 MARKER_TEXT = """\
@@ -75,17 +70,6 @@ def find_database(data_dir: Path, *, newest: bool = False) -> Path:
             " `toolkit serve`, which brings it up to date.",
         )
     return database
-
-
-@contextmanager
-def open_for_reading(database: Path) -> Iterator[sqlite3.Connection]:
-    """Open a database for reading, whatever state it is in, beside all others.
-
-    Raises:
-        ServiceError: `UNAVAILABLE` when it cannot be read.
-    """
-    with translate_errors(), closing(open_read_only(database)) as connection:
-        yield connection
 
 
 def is_copy(data_dir: Path, connection: sqlite3.Connection) -> bool:

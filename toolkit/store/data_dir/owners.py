@@ -46,10 +46,10 @@ class LeaseOwner:
 
     def is_stale(self, owner: str) -> bool:
         """Tell whether the process of another owner has ended, as far as this machine knows."""
-        if owner == self.id or fcntl is None or not self._get_lock_path(owner).exists():
-            return (
-                owner != self.id and fcntl is not None and not self._get_lock_path(owner).exists()
-            )
+        if owner == self.id or fcntl is None:
+            return False
+        if not self._get_lock_path(owner).exists():
+            return True
         lock = self._try_lock(owner)
         if lock is None:
             return False
@@ -82,6 +82,22 @@ class SharedOwner(LeaseOwner):
     def is_stale(self, owner: str) -> bool:
         """Tell whether the process of another owner has ended, as far as this machine knows."""
         return owner.startswith(self._place) and super().is_stale(owner)
+
+
+class Onlooker(LeaseOwner):
+    """An opening of the store that owns nothing.
+
+    Args:
+        data_dir: of all owners; None where leases alone tell who has gone.
+    """
+
+    def __init__(self, data_dir: Path | None) -> None:
+        self._data_dir = data_dir
+        self.id = secrets.token_hex(8)
+
+    def is_stale(self, owner: str) -> bool:
+        """Tell whether the process of an owner has ended, as far as this machine knows."""
+        return self._data_dir is not None and owner not in find_active_owners(self._data_dir)
 
 
 def _compute_place(folder: Path) -> str:

@@ -10,17 +10,10 @@ from toolkit.contract.errors import ErrorCode, ServiceError
 # In the database's header (`PRAGMA application_id`), so that every copy of it has it, too.
 SANDBOX_WORLD: Final = 0x746B7362
 LIVE_WORLD: Final = 0x746B6C76
-_USAGE_SQL = """
-SELECT coalesce(sum(json_extract(doc, '$.usage.simulated') IS 1), 0), count(*)
-FROM jobs WHERE status = 'completed' AND provider IS NOT NULL
-AND json_extract(doc, '$.cached_from') IS NULL
-"""
 
 
 def claim_world(connection: Connection, data_dir: Path, *, sandbox: bool) -> None:
     """Mark a directory as the sandbox's or the real world's, if it is not marked yet.
-
-    Where an earlier version left no mark, the completed jobs in it tell.
 
     Args:
         connection: to the database, in no transaction.
@@ -34,33 +27,32 @@ def claim_world(connection: Connection, data_dir: Path, *, sandbox: bool) -> Non
     kind = _read_world(connection)
     if kind is None:
         connection.exec_driver_sql("BEGIN IMMEDIATE")  # another process may be marking it just now
-        kind = _read_world(connection) or _infer_world(connection) or wanted
+        kind = _read_world(connection) or wanted
         connection.exec_driver_sql(f"PRAGMA application_id = {kind}")
         connection.exec_driver_sql("COMMIT")
     if kind != wanted:
-        raise ServiceError(ErrorCode.UNAVAILABLE, _explain_refusal(data_dir, sandbox=sandbox))
+        option = "data_dir, --data-dir"
+        raise make_world_error(f"The data directory {data_dir}", option, sandbox=sandbox)
 
 
-def _explain_refusal(data_dir: Path, *, sandbox: bool) -> str:
-    if sandbox:
-        return (
-            f"The data directory {data_dir} holds real work, which the sandbox's may not be mixed"
-            " with: name another one (data_dir, --data-dir) for the sandbox."
-        )
-    return (
-        f"The data directory {data_dir} is the sandbox's: open it with sandbox=True (--sandbox),"
-        " or name another one (data_dir, --data-dir) for real work."
+def make_world_error(name: str, option: str, *, sandbox: bool) -> ServiceError:
+    """Make the error for what belongs to the other world.
+
+    Args:
+        name: of the data directory, or the database.
+        option: the ways to name another one.
+        sandbox: the world that it was opened for.
+    """
+    told = (
+        f"{name} holds real work, which the sandbox's may not be mixed with: name another one"
+        f" ({option}) for the sandbox."
+        if sandbox
+        else f"{name} is the sandbox's: open it with sandbox=True (--sandbox), or name another one"
+        f" ({option}) for real work."
     )
+    return ServiceError(ErrorCode.UNAVAILABLE, told)
 
 
 def _read_world(connection: Connection) -> int | None:
     kind = int(connection.exec_driver_sql("PRAGMA application_id").scalar_one())
     return kind if kind in (SANDBOX_WORLD, LIVE_WORLD) else None
-
-
-def _infer_world(connection: Connection) -> int | None:
-    """Infer a directory's world from its jobs; None where they do not tell."""
-    simulated, used = connection.exec_driver_sql(_USAGE_SQL).one()
-    if simulated == used:
-        return SANDBOX_WORLD if used else None
-    return LIVE_WORLD if not simulated else None

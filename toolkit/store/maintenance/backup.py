@@ -1,20 +1,18 @@
-"""A backup of a data directory, made while others use it; the backup is itself a data directory."""
+"""A backup of a data directory, or a database, made while others use it."""
 
 import hashlib
 import shutil
-import sqlite3
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
 
 from toolkit.contract.errors import ErrorCode, ServiceError
-from toolkit.store.blob_places.folder import BlobFolder, fsync_paths, get_blob_path
+from toolkit.store.blob_places.folder import fsync_paths, get_blob_path
 from toolkit.store.blob_places.place import BlobPlace
-from toolkit.store.data_dir.location import find_database
-from toolkit.store.private_files import create_private_file, make_private_folder, open_private
-from toolkit.store.sqlite.connections import open_read_only, translate_errors
+from toolkit.store.maintenance.upkeep_database import UpkeepDatabase
+from toolkit.store.private_files import make_private_folder, open_private
+from toolkit.store.sqlite.connections import translate_errors
 
 PARTIAL_SUFFIX = ".partial"
 
@@ -37,55 +35,51 @@ class BackupResult:
     lost: tuple[str, ...] = ()
     elsewhere: int = 0
 
-    @classmethod
-    def of(cls, path: Path, digests: Sequence[str], lost: Sequence[str], elsewhere: int) -> Self:
-        """Describe a copy that is complete.
 
-        Args:
-            path: the new directory.
-            digests: the SHA-256 of all artifacts' bytes.
-            lost: of them, those that were not there.
-            elsewhere: how many are in object storage.
-        """
-        size = sum(each.stat().st_size for each in path.rglob("*") if each.is_file())
-        copied = 0 if elsewhere else len(digests) - len(lost)
-        return cls(path, copied, size, tuple(lost), elsewhere)
+def check_target(target: Path, data_dir: Path) -> None:
+    """Refuse a copy of a data directory within it; before it is opened, which makes files.
+
+    Raises:
+        ServiceError: `UNAVAILABLE`.
+    """
+    if target.resolve().is_relative_to(data_dir.resolve()) and not target.exists():
+        raise ServiceError(
+            ErrorCode.UNAVAILABLE, f"{target} is in what it would be a copy of; name another place."
+        )
 
 
-def create_backup(data_dir: Path, target: Path, *, place: BlobPlace | None = None) -> BackupResult:
-    """Copy a data directory as it is at one moment; other processes may go on using it.
+def create_backup(database: UpkeepDatabase, target: Path, place: BlobPlace) -> BackupResult:
+    """Copy a database and its artifacts as they are at one moment; engines may go on using it.
 
     Bytes are stored before any record refers to them, so with the records copied first no record
     lacks its bytes. Those in object storage are not copied, but missed if they are not there.
 
     Args:
-        data_dir: the directory to copy.
+        database: opened for reading.
         target: the new directory; it appears once it is complete, and not before.
-        place: where artifacts' bytes are; in `data_dir` by default.
+        place: where artifacts' bytes are.
 
     Raises:
-        ServiceError: `UNAVAILABLE` when `data_dir` is none, `target` exists or is in it, or
-            the disk is full.
+        ServiceError: `UNAVAILABLE` when it cannot be copied, `target` exists, or the disk is full.
     """
-    database = find_database(data_dir)
-    if target.resolve().is_relative_to(data_dir.resolve()) and not target.exists():
-        raise ServiceError(
-            ErrorCode.UNAVAILABLE, f"{target} is in what it would be a copy of; name another place."
-        )
-    with open_target(target) as partial, translate_errors():
-        _copy_records(database, partial / "state.db")
-        digests = _list_file_digests(partial / "state.db")
-        source = place or BlobFolder(data_dir / "artifacts")
-        lost, elsewhere = store_bytes(source, partial, digests)
-    return BackupResult.of(target, digests, lost, elsewhere)
+    if explanation := database.examine_place(place).explanation:
+        raise ServiceError(ErrorCode.UNAVAILABLE, explanation)
+    with _open_target(target) as partial:
+        digests = database.copy_records(partial)
+        if place.is_remote:
+            stored = {entry.digest for entry in place.list_entries()}
+            lost = [each for each in digests if each not in stored]
+        else:
+            lost = [each for each in digests if not _copy_bytes(place, partial, each)]
+    elsewhere = len(digests) if place.is_remote else 0
+    copied = 0 if place.is_remote else len(digests) - len(lost)
+    size = sum(each.stat().st_size for each in target.rglob("*") if each.is_file())
+    return BackupResult(target, copied, size, tuple(lost), elsewhere)
 
 
 @contextmanager
-def open_target(target: Path) -> Iterator[Path]:
+def _open_target(target: Path) -> Iterator[Path]:
     """Make a folder to copy to, which gets its name once the block has ended well.
-
-    Args:
-        target: the new directory.
 
     Raises:
         ServiceError: `UNAVAILABLE` when it exists, or the disk is full.
@@ -94,44 +88,17 @@ def open_target(target: Path) -> Iterator[Path]:
         raise ServiceError(ErrorCode.UNAVAILABLE, f"{target} exists; name a new directory.")
     partial = target.with_name(target.name + PARTIAL_SUFFIX)
     shutil.rmtree(partial, ignore_errors=True)
-    with translate_errors():
-        make_private_folder(partial)
-        make_private_folder(partial / "artifacts")
-        yield partial
-        fsync_paths(*partial.rglob("*"), partial)  # everything, before the copy gets its final name
-        partial.replace(target)
-
-
-def store_bytes(source: BlobPlace, copy: Path, digests: list[str]) -> tuple[list[str], int]:
-    """Copy artifacts' bytes into a copy; those in object storage are only missed.
-
-    Args:
-        source: where they are.
-        copy: the folder to copy to.
-        digests: their SHA-256.
-
-    Returns:
-        the SHA-256 of those that are lost, and how many are in object storage.
-    """
-    if source.is_remote:
-        stored = {entry.digest for entry in source.list_entries()}
-        return [each for each in digests if each not in stored], len(digests)
-    return [each for each in digests if not _copy_bytes(source, copy, each)], 0
-
-
-def _copy_records(database: Path, copy: Path) -> None:
-    """Copy all records as of one moment, in a read transaction that blocks no writer."""
-    create_private_file(copy)
-    with closing(open_read_only(database)) as connection:
-        connection.execute("VACUUM INTO ?", (str(copy),))  # an empty file may be there
-
-
-def _list_file_digests(database: Path) -> list[str]:
-    """List the digests that records refer to and that are files of their own."""
-    with closing(sqlite3.connect(database)) as connection:
-        in_files = "NOT deleted AND content IS NULL"
-        rows = connection.execute(f"SELECT DISTINCT sha256 FROM artifacts WHERE {in_files}")  # noqa: S608
-        return [str(row[0]) for row in rows]
+    try:
+        with translate_errors():
+            make_private_folder(partial)
+            make_private_folder(partial / "artifacts")
+            yield partial
+            # Everything, before the copy gets its final name.
+            fsync_paths(*partial.rglob("*"), partial)
+            partial.replace(target)
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
 
 
 def _copy_bytes(source: BlobPlace, copy: Path, sha256: str) -> bool:

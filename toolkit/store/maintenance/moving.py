@@ -1,26 +1,41 @@
-"""The move of a data directory into a database of PostgreSQL, with its artifacts' bytes."""
+"""The move of a data directory into a database of PostgreSQL, with its artifacts' bytes.
+
+Rows are copied in the order of their keys, some hundred in a transaction, so that an interrupted
+move goes on behind the last row that is there.
+"""
 
 import hashlib
-import sqlite3
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from sqlalchemy import Boolean, Table
 
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.store.blob_places.copying import copy_blobs
 from toolkit.store.blob_places.place import BlobPlace
-from toolkit.store.data_dir.location import COPY_NUMBER, find_database, is_copy
-from toolkit.store.data_dir.owners import find_active_owners
+from toolkit.store.data_dir.location import COPY_NUMBER
 from toolkit.store.data_dir.world import LIVE_WORLD, SANDBOX_WORLD
 from toolkit.store.extras import needs_postgres
-from toolkit.store.read_statements import STORED_DIGESTS_SQL
-from toolkit.store.schema import check_not_later, read_schema_version
-from toolkit.store.sqlite.connections import BUSY_TIMEOUT_MS, translate_errors
+from toolkit.store.maintenance.upkeep_database import UpkeepDatabase
+from toolkit.store.read_connection import Row
+from toolkit.store.sqlite.upkeep import SqliteUpkeep
+from toolkit.store.stored_bytes import build_shortfall_query
+from toolkit.store.tables import list_original_tables
+
+if TYPE_CHECKING:
+    from toolkit.store.postgres.upkeep.moving import MoveTarget
 
 MOVED_NAME = "state.db.moved"
+ROWS_PER_TRANSACTION: Final = 500
 _NAME_LENGTH = 16
 _ACCOUNTS_SQL = "SELECT min(id), min(created_at) FROM accounts"
+# The account of an event is found by these.
+_BEFORE_OTHERS: Final = ("roots", "workflows")
+# Leases are counted by another clock, and whoever had one has gone.
+_RELEASED: Final[dict[str, object]] = {"owner": None, "lease_until": 0.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,53 +80,128 @@ def move_data_dir(
             bytes are lost, before which nothing is written to either database.
     """
     with needs_postgres():
-        from toolkit.store.postgres.artifact_place import check_unclaimed, set_artifact_place
         from toolkit.store.postgres.opening import open_postgres
-        from toolkit.store.postgres.upkeep.moving import RowMove
-    database = find_database(data_dir, newest=True)
-    if find_active_owners(data_dir):
-        raise ServiceError(
-            ErrorCode.UNAVAILABLE, "A process has this data directory open; stop it first."
-        )
-    with _open_source(database) as source, open_postgres(url) as target:
-        move = RowMove(source, target, _compute_name(source))
-        if is_copy(data_dir, source) and not move.is_begun:
+        from toolkit.store.postgres.upkeep.moving import MoveTarget
+    with SqliteUpkeep.open(data_dir) as source, open_postgres(url) as connection:
+        if source.has_engines():
             raise ServiceError(
-                ErrorCode.UNAVAILABLE,
-                "It is a copy of another data directory, or was moved already: go on with it by"
-                " `toolkit serve --take-up` first.",
+                ErrorCode.UNAVAILABLE, "A process has this data directory open; stop it first."
             )
-        move.check_free()
-        check_unclaimed(target, target_place)
-        digests = [str(row[0]) for row in source.execute(STORED_DIGESTS_SQL).fetchall()]
-        moved = copy_blobs(digests, sources, target_place, may_be_lost=may_be_lost)
-        move.begin()
-        copied = move.copy_rows()
-        rows = move.verify()
-        (world,) = source.execute("PRAGMA application_id").fetchone()
-        # Cut off from here on, it has open work that the database's engines go on with.
-        source.execute(f"PRAGMA user_version = {COPY_NUMBER}")
-        source.execute("COMMIT")
-        set_artifact_place(target, target_place)
-        move.end(sandbox={SANDBOX_WORLD: True, LIVE_WORLD: False}.get(world))
+        # Nobody else writes to it meanwhile.
+        with source.begin():
+            target = MoveTarget(connection, url, _compute_name(source))
+            if source.is_copy() and not target.is_begun():
+                raise ServiceError(
+                    ErrorCode.UNAVAILABLE,
+                    "It is a copy of another data directory, or was moved already: go on with it by"
+                    " `toolkit serve --take-up` first.",
+                )
+            target.check_free(target_place)
+            moved = copy_blobs(
+                source.list_digests(), sources, target_place, may_be_lost=may_be_lost
+            )
+            target.create_tables()
+            copied = _copy_rows(source, target)
+            rows = _compare_rows(source, target)
+            world = source.fetch("PRAGMA application_id")[0][0]
+            # Cut off from here on, it has open work that the database's engines go on with.
+            source.run(f"PRAGMA user_version = {COPY_NUMBER}")
+        target.end(target_place, sandbox={SANDBOX_WORLD: True, LIVE_WORLD: False}.get(world))
     for suffix in ("", "-wal", "-shm"):
-        file = database.with_name(database.name + suffix)
+        file = data_dir / f"state.db{suffix}"
         if file.exists():
-            file.replace(database.with_name(f"{MOVED_NAME}{suffix}"))
+            file.replace(data_dir / f"{MOVED_NAME}{suffix}")
     return MoveResult(rows, copied.total(), moved.artifacts, moved.lost)
 
 
-@contextmanager
-def _open_source(database: Path) -> Iterator[sqlite3.Connection]:
-    """Open a database that nobody else writes to meanwhile."""
-    with translate_errors(), closing(sqlite3.connect(database, isolation_level=None)) as source:
-        source.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
-        source.execute("BEGIN IMMEDIATE")
-        check_not_later(read_schema_version(source))
-        yield source
-
-
-def _compute_name(source: sqlite3.Connection) -> str:
+def _compute_name(source: UpkeepDatabase) -> str:
     """Compute a name of a directory that stays when it is marked as a copy."""
-    facts = repr(source.execute(_ACCOUNTS_SQL).fetchone())
+    facts = repr(source.fetch(_ACCOUNTS_SQL)[0])
     return hashlib.sha256(facts.encode()).hexdigest()[:_NAME_LENGTH]
+
+
+def _list_moved_tables() -> list[Table]:
+    """List the tables whose rows are copied, in their order."""
+    return sorted(
+        list_original_tables(), key=lambda table: (table.name not in _BEFORE_OTHERS, table.name)
+    )
+
+
+def _iter_pages(
+    database: UpkeepDatabase, table: Table, after: Row | None = None
+) -> Iterator[list[Row]]:
+    """Yield the rows of a table in the order of its keys, some at a time, without leases.
+
+    Args:
+        database: whose rows.
+        table: the table.
+        after: the row behind which to begin; the first one by default.
+    """
+    keys = [column.name for column in table.primary_key.columns]
+    # Each database has its own index of texts.
+    names = [column.name for column in table.columns if column.name != "text_number"]
+    truths = [column.name for column in table.columns if isinstance(column.type, Boolean)]
+    released = _RELEASED if table.name == "roots" else {}
+    order = f"ORDER BY {', '.join(keys)} LIMIT {ROWS_PER_TRANSACTION}"
+    behind = f"WHERE ({', '.join(keys)}) > ({', '.join(f':{key}' for key in keys)})"
+    while True:
+        where, given = ("", {}) if after is None else (behind, {key: after[key] for key in keys})
+        query = f"SELECT {', '.join(names)} FROM {table.name} {where} {order}"  # noqa: S608
+        page = [dict(zip(names, row, strict=True)) for row in database.fetch(query, **given)]
+        if not page:
+            return
+        for row in page:
+            row.update({name: bool(row[name]) for name in truths}, **released)
+        yield page
+        after = page[-1]
+
+
+def _copy_rows(source: UpkeepDatabase, target: "MoveTarget") -> Counter[str]:
+    """Copy the rows that are not there yet; return how many, by table."""
+    copied: Counter[str] = Counter()
+    for table in _list_moved_tables():
+        keys = [column.name for column in table.primary_key.columns]
+        newest_first = ", ".join(f"{key} DESC" for key in keys)
+        newest = target.fetch(
+            f"SELECT {', '.join(keys)} FROM {table.name} ORDER BY {newest_first} LIMIT 1"  # noqa: S608
+        )
+        after = dict(zip(keys, newest[0], strict=True)) if newest else None
+        for rows in _iter_pages(source, table, after):
+            target.insert(table.name, rows)
+            copied[table.name] += len(rows)
+    return copied
+
+
+def _compare_rows(source: UpkeepDatabase, target: UpkeepDatabase) -> int:
+    """Compare all rows, and the sums of bytes; return how many rows there are.
+
+    Raises:
+        ServiceError: `UNAVAILABLE` when something differs, which is then to be moved anew.
+    """
+    compared = 0
+    for table in _list_moved_tables():
+        here, there = (_digest_rows(each, table) for each in (source, target))
+        if here != there:
+            raise _make_difference(f"the rows of {table.name}")
+        compared += here[0]
+    if target.fetch(build_shortfall_query(target.kind)):
+        raise _make_difference("the sums of bytes")
+    return compared
+
+
+def _digest_rows(database: UpkeepDatabase, table: Table) -> tuple[int, str]:
+    """Count rows, and compute a digest of their values."""
+    count, digest = 0, hashlib.sha256()
+    for rows in _iter_pages(database, table):
+        for row in rows:
+            digest.update(repr([*row.values()]).encode())
+        count += len(rows)
+    return count, digest.hexdigest()
+
+
+def _make_difference(what: str) -> ServiceError:
+    return ServiceError(
+        ErrorCode.UNAVAILABLE,
+        f"After the move, {what} are not those of the data directory: empty the database, and move"
+        " it again.",
+    )

@@ -6,21 +6,19 @@ its table, a page at a time. A dry run counts by reads alone.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
 from itertools import islice
-from time import sleep
 from typing import Any, Final
 
 from sqlalchemy import Column, MetaData, Select, Table, literal_column, select, text
 from sqlalchemy.schema import CreateTable
 
 from toolkit.contract.base import format_rfc3339, now
-from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.store.blob_places.place import BlobEntry, BlobPlace, delete_unreferenced
-from toolkit.store.json_sql import JSON_SQL
+from toolkit.store.json_sql import JsonSql
 from toolkit.store.maintenance.upkeep_database import UpkeepDatabase
 from toolkit.store.table_roles import Expiry, OwnerKind, get_roles
 from toolkit.store.tables import (
@@ -34,8 +32,6 @@ from toolkit.store.tables import (
 
 ROWS_PER_TRANSACTION: Final = 2_000
 ENTRIES_AT_ONCE: Final = 500
-MAX_TRIES: Final = 10
-RETRY_WAIT_S: Final = 0.1
 # Bytes are stored shortly before their record: only older ones without a record are unreferenced.
 MIN_UNREFERENCED_AGE_S = 3600.0
 # An hour longer than promised, as the wall clock may be changed.
@@ -165,7 +161,7 @@ def _build_reference(database: UpkeepDatabase) -> Select[Any]:
         select(artifacts.c.sha256)
         .distinct()
         .where(
-            text(database.is_one_of("digests", column="sha256")),
+            text(database.is_one_of("sha256", "digests")),
             artifacts.c.content.is_(None),
             artifacts.c.deleted.is_(False),
         )
@@ -192,15 +188,15 @@ def _delete_unreferenced(database: UpkeepDatabase, place: BlobPlace) -> Iterator
             yield entry
 
 
-def _build_owner_conditions(gone: Mapping[OwnerKind, str]) -> dict[str, list[str]]:
+def _build_owner_conditions(gone: Callable[[str, OwnerKind], str]) -> dict[str, list[str]]:
     """Build the conditions of rows that go with their owners, by table: one of them is enough.
 
     Args:
-        gone: the condition, without its left side, that an id is of an owner that goes, by kind.
+        gone: builds the condition that a column names an owner of a kind that goes.
     """
     return {
         table.name: [
-            f"{column} {gone[kind]}"
+            gone(column, kind)
             for column, kinds in get_roles(table).deleted_with.items()
             for kind in kinds
         ]
@@ -243,7 +239,7 @@ class _Pruning:
             table: str(database.fetch(f"SELECT max(id) FROM {table}")[0][0] or "")  # noqa: S608
             for table in ("workflows", "tasks")
         }
-        words = JSON_SQL[database.kind]
+        words = JsonSql(database.kind)
         kept = words.list_values(words.read("workflows.spec"), "kept", "kept")
         # Of jobs that workflows started from.
         self._kept_roots_sql = (
@@ -275,15 +271,12 @@ class _Pruning:
 
     def count(self) -> None:
         """Count all rows that would be deleted."""
-        of_old = f"IN (SELECT id FROM {{table}} WHERE root_id {_IN_OLD_SQL})"  # noqa: S608
-        conditions = _build_owner_conditions(
-            {
-                "root": _IN_OLD_SQL,
-                "workflow": of_old.format(table="workflows"),
-                "job": of_old.format(table="jobs"),
-            }
-        )
-        for table, of_owners in conditions.items():
+        of_old = f"IN (SELECT id FROM {{}}s WHERE root_id {_IN_OLD_SQL})"  # noqa: S608
+
+        def is_gone(column: str, kind: OwnerKind) -> str:
+            return f"{column} {_IN_OLD_SQL if kind == 'root' else of_old.format(kind)}"
+
+        for table, of_owners in _build_owner_conditions(is_gone).items():
             self._count(table, *of_owners)
         for table, condition in _build_expired_conditions():
             self._count(table, condition)
@@ -303,7 +296,7 @@ class _Pruning:
         ):
             group = [str(row[0]) for row in ids]
             after = group[-1]
-            self._rows.update(self._try(partial(self._delete_roots, group)))
+            self._rows.update(self._database.change(partial(self._delete_roots, group)))
         self._database.run("ANALYZE gone_jobs")
         of_jobs = f"{_GONE_ARTIFACT_SQL} OR " if "artifacts" in late else ""
         self._delete_pages("artifacts", f"{of_jobs}{_DELETED_UPLOAD_SQL}")
@@ -326,7 +319,7 @@ class _Pruning:
             select(roots.c.id, roots.c.account_id)
             .where(
                 text(
-                    f"id {one_of('ids')} AND NOT open AND id NOT IN"
+                    f"{one_of('id', 'ids')} AND NOT open AND id NOT IN"
                     f" ({self._kept_roots_sql} WHERE workflows.id > :newest)"
                 )
             )
@@ -337,17 +330,15 @@ class _Pruning:
         self._lock_sums({str(row[1]) for row in locked})
         gone = {"roots": [str(row[0]) for row in locked]}
         for table in ("workflows", "jobs"):
-            query = f"SELECT id FROM {table} WHERE root_id {one_of('roots')}"  # noqa: S608
+            query = f"SELECT id FROM {table} WHERE {one_of('root_id', 'roots')}"  # noqa: S608
             gone[table] = [str(row[0]) for row in fetch(query, roots=gone["roots"])]
         late = self._database.late_tables
         if late:
             self._database.run(
-                f"INSERT INTO gone_jobs SELECT id FROM jobs WHERE id {one_of('jobs')}",  # noqa: S608
+                f"INSERT INTO gone_jobs SELECT id FROM jobs WHERE {one_of('id', 'jobs')}",  # noqa: S608
                 jobs=gone["jobs"],
             )
-        conditions = _build_owner_conditions(
-            {"root": one_of("roots"), "workflow": one_of("workflows"), "job": one_of("jobs")}
-        )
+        conditions = _build_owner_conditions(lambda column, kind: one_of(column, f"{kind}s"))
         return Counter(
             {
                 table: self._database.run(
@@ -364,7 +355,7 @@ class _Pruning:
         lock: Select[Any] = (
             select(literal_column("1"))
             .select_from(stored_bytes)
-            .where(text(self._database.is_one_of("ids", column="id")))
+            .where(text(self._database.is_one_of("id", "ids")))
             .order_by(stored_bytes.c.id)
             .with_for_update()
         )
@@ -401,7 +392,7 @@ class _Pruning:
     def _delete_rows(self, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
         if not rows:
             return
-        deletion = f"DELETE FROM {table} WHERE id {self._database.is_one_of('ids')}"  # noqa: S608
+        deletion = f"DELETE FROM {table} WHERE {self._database.is_one_of('id', 'ids')}"  # noqa: S608
         given: dict[str, object] = {"ids": [str(row[0]) for row in rows]}
         if table == "plans":
             # Without those that tasks took since they were listed.
@@ -415,24 +406,7 @@ class _Pruning:
             self._lock_sums({str(row[1]) for row in rows})
             return Counter({table: self._database.run(deletion, **given)})
 
-        self._rows.update(self._try(delete))
-
-    def _try(self, change: Callable[[], Counter[str]]) -> Counter[str]:
-        """Make a change in a transaction, again where engines are in its way.
-
-        Raises:
-            ServiceError: `UNAVAILABLE` when they are all the time.
-        """
-        for _ in range(MAX_TRIES):
-            try:
-                with self._database.begin():
-                    return change()
-            except self._database.contended:
-                sleep(RETRY_WAIT_S)
-        raise ServiceError(
-            ErrorCode.UNAVAILABLE,
-            "The rows to delete are locked all the time: prune again when there is less to do.",
-        )
+        self._rows.update(self._database.change(delete))
 
     def _count(self, table: str, *conditions: str) -> None:
         """Count the rows of a table that fulfil one of some conditions."""

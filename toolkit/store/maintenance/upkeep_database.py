@@ -1,37 +1,82 @@
 """A database as upkeep sees it: rules are written once, and the two kinds differ only in this."""
 
 from abc import ABC, abstractmethod
-from contextlib import AbstractContextManager
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from time import sleep
+from typing import Any, ClassVar, Final, TypeVar
 
 from sqlalchemy import ClauseElement, text
 
+from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.store.blob_places.place import BlobPlace
 from toolkit.store.dialects import DatabaseKind, compile_statement
+from toolkit.store.read_statements import STORED_DIGESTS_SQL
+
+T = TypeVar("T")
+MAX_TRIES: Final = 10
+RETRY_WAIT_S: Final = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class DataDirIssue:
+    """An issue of a data directory, or a database, that its owner should know of.
+
+    Attributes:
+        what: the issue, in one line.
+        repair: the repair that `--repair` makes; None where none is possible or needed.
+        serious: true if something is, or will be, lost or refused.
+    """
+
+    what: str
+    repair: str | None = None
+    serious: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceState:
+    """Whether a place is that of a database's artifacts.
+
+    Attributes:
+        is_known: whether bytes that it does not have are lost.
+        is_own: whether bytes in it that no record names belong to nobody else.
+        explanation: the reason why it is not known, if that is an issue.
+    """
+
+    is_known: bool
+    is_own: bool
+    explanation: str | None = None
 
 
 class UpkeepDatabase(ABC):
-    """A database of the newest revision that rows are found in, and taken out of.
+    """A database that rows are found in, and taken out of.
 
     Args:
         connection: the driver's, which begins no transaction by itself.
 
     Attributes:
+        connection: as given.
         kind: the database's.
-        one_of: the condition, without its left side, that a text is in the list of a parameter.
+        word: what messages call it.
+        one_of: the condition that a text, `{column}`, is in the list of the parameter `{name}`.
         roots_per_transaction: how many roots are deleted at once: other writers go in between.
         late_tables: tables without an index of their jobs, which take a pass of their own.
         contended: the errors after which a change is tried again, as others had locked its rows.
+        shares_folders: whether a copy may have the folder of artifacts of the original.
     """
 
     kind: ClassVar[DatabaseKind]
+    word: ClassVar[str]
     one_of: ClassVar[str]
     roots_per_transaction: ClassVar[int]
     late_tables: ClassVar[frozenset[str]]
     contended: ClassVar[tuple[type[Exception], ...]]
+    shares_folders: ClassVar[bool]
 
     def __init__(self, connection: Any) -> None:
-        self._connection = connection
+        self.connection = connection
 
     def fetch(self, statement: ClauseElement | str, **given: object) -> list[tuple[Any, ...]]:
         """Return the rows that a query finds."""
@@ -42,13 +87,54 @@ class UpkeepDatabase(ABC):
         """Run a statement; return how many rows it changed."""
         return int(self._execute(statement, given).rowcount)
 
-    def is_one_of(self, name: str, column: str = "") -> str:
-        """Build the condition that a column is in the list `:name`; by default without its left."""
-        return f"{column} {self.one_of.format(name=name)}".lstrip()
+    def is_one_of(self, column: str, name: str) -> str:
+        """Build the condition that a column is in the list `:name`."""
+        return self.one_of.format(column=column, name=name)
+
+    def list_digests(self) -> list[str]:
+        """List the SHA-256 of all bytes that records refer to and that are outside the database."""
+        return [str(row[0]) for row in self.fetch(STORED_DIGESTS_SQL)]
+
+    def change(self, make: Callable[[], T]) -> T:
+        """Make a change in a transaction, again where engines are in its way.
+
+        Raises:
+            ServiceError: `UNAVAILABLE` when they are all the time.
+        """
+        for _ in range(MAX_TRIES):
+            try:
+                with self.begin():
+                    return make()
+            except self.contended:
+                sleep(RETRY_WAIT_S)
+        raise ServiceError(
+            ErrorCode.UNAVAILABLE,
+            "The rows to change are locked all the time: try again when there is less to do.",
+        )
+
+    def shares_bytes(self, place: BlobPlace) -> bool:
+        """Tell whether another database's records may name the bytes: this one is a copy of it."""
+        return (place.is_remote or self.shares_folders) and self.is_copy()
 
     @abstractmethod
     def begin(self) -> AbstractContextManager[object]:
         """Begin a transaction for writing, which is committed unless an error ends it."""
+
+    def hold_lock(self, name: str) -> AbstractContextManager[None]:  # noqa: ARG002
+        """Hold a lock against other commands, across transactions; none where there are none."""
+        return nullcontext()
+
+    @abstractmethod
+    def is_copy(self) -> bool:
+        """Tell whether it is a copy of another one."""
+
+    @abstractmethod
+    def has_engines(self) -> bool:
+        """Tell whether engines have it open."""
+
+    @abstractmethod
+    def count_left(self) -> int:
+        """Count the open roots that engines which have gone left."""
 
     @abstractmethod
     def check_place(self, place: BlobPlace) -> None:
@@ -59,12 +145,35 @@ class UpkeepDatabase(ABC):
         """
 
     @abstractmethod
-    def shares_bytes(self, place: BlobPlace) -> bool:
-        """Tell whether another database's records may name the bytes: this one is a copy of it."""
+    def examine_place(self, place: BlobPlace) -> PlaceState:
+        """Find out whether a place is that of the database's artifacts.
+
+        Raises:
+            ServiceError: `UNAVAILABLE` when it is another one.
+        """
+
+    @abstractmethod
+    def check_surroundings(self) -> Iterator[DataDirIssue]:
+        """Check the machine, or the server, that the database is on."""
+
+    def find_damage(self) -> list[str]:
+        """Return the errors that the database finds in its file; none of one that a server has."""
+        return []
+
+    @abstractmethod
+    def copy_records(self, folder: Path) -> list[str]:
+        """Copy all records into a folder, as of one moment, without blocking any writer.
+
+        Returns:
+            the SHA-256 of the bytes that they refer to and that are outside the database.
+
+        Raises:
+            ServiceError: `UNAVAILABLE` when they cannot be copied.
+        """
 
     def _execute(self, statement: ClauseElement | str, given: dict[str, Any]) -> Any:
         wanted = text(statement) if isinstance(statement, str) else statement
-        return self._connection.execute(compile_statement(self.kind, wanted), self._adapt(given))
+        return self.connection.execute(compile_statement(self.kind, wanted), self._adapt(given))
 
     def _adapt(self, given: dict[str, Any]) -> dict[str, Any]:
         """Adapt parameters to the driver."""

@@ -31,8 +31,8 @@ _SAMPLE_SQL: Final = (
     "SELECT sha256 FROM artifacts WHERE content IS NULL AND deleted = FALSE LIMIT 5"
 )
 _ENGINES_SQL: Final = (
-    f"SELECT id FROM shared_limits WHERE id LIKE '{ENGINE_PREFIX}%%'"  # noqa: S608 - our names
-    f" AND id <> '{ENGINE_PREFIX}' || %s AND changed_at >= {CLOCK_SQL} - {ENGINE_LIFE_S} LIMIT 1"
+    f"SELECT id, doc FROM shared_limits WHERE id LIKE '{ENGINE_PREFIX}%'"  # noqa: S608 - our names
+    f" AND changed_at >= {CLOCK_SQL} - {ENGINE_LIFE_S}"
 )
 _KINDS: Final = ("given", "default")
 
@@ -91,7 +91,7 @@ def read_artifact_mark(connection: "Connection[Any]") -> ArtifactMark | None:
     return ArtifactMark.parse(str(text or ""))
 
 
-def find_fit(
+def _find_fit(
     connection: "Connection[Any]", place: BlobPlace, mark: ArtifactMark | None
 ) -> PlaceFit:
     """Find out whether a place is that of a database's artifacts; nothing is changed."""
@@ -165,29 +165,28 @@ def claim_artifact_place(
 
 def _claim_place(connection: "Connection[Any]", place: BlobPlace, engine_id: str) -> str | None:
     with hold_lock(connection, _LOCK, timeout_s=LOCK_WAIT_S):
-        mark = read_artifact_mark(connection)
-        fit = find_fit(connection, place, mark)
-        if fit is PlaceFit.UNMARKED and mark is not None:
+        fit = check_fit(connection, place, may_be_other=True)
+        may_move = fit is PlaceFit.OTHER and _may_move(connection, place, engine_id)
+        if fit is PlaceFit.UNMARKED and (mark := read_artifact_mark(connection)) is not None:
             _write_mark(place, mark, replace=True)
-        elif fit is PlaceFit.OPEN or (
-            fit is PlaceFit.OTHER
-            and mark is not None
-            and _may_move(connection, place, mark, engine_id)
-        ):
+        elif fit is PlaceFit.OPEN or may_move:
             set_artifact_place(connection, place)
         elif fit is PlaceFit.UNKNOWN:
             log.warning("%s cannot be looked at now; it is taken for the database's", place.name)
-        elif fit is PlaceFit.FOREIGN:
-            raise make_foreign_error(place)
-        elif fit is PlaceFit.OTHER and mark is not None:
-            if mark.is_default and place.is_default:
-                return explain_folders(place, mark)
-            raise make_other_error(place, mark)
+        elif fit is PlaceFit.OTHER:
+            return explain_folders(connection, place)
     return None
 
 
-def check_fit(connection: "Connection[Any]", place: BlobPlace) -> PlaceFit:
+def check_fit(
+    connection: "Connection[Any]", place: BlobPlace, *, may_be_other: bool = False
+) -> PlaceFit:
     """Refuse a place that is known to be another one than that of a database's artifacts.
+
+    Args:
+        connection: to the database.
+        place: where its artifacts are supposed to be.
+        may_be_other: refuse only a place that belongs to another database.
 
     Returns:
         how it fits, which may be unknown.
@@ -196,22 +195,17 @@ def check_fit(connection: "Connection[Any]", place: BlobPlace) -> PlaceFit:
         ServiceError: `UNAVAILABLE`.
     """
     mark = read_artifact_mark(connection)
-    fit = find_fit(connection, place, mark)
+    fit = _find_fit(connection, place, mark)
     if fit is PlaceFit.FOREIGN:
-        raise make_foreign_error(place)
-    if fit is PlaceFit.OTHER and mark is not None:
-        raise make_other_error(place, mark)
+        raise _make_foreign_error(place)
+    if fit is PlaceFit.OTHER and mark is not None and not may_be_other:
+        raise ServiceError(
+            ErrorCode.UNAVAILABLE,
+            f"The artifacts of this database are in {mark.name}, and not in {place.name}: name"
+            " their place (--artifact-url, TOOLKIT_ARTIFACT_URL), or move them by"
+            " `toolkit migrate --artifacts URL`.",
+        )
     return fit
-
-
-def check_unclaimed(connection: "Connection[Any]", place: BlobPlace) -> None:
-    """Refuse a place that belongs to another database.
-
-    Raises:
-        ServiceError: `UNAVAILABLE`.
-    """
-    if find_fit(connection, place, read_artifact_mark(connection)) is PlaceFit.FOREIGN:
-        raise make_foreign_error(place)
 
 
 def set_artifact_place(
@@ -254,52 +248,55 @@ def _write_mark(place: BlobPlace, mark: ArtifactMark, *, replace: bool) -> None:
     except (OSError, ServiceError) as error:
         log.warning("%s could not be marked as the database's: %s", place.name, error)
     if found and found.split()[0] != mark.database:
-        raise make_foreign_error(place)
+        raise _make_foreign_error(place)
 
 
-def has_engines(connection: "Connection[Any]", but: str = "") -> bool:
-    """Tell whether engines have a database open, other than the one of an id."""
-    return connection.execute(_ENGINES_SQL, (but,)).fetchone() is not None
+def list_engines(connection: "Connection[Any]") -> dict[str, str]:
+    """List the engines that have a database open, each with the document of its row."""
+    rows = connection.execute(_ENGINES_SQL.encode()).fetchall()
+    return {str(row[0]).removeprefix(ENGINE_PREFIX): str(row[1]) for row in rows}
 
 
-def _may_move(
-    connection: "Connection[Any]", place: BlobPlace, mark: ArtifactMark, engine_id: str
-) -> bool:
+def _may_move(connection: "Connection[Any]", place: BlobPlace, engine_id: str) -> bool:
     """Tell whether a database may have its artifacts in another place from now on.
 
     That is while it has no bytes anywhere, and where a data directory was restored in another
     folder; and never while another engine has it open.
     """
-    if has_engines(connection, engine_id):
+    if list_engines(connection).keys() - {engine_id}:
         return False
+    mark = read_artifact_mark(connection)
+    is_default = place.is_default and mark is not None and mark.is_default
     found, wanted = _count_samples(connection, place)
-    return wanted == 0 or (place.is_default and mark.is_default and found == wanted)
+    return wanted == 0 or (is_default and found == wanted)
 
 
-def explain_folders(place: BlobPlace, mark: ArtifactMark) -> str:
-    """Explain that engines keep artifacts in folders of their own."""
-    return (
-        f"This engine keeps artifacts in {place.name}, and others theirs in {mark.name}: what one"
-        " stores, another does not find. Name one place for all (--artifact-url,"
-        " TOOLKIT_ARTIFACT_URL), after `toolkit migrate --artifacts` has moved there what is."
-    )
+def explain_folders(connection: "Connection[Any]", place: BlobPlace) -> str | None:
+    """Explain that engines keep artifacts in folders of their own, as no place was named to any.
+
+    Args:
+        connection: to the database.
+        place: which was another one than that of its artifacts; None is returned if it is no more.
+
+    Raises:
+        ServiceError: `UNAVAILABLE` when one was named.
+    """
+    mark = read_artifact_mark(connection)
+    if mark is not None and mark.is_default and place.is_default:
+        return (
+            f"This engine keeps artifacts in {place.name}, and others theirs in {mark.name}: what"
+            " one stores, another does not find. Name one place for all (--artifact-url,"
+            " TOOLKIT_ARTIFACT_URL), after `toolkit migrate --artifacts` has moved there what is."
+        )
+    check_fit(connection, place)
+    return None
 
 
-def make_foreign_error(place: BlobPlace) -> ServiceError:
+def _make_foreign_error(place: BlobPlace) -> ServiceError:
     """Make the error for a place that belongs to another database."""
     return ServiceError(
         ErrorCode.UNAVAILABLE,
         f"The artifacts in {place.name} belong to another database: name another place"
         " (--artifact-url, TOOLKIT_ARTIFACT_URL), or, if that database is gone for good, delete"
         f" {MARK_NAME} there.",
-    )
-
-
-def make_other_error(place: BlobPlace, mark: ArtifactMark) -> ServiceError:
-    """Make the error for a place that is not the one of the database's artifacts."""
-    return ServiceError(
-        ErrorCode.UNAVAILABLE,
-        f"The artifacts of this database are in {mark.name}, and not in {place.name}: name their"
-        " place (--artifact-url, TOOLKIT_ARTIFACT_URL), or move them by"
-        " `toolkit migrate --artifacts URL`.",
     )

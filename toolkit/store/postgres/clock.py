@@ -4,6 +4,7 @@ from typing import Final
 
 from sqlalchemy import ColumnElement, Float, literal_column
 
+from toolkit.store.leases.clock import SharedClock
 from toolkit.store.postgres.connections import IS_ENGINE_SQL
 from toolkit.store.postgres.writing.statements import CLOCK_SQL
 from toolkit.store.read_connection import ReadConnection
@@ -17,7 +18,7 @@ _HORIZON_SQL: Final = (
 )
 
 
-class PostgresClock:
+class PostgresClock(SharedClock):
     """The server's clock.
 
     Args:

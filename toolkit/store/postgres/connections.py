@@ -14,14 +14,18 @@ from psycopg.types.numeric import Int8Dumper
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from toolkit.contract.errors import ErrorCode, ServiceError
-from toolkit.store.changes import Conflict, StoreUnavailableError
+from toolkit.store.changes import (
+    RETRY_AFTER_S,
+    Conflict,
+    StoreUnavailableError,
+    make_retryable_error,
+)
 from toolkit.store.writing.write_connection import (
     DatabaseLocked,
     DatabaseUnreachable,
     DatabaseUnwritable,
 )
 
-RETRY_AFTER_S: Final = 1.0
 # A cut network is noticed within about ten seconds, whether or not something was being sent.
 NETWORK_OPTIONS: Final[dict[str, Any]] = {
     "connect_timeout": 5,
@@ -202,6 +206,20 @@ def translate_postgres_errors(
         raise _translate(found or error, connection) from error
 
 
+@contextmanager
+def translate_opening_errors() -> Iterator[None]:
+    """Translate the errors of opening a database, which nothing tries again.
+
+    Raises:
+        ServiceError: `UNAVAILABLE`.
+    """
+    try:
+        with translate_postgres_errors():
+            yield
+    except DatabaseLocked as error:
+        raise make_retryable_error(error.message) from error
+
+
 def _translate(
     error: BaseException, connection: psycopg.Connection[tuple[Any, ...]] | None
 ) -> Exception:
@@ -278,6 +296,4 @@ def format_server(url: str) -> str:
 
 def make_unreachable_error() -> StoreUnavailableError:
     """Make the error for a database that does not answer."""
-    return StoreUnavailableError(
-        ErrorCode.UNAVAILABLE, DatabaseUnreachable.message, retry_after=RETRY_AFTER_S
-    )
+    return make_retryable_error(DatabaseUnreachable.message)

@@ -11,24 +11,23 @@ from typing import Final, Self
 
 from sqlalchemy import Connection, TextClause
 
-from toolkit.contract.errors import ErrorCode, ServiceError
+from toolkit.contract.errors import ServiceError
 from toolkit.store.blob_places.place import BlobPlace
-from toolkit.store.data_dir.owners import LeaseOwner, SharedOwner
-from toolkit.store.leases.clock import SharedClock
+from toolkit.store.data_dir.owners import Onlooker, SharedOwner
+from toolkit.store.database import OpenDatabase, ViewedDatabase
 from toolkit.store.postgres.artifact_place import claim_artifact_place
 from toolkit.store.postgres.clock import PostgresClock
 from toolkit.store.postgres.connections import (
-    RETRY_AFTER_S,
     format_server,
     is_temporary,
     make_unreachable_error,
     open_connection,
-    translate_postgres_errors,
+    translate_opening_errors,
 )
 from toolkit.store.postgres.listener import CommitListener
-from toolkit.store.postgres.mark import claim_mark
+from toolkit.store.postgres.mark import claim_mark, is_marked_as_copy
 from toolkit.store.postgres.notices import build_work_notice
-from toolkit.store.postgres.opening import open_postgres
+from toolkit.store.postgres.opening import open_existing, open_postgres
 from toolkit.store.postgres.reads import PostgresReadConnection
 from toolkit.store.postgres.schema import migrate_postgres_schema
 from toolkit.store.postgres.silent_sessions import SilentSessions
@@ -37,15 +36,13 @@ from toolkit.store.postgres.writing.transactions import (
     create_postgres_engine,
 )
 from toolkit.store.postgres.writing.writes import PostgresWriteConnection
-from toolkit.store.read_connection import ReadConnection
-from toolkit.store.writing.write_connection import DatabaseLocked, WriteConnection
 
 log = logging.getLogger(__name__)
 SAFETY_POLL_S: Final = 1.0  # others tell of their commits; this is for when that fails
 OPEN_PAUSE_S: Final = 0.5  # between two attempts to open a database whose server is away
 
 
-class PostgresDatabase:
+class PostgresDatabase(OpenDatabase):
     """A database that engines on several machines may have open; made by `open`.
 
     Args:
@@ -56,11 +53,6 @@ class PostgresDatabase:
     """
 
     poll_interval_s = SAFETY_POLL_S
-    get_version: Callable[[], int] | None = None
-    reads: ReadConnection
-    writes: WriteConnection
-    clock: SharedClock
-    owner: LeaseOwner
 
     def __init__(
         self, url: str, owner: SharedOwner, writes: PostgresWriteConnection, *, is_copy: bool
@@ -120,19 +112,14 @@ class PostgresDatabase:
 
     @classmethod
     def _open_now(cls, url: str, data_dir: Path, sandbox: bool | None, take_up: bool) -> Self:
-        try:
-            with ExitStack() as opened, translate_postgres_errors():
-                with closing(open_connection(url, "toolkit")) as connection:
-                    migrate_postgres_schema(connection)
-                    is_copy = claim_mark(connection, sandbox=sandbox, take_up=take_up)
-                owner = SharedOwner(data_dir)
-                opened.callback(owner.close)
-                writes = PostgresWriteConnection(url, owner.id)
-                opened.pop_all()
-        except DatabaseLocked as error:
-            raise ServiceError(
-                ErrorCode.UNAVAILABLE, error.message, retry_after=RETRY_AFTER_S
-            ) from error
+        with ExitStack() as opened, translate_opening_errors():
+            with closing(open_connection(url, "toolkit")) as connection:
+                migrate_postgres_schema(connection)
+                is_copy = claim_mark(connection, sandbox=sandbox, take_up=take_up)
+            owner = SharedOwner(data_dir)
+            opened.callback(owner.close)
+            writes = PostgresWriteConnection(url, owner.id)
+            opened.pop_all()
         return cls(url, owner, writes, is_copy=is_copy)
 
     def begin(self) -> AbstractContextManager[Connection]:
@@ -157,9 +144,6 @@ class PostgresDatabase:
         """Build the statement that tells other engines of a work item."""
         return build_work_notice(self.owner.id, root_id)
 
-    def note_commit(self) -> None:
-        """Do nothing: the server itself keeps its files in order."""
-
     async def claim_artifacts(self, place: BlobPlace) -> str | None:
         """Have the database and the place of its artifacts know each other.
 
@@ -182,3 +166,20 @@ class PostgresDatabase:
         self._writes.close()
         self._engine.dispose()
         self.owner.close()
+
+
+async def view_postgres(url: str) -> ViewedDatabase:
+    """Open a database of the newest revision for reading: the server itself refuses every write.
+
+    Raises:
+        ServiceError: `UNAVAILABLE` when it cannot be used, or is of another version.
+    """
+
+    def look() -> bool:
+        with open_existing(url, newest=True, is_read_only=True) as connection:
+            return is_marked_as_copy(connection)
+
+    is_copy = await asyncio.to_thread(look)
+    reads = PostgresReadConnection(url, "toolkit-reader", is_read_only=True)
+    clock = PostgresClock(reads)
+    return ViewedDatabase(reads, clock, Onlooker(None), is_copy, None, SAFETY_POLL_S, reads.close)

@@ -10,7 +10,7 @@ from typing import Any, Final
 import psycopg
 from psycopg import errors, sql
 
-from toolkit.contract.errors import ErrorCode, ServiceError
+from toolkit.store.data_dir.world import make_world_error
 from toolkit.store.postgres.advisory_locks import take_lock
 
 _LOCK: Final = "mark"
@@ -45,7 +45,7 @@ def claim_mark(
         world, home = kept if len(kept) == 2 else (_UNKNOWN, _UNKNOWN)
         wanted = world if sandbox is None else _WORLDS[sandbox]
         if world not in (_UNKNOWN, wanted):
-            raise ServiceError(ErrorCode.UNAVAILABLE, _explain_refusal(world))
+            raise make_world_error("The database", "database, --database", sandbox=sandbox is True)
         is_copy = home not in (_UNKNOWN, place) and not take_up
         mark = f"{wanted} {home if is_copy else place}"
         if mark.split() != kept:
@@ -69,15 +69,3 @@ def _read_place(connection: psycopg.Connection[tuple[Any, ...]]) -> str:
 def _fetch_text(connection: psycopg.Connection[tuple[Any, ...]], query: str) -> str:
     row = connection.execute(query.encode()).fetchone()
     return str(row[0] or "") if row is not None else ""
-
-
-def _explain_refusal(world: str) -> str:
-    if world == "live":
-        return (
-            "The database holds real work, which the sandbox's may not be mixed with: name another"
-            " one (database, --database) for the sandbox."
-        )
-    return (
-        "The database is the sandbox's: open it with sandbox=True (--sandbox), or name another one"
-        " (database, --database) for real work."
-    )

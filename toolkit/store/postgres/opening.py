@@ -7,14 +7,9 @@ from typing import Any, Final
 from psycopg import Connection
 
 from toolkit.contract.errors import ErrorCode, ServiceError
-from toolkit.store.postgres.connections import (
-    RETRY_AFTER_S,
-    open_connection,
-    translate_postgres_errors,
-)
+from toolkit.store.postgres.connections import open_connection, translate_opening_errors
 from toolkit.store.postgres.schema import migrate_postgres_schema, read_postgres_version
 from toolkit.store.schema import HEAD_REVISION, SchemaVersion, check_not_later, check_version
-from toolkit.store.writing.write_connection import DatabaseLocked
 
 NAME: Final = "toolkit-command"  # what the server's lists of sessions show
 
@@ -30,16 +25,11 @@ def open_postgres(url: str, *, is_read_only: bool = False) -> Iterator["Connecti
     Raises:
         ServiceError: `UNAVAILABLE` when it cannot be used.
     """
-    try:
-        with (
-            translate_postgres_errors(),
-            closing(open_connection(url, NAME, is_read_only=is_read_only)) as connection,
-        ):
-            yield connection
-    except DatabaseLocked as error:
-        raise ServiceError(
-            ErrorCode.UNAVAILABLE, error.message, retry_after=RETRY_AFTER_S
-        ) from error
+    with (
+        translate_opening_errors(),
+        closing(open_connection(url, NAME, is_read_only=is_read_only)) as connection,
+    ):
+        yield connection
 
 
 def migrate_database(url: str) -> SchemaVersion:

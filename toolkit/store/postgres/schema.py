@@ -5,6 +5,7 @@ as in a data directory.
 """
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, Final
 
 from psycopg import Connection
@@ -19,13 +20,11 @@ from toolkit.store.postgres.triggers import build_triggers
 from toolkit.store.schema import (
     HEAD_REVISION,
     OLDEST_REVISION,
-    READ_VERSION_ROW_SQL,
+    READ_VERSION_SQL,
     VERSION_TABLE_SQL,
     SchemaVersion,
+    bring_up_to_date,
     build_tables,
-    check_not_in_use,
-    fetch_version,
-    is_up_to_date,
     run_migrations,
 )
 from toolkit.store.text_index import POSTGRES_SCHEMA
@@ -55,19 +54,13 @@ def migrate_postgres_schema(connection: "Connection[Any]") -> SchemaVersion:
         ServiceError: `UNAVAILABLE` when tables of a later version are no longer this one's to use,
             or engines that are running could not go on with those of this version.
     """
-    current = read_postgres_version(connection)
-    if current is not None and is_up_to_date(current):
-        return current
-    with hold_lock(connection, _LOCK):
-        current = read_postgres_version(connection)  # another engine may have been first
-        if current is None:
-            _create_tables(connection)
-        elif is_up_to_date(current):
-            return current
-        else:
-            check_not_in_use(current, lambda: _has_engines(connection))
-            _run_missing(connection)
-    return SchemaVersion(HEAD_REVISION, OLDEST_REVISION)
+    return bring_up_to_date(
+        partial(read_postgres_version, connection),
+        partial(hold_lock, connection, _LOCK),
+        partial(_create_tables, connection),
+        partial(_run_missing, connection),
+        partial(_has_engines, connection),
+    )
 
 
 def _has_engines(connection: "Connection[Any]") -> bool:
@@ -117,13 +110,8 @@ def read_postgres_version(connection: "Connection[Any]") -> SchemaVersion | None
     made = connection.execute(_VERSION_TABLE).fetchone()
     if made is None or made[0] is None:
         return None
-    return fetch_version(connection.execute(READ_VERSION_ROW_SQL, prepare=False))
-
-
-def read_postgres_revision(connection: "Connection[Any]") -> str | None:
-    """Return the revision of a database's tables, or None where it has none yet."""
-    version = read_postgres_version(connection)
-    return None if version is None else version.revision
+    row = connection.execute(READ_VERSION_SQL).fetchone()
+    return None if row is None else SchemaVersion(*row)
 
 
 def build_newest_schema() -> Iterator[str]:

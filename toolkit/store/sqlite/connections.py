@@ -9,19 +9,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from sqlalchemy import Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError, SQLAlchemyError
 
 from toolkit.contract.errors import ErrorCode, ServiceError
-from toolkit.store.changes import Conflict, StoreUnavailableError
+from toolkit.store.changes import RETRY_AFTER_S, Conflict, StoreUnavailableError
 from toolkit.store.private_files import create_private_file
 from toolkit.store.writing.write_connection import DatabaseUnwritable
 
 BUSY_TIMEOUT_MS = 5_000
 SWITCH_RETRY_S = 0.005
-RETRY_AFTER_S = 1.0
 PERMISSION_ERRNOS = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 PRIMARY_CODE_MASK = 0xFF  # of SQLite's error codes, which may say more in their higher bits
 # SQLite cannot write now, and can once there is space, memory or a working disk again. Nothing of
@@ -208,6 +206,3 @@ def _is_permission_error(error: Exception, reason: str) -> bool:
             return False
         return True
     return "readonly" in reason
-
-
-Row = dict[str, Any]

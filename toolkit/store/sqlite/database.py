@@ -1,29 +1,25 @@
 """A data directory's database of SQLite: its connections, and what stands beside it."""
 
 import sqlite3
-from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import cast
 
-from sqlalchemy import Connection, TextClause
+from sqlalchemy import Connection
 
-from toolkit.store.blob_places.place import BlobPlace
 from toolkit.store.data_dir.location import claim_location
 from toolkit.store.data_dir.owners import LeaseOwner, find_active_owners
 from toolkit.store.data_dir.world import claim_world
+from toolkit.store.database import OpenDatabase
 from toolkit.store.event_waiters import POLL_INTERVAL_S
-from toolkit.store.leases.clock import MachineClock, SharedClock
-from toolkit.store.read_connection import ReadConnection
+from toolkit.store.leases.clock import SharedClock
 from toolkit.store.schema import SchemaVersion, migrate_schema
 from toolkit.store.sqlite.checkpoints import WalCheckpointer
 from toolkit.store.sqlite.connections import create_sqlite_engine, translate_errors
 from toolkit.store.sqlite.reads import SqliteReadConnection
-from toolkit.store.sqlite.transactions import begin_sqlite_transaction
-from toolkit.store.sqlite.write_turns import WriteTurns
+from toolkit.store.sqlite.write_turns import WriteTurns, begin_sqlite_transaction
 from toolkit.store.sqlite.writes import SqliteWriteConnection
 from toolkit.store.writing.ballast import BallastFile
-from toolkit.store.writing.write_connection import WriteConnection
 
 READ_TIMEOUT_MS = 50
 
@@ -50,7 +46,7 @@ def migrate_data_dir(data_dir: Path) -> SchemaVersion:
         engine.dispose()
 
 
-class SqliteDatabase:
+class SqliteDatabase(OpenDatabase):
     """The database of a data directory, which several processes of one machine may have open.
 
     Args:
@@ -67,10 +63,6 @@ class SqliteDatabase:
     """
 
     poll_interval_s = POLL_INTERVAL_S
-    reads: ReadConnection
-    writes: WriteConnection
-    clock: SharedClock
-    owner: LeaseOwner
 
     def __init__(
         self, data_dir: Path, durability: str, sandbox: bool | None, take_up: bool | None
@@ -90,10 +82,11 @@ class SqliteDatabase:
             reads = _get_driver_connection(self._read_connection)
             # Writers never block readers; the loop does not wait for what does.
             reads.execute(f"PRAGMA busy_timeout={READ_TIMEOUT_MS}")
-            self.reads = self._reads = SqliteReadConnection(reads)
+            self.reads = SqliteReadConnection(reads)
+            self.get_version = self.reads.get_data_version
             self.owner = LeaseOwner(data_dir)
             opened.pop_all()
-        self.clock = MachineClock()
+        self.clock = SharedClock()
         self._turns = WriteTurns()
         self._ballast = BallastFile(data_dir)
         self.writes = SqliteWriteConnection(
@@ -104,31 +97,13 @@ class SqliteDatabase:
         )
         self._checkpoints = WalCheckpointer(data_dir / "state.db")
 
-    @property
-    def get_version(self) -> Callable[[], int]:
-        """Return what tells a number that changes when others commit."""
-        return self._reads.get_data_version
-
     def begin(self) -> AbstractContextManager[Connection]:
         """Begin a transaction on a connection of its own; on any thread."""
         return begin_sqlite_transaction(self._engine, self._turns)
 
-    async def listen(
-        self, wake: Callable[[Iterable[str] | None], None], note_work: Callable[[], None]
-    ) -> None:
-        """Listen to nobody: SQLite tells no other process of a commit."""
-
-    def build_work_notice(self, root_id: str) -> TextClause | None:  # noqa: ARG002 - a database's
-        """Build nothing."""
-        return None
-
     def note_commit(self) -> None:
         """Begin the log anew where that is due."""
         self._checkpoints.checkpoint_if_due()
-
-    async def claim_artifacts(self, place: BlobPlace) -> str | None:  # noqa: ARG002 - a database's
-        """Claim nothing: its processes share one machine, and the directory's own folder."""
-        return None
 
     async def close(self) -> None:
         """Close everything."""

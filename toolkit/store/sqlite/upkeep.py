@@ -1,21 +1,37 @@
-"""The upkeep of a data directory's database."""
+"""The upkeep of a data directory's database, and the repairs of the directory."""
 
 import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, Self
+from shutil import disk_usage
+from typing import Any, Final, Self
 
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.store.blob_places.place import BlobPlace
 from toolkit.store.data_dir.location import find_database, is_copy
-from toolkit.store.maintenance.upkeep_database import UpkeepDatabase
-from toolkit.store.sqlite.connections import BUSY_TIMEOUT_MS, translate_errors
+from toolkit.store.data_dir.owners import find_active_owners
+from toolkit.store.maintenance.doctor import repair_database
+from toolkit.store.maintenance.upkeep_database import DataDirIssue, PlaceState, UpkeepDatabase
+from toolkit.store.private_files import create_private_file
+from toolkit.store.schema import check_not_later, read_schema_version
+from toolkit.store.sqlite.connections import (
+    BUSY_TIMEOUT_MS,
+    is_writable,
+    open_read_only,
+    translate_errors,
+)
+from toolkit.store.sqlite.rebuilding import rebuild_database
+
+LOW_DISK_BYTES: Final = 256 * 1024 * 1024
+# In these versions two connections that checkpoint at once can corrupt a database: the toolkit has
+# one do it, under a lock.
+WAL_BUG_VERSIONS: Final = ((3, 7, 0), (3, 51, 2))
 
 
 class SqliteUpkeep(UpkeepDatabase):
-    """The database of a data directory that others may use meanwhile; made by `open`.
+    """The database of a data directory that others may use meanwhile; made by `open` or `view`.
 
     Args:
         connection: to it.
@@ -23,10 +39,12 @@ class SqliteUpkeep(UpkeepDatabase):
     """
 
     kind = "sqlite"
-    one_of = "IN (SELECT value FROM json_each(:{name}))"
+    word = "data directory"
+    one_of = "{column} IN (SELECT value FROM json_each(:{name}))"
     roots_per_transaction = 500
     late_tables = frozenset()
     contended = ()
+    shares_folders = False
 
     def __init__(self, connection: sqlite3.Connection, data_dir: Path) -> None:
         super().__init__(connection)
@@ -38,7 +56,8 @@ class SqliteUpkeep(UpkeepDatabase):
         """Open a data directory's database of the newest revision.
 
         Raises:
-            ServiceError: `UNAVAILABLE` when there is none, or it cannot be used.
+            ServiceError: `UNAVAILABLE` when there is none, or it cannot be used, such as by a later
+                version's tables.
         """
         path = find_database(data_dir, newest=True)
         uri = f"file:{path}?mode=rw"
@@ -48,18 +67,45 @@ class SqliteUpkeep(UpkeepDatabase):
         ):
             connection.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
             connection.execute("PRAGMA wal_autocheckpoint=0")
+            check_not_later(read_schema_version(connection))
+            yield cls(connection, data_dir)
+
+    @classmethod
+    @contextmanager
+    def view(cls, data_dir: Path) -> Iterator[Self]:
+        """Open a data directory's database for reading, whatever state it is in.
+
+        Raises:
+            ServiceError: `UNAVAILABLE` when there is none, or it cannot be read.
+        """
+        database = find_database(data_dir)
+        with translate_errors(), closing(open_read_only(database)) as connection:
             yield cls(connection, data_dir)
 
     @contextmanager
     def begin(self) -> Iterator[None]:
         """Begin a transaction, which has the database's only turn to write at once."""
-        self._connection.execute("BEGIN IMMEDIATE")
+        self.connection.execute("BEGIN IMMEDIATE")
         try:
             yield
         except BaseException:
-            self._connection.execute("ROLLBACK")
+            self.connection.execute("ROLLBACK")
             raise
-        self._connection.execute("COMMIT")
+        self.connection.execute("COMMIT")
+
+    def is_copy(self) -> bool:
+        """Tell whether it is a copy of another data directory."""
+        return is_copy(self._data_dir, self.connection)
+
+    def has_engines(self) -> bool:
+        """Tell whether engines have it open."""
+        return bool(find_active_owners(self._data_dir))
+
+    def count_left(self) -> int:
+        """Count the open roots that processes which have gone left."""
+        alive = find_active_owners(self._data_dir)
+        owners = self.fetch("SELECT owner FROM roots WHERE open")
+        return sum(owner not in alive for (owner,) in owners)
 
     def check_place(self, place: BlobPlace) -> None:
         """Refuse a place that belongs to a database: a directory's records name none of its bytes.
@@ -74,12 +120,90 @@ class SqliteUpkeep(UpkeepDatabase):
                 " TOOLKIT_DATABASE), or another place.",
             )
 
-    def shares_bytes(self, place: BlobPlace) -> bool:
-        """Tell whether it is a copy, and its folder is not a copy, too."""
-        return place.is_remote and is_copy(self._data_dir, self._connection)
+    def examine_place(self, place: BlobPlace) -> PlaceState:
+        """Find out whether a place is that of the directory's artifacts.
+
+        Without a folder they are kept elsewhere, by a setting that this shell does not have.
+        """
+        is_known = place.is_remote or (self._data_dir / "artifacts").exists()
+        is_known = is_known or any(True for _ in place.list_entries())
+        return PlaceState(is_known, is_own=is_known)
+
+    def check_surroundings(self) -> Iterator[DataDirIssue]:
+        """Check the disk, the version of SQLite, and the files of processes that have gone."""
+        free = disk_usage(self._data_dir).free
+        if not is_writable(self._data_dir):
+            yield DataDirIssue(
+                "Nothing can be written to it from here: it can only be looked at (--read-only).",
+                serious=False,
+            )
+        elif free < LOW_DISK_BYTES:
+            yield DataDirIssue(
+                f"Only {free // 1024**2} MB are free on its disk: new work may be refused."
+            )
+        if WAL_BUG_VERSIONS[0] <= sqlite3.sqlite_version_info <= WAL_BUG_VERSIONS[1]:
+            yield DataDirIssue(
+                f"SQLite {sqlite3.sqlite_version} can corrupt a database that two connections"
+                " checkpoint at once; the toolkit has one do it, so open it with nothing else.",
+                serious=False,
+            )
+        locked = {path.stem for path in (self._data_dir / "owners").glob("*.lock")}
+        if dead := locked - find_active_owners(self._data_dir):
+            yield DataDirIssue(
+                f"{len(dead)} processes have gone.", "delete their lock files", serious=False
+            )
+
+    def find_damage(self) -> list[str]:
+        """Return the errors that SQLite finds in its file."""
+        try:
+            rows = self.connection.execute("PRAGMA integrity_check(20)").fetchall()
+        except sqlite3.DatabaseError as error:
+            return [str(error)]
+        return [str(row[0]) for row in rows if row[0] != "ok"]
+
+    def copy_records(self, folder: Path) -> list[str]:
+        """Copy all records as of one moment, so that the folder is a data directory itself."""
+        copy = folder / "state.db"
+        create_private_file(copy)
+        self.connection.execute("VACUUM INTO ?", (str(copy),))  # an empty file may be there
+        with closing(sqlite3.connect(copy)) as copied:
+            return SqliteUpkeep(copied, folder).list_digests()
 
     def _adapt(self, given: dict[str, Any]) -> dict[str, Any]:
         return {
             name: json.dumps(value) if isinstance(value, list) else value
             for name, value in given.items()
         }
+
+
+def repair_data_dir(data_dir: Path, place: BlobPlace) -> list[str]:
+    """Make the repairs that `check_database` offers for a data directory, and nothing else.
+
+    Args:
+        data_dir: where everything is kept.
+        place: of its artifacts' bytes.
+
+    Returns:
+        a line for each repair that was made.
+
+    Raises:
+        ServiceError: `UNAVAILABLE` when there is none, or another process has it open.
+    """
+    database = find_database(data_dir)
+    if find_active_owners(data_dir):
+        raise ServiceError(
+            ErrorCode.UNAVAILABLE, "A process has this data directory open; stop it first."
+        )
+    done: list[str] = []
+    with SqliteUpkeep.view(data_dir) as records:
+        is_damaged = bool(records.find_damage())
+    if is_damaged:
+        done.append(rebuild_database(database))
+    with SqliteUpkeep.open(data_dir) as records:
+        done += repair_database(records, place)
+    locks = list((data_dir / "owners").glob("*.lock"))
+    for path in locks:
+        path.unlink()
+    if locks:
+        done.append(f"Deleted the lock files of {len(locks)} processes that have gone.")
+    return done

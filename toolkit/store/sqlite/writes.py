@@ -5,8 +5,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, MutableMapping, Sequence
 from functools import partial
 
-from toolkit.store.changes import AddSpending, Lease, LeaseLost, OverLimit
-from toolkit.store.crashpoints import find_crash_point
+from toolkit.store.changes import AddSpending, Lease, LeaseLost, OverLimit, PatchDocument
 from toolkit.store.sqlite.connections import (
     find_primary_code,
     make_unavailable_error,
@@ -23,14 +22,18 @@ from toolkit.store.text_index import (
 )
 from toolkit.store.writing import statements
 from toolkit.store.writing.ballast import BallastFile
-from toolkit.store.writing.event_numbers import EVENT_COLUMNS, EventNumbers
 from toolkit.store.writing.submissions import MergedChanges
-from toolkit.store.writing.write_connection import DatabaseLocked, DatabaseUnwritable
+from toolkit.store.writing.write_connection import (
+    DatabaseLocked,
+    DatabaseUnwritable,
+    Rows,
+    WriteConnection,
+)
 
 ROWS_PER_STATEMENT = 32  # by one statement, as SQLite takes 999 values in some of its builds
 
 
-class SqliteWriteConnection:
+class SqliteWriteConnection(WriteConnection):
     """The writer's connection to a database of SQLite.
 
     Args:
@@ -45,100 +48,70 @@ class SqliteWriteConnection:
     def __init__(
         self, connection: sqlite3.Connection, owner: str, turns: WriteTurns, ballast: BallastFile
     ) -> None:
+        super().__init__(owner)
         self._ballast = ballast
         self._turns = turns
         self._connection = connection
-        self._owner = owner
         self._wait_ms: int | None = None
-        self._numbers = EventNumbers(self._find_last_number)
-        self._crash = find_crash_point("commit")
-        has_index = connection.execute(HAS_INDEX_SQL).fetchone() is not None
-        self._text_tables = TEXT_TABLES.keys() if has_index and list_sqlite_schema() else ()
+        if connection.execute(HAS_INDEX_SQL).fetchone() is not None and list_sqlite_schema():
+            self._text_tables = TEXT_TABLES
 
-    def write(self, leases: Collection[Lease], batch: MergedChanges, wait_ms: int) -> float:
-        """Write a batch in one transaction, and return the seconds that its commit took."""
-        try:
-            with translate_write_errors():
-                return self._run_transaction(leases, batch, wait_ms)
-        except Exception:
-            self._numbers.forget()
-            raise
+    def _write(self, leases: Collection[Lease], batch: MergedChanges, wait_ms: int) -> float:
+        with translate_write_errors():
+            self._begin(wait_ms)
+            self._numbers.begin(batch.inserts.values())
+            try:
+                self._check_leases(leases)
+                self._apply_changes(batch, self._numbers.make_rows(batch.events))
+                if self._crash is not None:
+                    self._crash("before")
+                started = time.perf_counter()
+                self._connection.execute("COMMIT")
+                took_s = time.perf_counter() - started
+                if self._crash is not None:
+                    self._crash("after")
+            except BaseException:
+                self._connection.rollback()
+                raise
+            self._numbers.trim()
+            return took_s
 
-    def _run_transaction(
-        self, leases: Collection[Lease], batch: MergedChanges, wait_ms: int
-    ) -> float:
-        run = self._connection.execute
+    def _begin(self, wait_ms: int) -> None:
         if wait_ms != self._wait_ms:
-            run(f"PRAGMA busy_timeout={wait_ms}")
+            self._connection.execute(f"PRAGMA busy_timeout={wait_ms}")
             self._wait_ms = wait_ms
         if not self._turns.give_way(wait_ms / 1000) and not wait_ms:
             raise DatabaseLocked
         try:
-            run("BEGIN IMMEDIATE")
+            self._connection.execute("BEGIN IMMEDIATE")
         except sqlite3.OperationalError as error:
             if find_primary_code(error) == sqlite3.SQLITE_BUSY:
                 raise DatabaseLocked from error
             raise
-        self._numbers.begin()
-        try:
-            self._check_leases(leases)
-            self._apply_changes(batch)
-            if self._crash is not None:
-                self._crash("before")
-            started = time.perf_counter()
-            run("COMMIT")
-            took_s = time.perf_counter() - started
-            if self._crash is not None:
-                self._crash("after")
-        except BaseException:
-            self._connection.rollback()
-            raise
-        self._numbers.trim()
-        return took_s
-
-    def _apply_changes(self, batch: MergedChanges) -> None:
-        """Run a batch's changes in the open transaction."""
-        many = self._connection.executemany
-        for table, rows in batch.inserts.items():
-            if table in self._text_tables:
-                self._index_texts(table, rows)
-            self._insert_rows(table, list(rows.values()))
-            self._numbers.add_new(rows)
-        for table, rows in batch.updates.items():
-            for columns, values in statements.group_by_columns(rows).items():
-                self._execute_in_chunks(partial(statements.build_update, table, columns), values)
-        for each in batch.patches:
-            statement = statements.build_patch(each.table, tuple(each.values))
-            self._connection.execute(statement, {**each.values, "id_": each.id})
-        for table, rows in batch.replacements.items():
-            put = list(rows.values())
-            many(statements.build_replace(table, tuple(put[0])), put)
-        for table, row_ids in batch.deletes.items():
-            many(statements.build_delete(table), [(row_id,) for row_id in row_ids])
-        for spend in batch.spendings:
-            self._add_spending(spend)
-        for count, sums in batch.increments.values():
-            statement = statements.build_increment(count.table, tuple(count.values), tuple(sums))
-            self._connection.execute(statement, {**count.values, **sums})
-        if batch.events:
-            self._insert_values("events", EVENT_COLUMNS, self._numbers.make_rows(batch.events))
 
     def _index_texts(self, table: str, rows: Mapping[str, MutableMapping[str, object]]) -> None:
-        """Insert the texts of new rows, and give the rows their numbers."""
         texts = number_texts(self._connection, fold_inputs(table, rows))
         self._execute_in_chunks(build_sqlite_insert, texts)
         numbers = {row_id: number for number, row_id, _ in texts}
         for row_id, row in rows.items():
             row["text_number"] = numbers.get(row_id)
 
-    def _insert_rows(self, table: str, rows: Sequence[Mapping[str, object]]) -> None:
-        columns = tuple(rows[0])
-        self._insert_values(table, columns, [[row[name] for name in columns] for row in rows])
-
-    def _insert_values(
-        self, table: str, columns: tuple[str, ...], rows: Sequence[Sequence[object]]
+    def _insert(
+        self, table: str, columns: tuple[str, ...], rows: Rows, on_conflict: str = ""
     ) -> None:
-        self._execute_in_chunks(partial(statements.build_insert, table, columns), rows)
+        build = partial(statements.build_insert, table, columns, on_conflict)
+        self._execute_in_chunks(build, rows)
+
+    def _update(self, table: str, columns: tuple[str, ...], rows: Rows) -> None:
+        self._execute_in_chunks(partial(statements.build_update, table, columns), rows)
+
+    def _patch(self, patch: PatchDocument) -> None:
+        statement = statements.build_patch(patch.table, tuple(patch.values))
+        self._connection.execute(statement, {**patch.values, "id_": patch.id})
+
+    def _delete(self, table: str, row_ids: Sequence[str]) -> None:
+        deletion = f"DELETE FROM {table} WHERE id = ?"  # noqa: S608 - our names
+        self._connection.executemany(deletion, [(row_id,) for row_id in row_ids])
 
     def _execute_in_chunks(
         self, text: Callable[[int], str], rows: Sequence[Sequence[object]]
@@ -168,16 +141,10 @@ class SqliteWriteConnection:
                 raise LeaseLost(lease.root_id)
 
     def _add_spending(self, spend: AddSpending) -> None:
-        """Add to the money spent in the database itself, which all processes share."""
         run = self._connection.execute
-        insert = "INSERT OR IGNORE INTO spending (id, key_id, nano) VALUES (?, ?, 0)"
-        run(insert, (spend.id, spend.key_id))
-        counted = run(
-            "UPDATE spending SET nano = nano + :nano"
-            " WHERE id = :id AND (:most IS NULL OR nano + :nano <= :most)",
-            {"nano": spend.nano_usd, "id": spend.id, "most": spend.limit},
-        )
-        if not counted.rowcount:
+        run(statements.INSERT_SPENDING_SQL, {"id": spend.id, "key_id": spend.key_id})
+        wanted = {"nano": spend.nano_usd, "id": spend.id, "most": spend.limit}
+        if not run(statements.ADD_SPENDING_SQL, wanted).rowcount:
             raise OverLimit(spend.id)
 
     def _find_last_number(self, key: str, column: str, value: str) -> int:
@@ -202,7 +169,3 @@ class SqliteWriteConnection:
     def drop_ballast(self) -> bool:
         """Give the ballast back to the file system; return whether there was any."""
         return self._ballast.drop()
-
-    def forget_numbers(self) -> None:
-        """Forget the remembered numbers of events: another process may have added some."""
-        self._numbers.forget()

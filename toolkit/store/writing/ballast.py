@@ -21,7 +21,6 @@ import weakref
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Protocol
 
 from toolkit.store.private_files import make_private_folder
 
@@ -30,29 +29,10 @@ BLOCK = bytes(64 * 1024)
 _UNSUPPORTED = frozenset({errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS})
 
 
-class Ballast(Protocol):
-    """Space that is held on one disk; its methods block.
-
-    Attributes:
-        size_bytes: how much is held now.
-    """
-
-    @property
-    def size_bytes(self) -> int:
-        """Return how many bytes are held."""
-        ...
-
-    def grow(self, size_bytes: int) -> None:
-        """Hold at least so many bytes."""
-        ...
-
-    def drop(self) -> bool:
-        """Give all of it back; return whether there was any."""
-        ...
-
-
 class BallastFile:
     """A file without a name, whose space the system takes back if this process dies.
+
+    Its methods block.
 
     Args:
         folder: the folder on the disk; it is made if it does not exist.

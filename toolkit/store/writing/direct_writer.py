@@ -9,12 +9,11 @@ from typing import Any, Final, TypeVar
 from sqlalchemy import Connection, Delete, Update
 
 from toolkit.contract.errors import ErrorCode
-from toolkit.store.changes import StoreUnavailableError
+from toolkit.store.changes import StoreUnavailableError, make_retryable_error
 from toolkit.store.crashpoints import find_crash_point
 from toolkit.store.writing.write_connection import DatabaseLocked
 
 TRIES: Final = 3  # of a change that the database gave up for another one
-RETRY_AFTER_S: Final = 1.0
 
 T = TypeVar("T")
 
@@ -64,10 +63,7 @@ class DirectWriter:
                 return self._try_transact(work)
             except DatabaseLocked as error:
                 fault = error
-        message = fault.message if fault is not None else ""
-        raise StoreUnavailableError(
-            ErrorCode.UNAVAILABLE, message, retry_after=RETRY_AFTER_S
-        ) from fault
+        raise make_retryable_error(fault.message if fault is not None else "") from fault
 
     def _try_transact(self, work: Callable[[Connection], T]) -> T:
         with self._begin() as connection:

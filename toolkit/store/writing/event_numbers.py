@@ -30,16 +30,12 @@ class EventNumbers:
         self._new_ids: set[str] = set()
         self._is_forgotten = False
 
-    def begin(self) -> None:
-        """Begin a transaction, which has inserted nothing yet."""
+    def begin(self, inserts: Iterable[Iterable[str]] = ()) -> None:
+        """Begin a transaction, with the ids of the rows that it inserts."""
         if self._is_forgotten:
             self._is_forgotten = False
             self._last_n.clear()
-        self._new_ids.clear()
-
-    def add_new(self, ids: Iterable[str]) -> None:
-        """Tell what the transaction inserts."""
-        self._new_ids.update(ids)
+        self._new_ids = {row_id for rows in inserts for row_id in rows}
 
     def make_rows(self, events: Sequence[AppendEvent]) -> list[list[object]]:
         """Make the rows of events, in order: their values in the order of `EVENT_COLUMNS`."""

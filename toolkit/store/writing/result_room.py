@@ -4,10 +4,8 @@ import asyncio
 from dataclasses import dataclass
 from typing import Final
 
-from toolkit.contract.errors import ErrorCode
 from toolkit.store.blobs import BlobStore
-from toolkit.store.changes import StoreUnavailableError
-from toolkit.store.writing.direct_writer import RETRY_AFTER_S
+from toolkit.store.changes import make_retryable_error
 from toolkit.store.writing.outages import WriteOutages
 from toolkit.store.writing.writer import WORK_WAIT_S, ChangeWriter
 
@@ -73,10 +71,8 @@ class ResultRoom:
             async with asyncio.timeout(WORK_WAIT_S):
                 await self._wait_for_room()
         except TimeoutError:
-            raise StoreUnavailableError(
-                ErrorCode.UNAVAILABLE,
-                "The store takes no writes, so no call begins: free disk space, and ask again.",
-                retry_after=RETRY_AFTER_S,
+            raise make_retryable_error(
+                "The store takes no writes, so no call begins: free disk space, and ask again."
             ) from None
 
     async def _wait_for_room(self) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from toolkit.store.changes import (
@@ -99,16 +99,7 @@ class MergedChanges:
     @property
     def is_empty(self) -> bool:
         """True if there is nothing to write."""
-        return not (
-            self.inserts
-            or self.updates
-            or self.patches
-            or self.replacements
-            or self.deletes
-            or self.spendings
-            or self.increments
-            or self.events
-        )
+        return self == MergedChanges()
 
     def add_change(self, change: Change) -> None:
         """Add a change; values of the same row are merged, and later ones win."""
@@ -134,6 +125,33 @@ class MergedChanges:
                 sums = self.increments.setdefault(str(values["id"]), (change, {}))[1]
                 for column, amount in more.items():
                     sums[column] = sums.get(column, 0) + amount
+
+
+def group_rows(
+    rows: Mapping[str, Mapping[str, object]], *, with_id: bool = False
+) -> dict[tuple[str, ...], list[list[object]]]:
+    """Group rows by their columns, each group sorted by the rows' ids.
+
+    Args:
+        rows: the values of each, by id.
+        with_id: whether to add the id behind the values of each.
+    """
+    found: dict[tuple[str, ...], list[list[object]]] = {}
+    for row_id, row in sorted(rows.items()):
+        values = [*row.values(), row_id] if with_id else [*row.values()]
+        found.setdefault(tuple(row), []).append(values)
+    return found
+
+
+def group_increments(
+    batch: MergedChanges,
+) -> dict[tuple[str, tuple[str, ...], tuple[str, ...]], list[list[object]]]:
+    """Group rows to add to by their table, columns and sums, each group sorted by the rows' ids."""
+    found: dict[tuple[str, tuple[str, ...], tuple[str, ...]], list[list[object]]] = {}
+    for _, (count, sums) in sorted(batch.increments.items()):
+        key = count.table, tuple(count.values), tuple(sums)
+        found.setdefault(key, []).append([*count.values.values(), *sums.values()])
+    return dict(sorted(found.items()))
 
 
 class SubmissionGroup:

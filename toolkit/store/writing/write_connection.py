@@ -1,10 +1,16 @@
 """The connection that the writer has to a database: one transaction at a time, all or nothing."""
 
-from collections.abc import Callable, Collection
-from typing import Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Mapping, MutableMapping, Sequence
+from typing import ClassVar, TypeAlias
 
-from toolkit.store.changes import Lease
-from toolkit.store.writing.submissions import MergedChanges
+from toolkit.store.changes import AddSpending, Lease, PatchDocument
+from toolkit.store.crashpoints import find_crash_point
+from toolkit.store.writing.event_numbers import EVENT_COLUMNS, EventNumbers
+from toolkit.store.writing.statements import build_conflict
+from toolkit.store.writing.submissions import MergedChanges, group_increments, group_rows
+
+Rows: TypeAlias = Sequence[Sequence[object]]
 
 
 class DatabaseLocked(Exception):  # noqa: N818 - names what happened
@@ -50,33 +56,26 @@ class CommitInDoubt(Exception):  # noqa: N818 - names what happened
         self.find_outcome = find_outcome
 
 
-class WriteConnection(Protocol):
+class WriteConnection(ABC):
     """A database as the writer sees it; used on one thread at a time.
+
+    A batch is applied in one order for both databases, sorted, so that no two engines wait for each
+    other.
+
+    Args:
+        owner: the id of this opening of the store.
 
     Attributes:
         is_remote: whether each transaction waits for a network, so that none is made in the loop.
-        ballast_bytes: the size of the ballast on the database's disk (`ballast.py`).
     """
 
-    is_remote: bool
+    is_remote: ClassVar[bool]
+    _text_tables: Collection[str] = ()  # those with an index of their texts
 
-    @property
-    def ballast_bytes(self) -> int:
-        """Return how many bytes of ballast are held; may be called on any thread."""
-        ...
-
-    def grow_ballast(self, size_bytes: int) -> None:
-        """Hold at least so many bytes of ballast.
-
-        Raises:
-            DatabaseLocked: there is no room for them now, or no connection.
-            ServiceError: `UNAVAILABLE` for everything else.
-        """
-        ...
-
-    def drop_ballast(self) -> bool:
-        """Give the ballast back to the file system; return whether there was any."""
-        ...
+    def __init__(self, owner: str) -> None:
+        self._owner = owner
+        self._numbers = EventNumbers(self._find_last_number)
+        self._crash = find_crash_point("commit")
 
     def write(self, leases: Collection[Lease], batch: MergedChanges, wait_ms: int) -> float:
         """Write a batch in one transaction, and return the seconds that its commit took.
@@ -95,8 +94,93 @@ class WriteConnection(Protocol):
             OverLimit: more would be spent than a limit allows.
             ServiceError: `UNAVAILABLE` for everything else.
         """
-        ...
+        try:
+            return self._write(leases, batch, wait_ms)
+        except BaseException:
+            self.forget_numbers()
+            raise
 
     def forget_numbers(self) -> None:
         """Forget the remembered numbers of events: another process may have added some."""
-        ...
+        self._numbers.forget()
+
+    @property
+    @abstractmethod
+    def ballast_bytes(self) -> int:
+        """Return the size of the ballast on the database's disk; may be called on any thread."""
+
+    @abstractmethod
+    def grow_ballast(self, size_bytes: int) -> None:
+        """Hold at least so many bytes of ballast.
+
+        Raises:
+            DatabaseLocked: there is no room for them now, or no connection.
+            ServiceError: `UNAVAILABLE` for everything else.
+        """
+
+    @abstractmethod
+    def drop_ballast(self) -> bool:
+        """Give the ballast back to the file system; return whether there was any."""
+
+    def _apply_changes(self, batch: MergedChanges, event_rows: Rows) -> None:
+        """Run a batch's changes in the open transaction.
+
+        Args:
+            batch: the changes.
+            event_rows: the rows of its events.
+        """
+        for table, inserted in sorted(batch.inserts.items()):
+            if table in self._text_tables:
+                self._index_texts(table, inserted)
+            for columns, rows in group_rows(inserted).items():
+                self._insert(table, columns, rows)
+        for table, updated in sorted(batch.updates.items()):
+            for columns, rows in group_rows(updated, with_id=True).items():
+                self._update(table, columns, rows)
+        for patch in sorted(batch.patches, key=lambda patch: (patch.table, patch.id)):
+            self._patch(patch)
+        for table, replaced in sorted(batch.replacements.items()):
+            for columns, rows in group_rows(replaced).items():
+                self._insert(table, columns, rows, build_conflict(table, replaced=columns))
+        for table, row_ids in sorted(batch.deletes.items()):
+            self._delete(table, sorted(row_ids))
+        for spend in sorted(batch.spendings, key=lambda spend: spend.id):
+            self._add_spending(spend)
+        for (table, columns, sums), rows in group_increments(batch).items():
+            self._insert(table, (*columns, *sums), rows, build_conflict(table, added=sums))
+        if event_rows:
+            self._insert("events", EVENT_COLUMNS, event_rows)
+
+    @abstractmethod
+    def _write(self, leases: Collection[Lease], batch: MergedChanges, wait_ms: int) -> float:
+        """Write a batch, as `write` does."""
+
+    @abstractmethod
+    def _find_last_number(self, key: str, column: str, value: str) -> int:
+        """Find the greatest number of an event, as `EventNumbers` asks for it."""
+
+    @abstractmethod
+    def _index_texts(self, table: str, rows: Mapping[str, MutableMapping[str, object]]) -> None:
+        """Insert the texts of new rows, and give the rows their `text_number`."""
+
+    @abstractmethod
+    def _insert(
+        self, table: str, columns: tuple[str, ...], rows: Rows, on_conflict: str = ""
+    ) -> None:
+        """Insert rows, each in the order of the columns."""
+
+    @abstractmethod
+    def _update(self, table: str, columns: tuple[str, ...], rows: Rows) -> None:
+        """Update rows: each has the columns' values, then its id."""
+
+    @abstractmethod
+    def _patch(self, patch: PatchDocument) -> None:
+        """Change members of a document."""
+
+    @abstractmethod
+    def _delete(self, table: str, row_ids: Sequence[str]) -> None:
+        """Delete rows by their ids."""
+
+    @abstractmethod
+    def _add_spending(self, spend: AddSpending) -> None:
+        """Add to the money spent in the database itself, which all processes share."""

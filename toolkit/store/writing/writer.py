@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from toolkit.contract.errors import ErrorCode, ServiceError
+from toolkit.contract.errors import ServiceError
 from toolkit.store.changes import (
     AppendEvent,
     Change,
@@ -18,9 +18,8 @@ from toolkit.store.changes import (
     Lease,
     LeaseLost,
     OverLimit,
-    StoreUnavailableError,
+    make_retryable_error,
 )
-from toolkit.store.sqlite.connections import RETRY_AFTER_S
 from toolkit.store.writing.backlog import Backlog
 from toolkit.store.writing.outages import ROWS, WriteOutages
 from toolkit.store.writing.submissions import MergedChanges, Submission, SubmissionGroup
@@ -73,19 +72,6 @@ class WriteResult:
     to_retry: Sequence[Submission] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Doubt:
-    """Submissions that may have been written.
-
-    Attributes:
-        submissions: some of which may have been refused since.
-        find_outcome: finds out whether they were, as `CommitInDoubt` has it.
-    """
-
-    submissions: Sequence[Submission]
-    find_outcome: Callable[[], bool]
-
-
 class ChangeWriter:
     """A writer of submissions, in transactions and in order.
 
@@ -124,7 +110,8 @@ class ChangeWriter:
         # A disk that is slow is slow each time; a machine that is busy holds up some of them.
         self._commit_times_s: deque[float] = deque([0.0], maxlen=8)
         self._failed_leases: dict[Lease, Exception] = {}
-        self._doubt: Doubt | None = None
+        # Submissions that may have been written; some of them may have been refused since.
+        self._doubt: tuple[Sequence[Submission], CommitInDoubt] | None = None
         self._abandoned: set[str] = set()
         self._hindrance = DatabaseLocked.message
         self._outages = WriteOutages() if outages is None else outages
@@ -317,9 +304,7 @@ class ChangeWriter:
         late += self.backlog.pop_where(lambda s: s.deadline <= latest)
         if not late:
             return
-        error = StoreUnavailableError(
-            ErrorCode.UNAVAILABLE, self._hindrance, retry_after=RETRY_AFTER_S
-        )
+        error = make_retryable_error(self._hindrance)
         failed = {id(s): self._fail_lease(s, error) for s in late}
         group.submissions = kept
         for submission in late:
@@ -365,7 +350,7 @@ class ChangeWriter:
             wait_ms: the longest to wait for another connection's transaction.
         """
         if self._doubt is not None:
-            return self._settle_doubt(self._doubt, group)
+            return self._settle_doubt(*self._doubt, group)
         self._is_unwritable = False
         if self._abandoned:
             self._release_abandoned(wait_ms)
@@ -473,7 +458,7 @@ class ChangeWriter:
         try:
             took_s = self._write_or_drop_ballast(leases, group, part, wait_ms)
         except CommitInDoubt as in_doubt:
-            self._doubt = Doubt(tuple(part), in_doubt.find_outcome)
+            self._doubt = tuple(part), in_doubt
             self._hindrance = DatabaseUnreachable.message
             return DatabaseUnreachable()
         except Exception as error:
@@ -512,22 +497,24 @@ class ChangeWriter:
             self._grow_at = time.monotonic() + BALLAST_INTERVAL_S
             return self._connection.write(leases, group.merge_changes(part), wait_ms)
 
-    def _settle_doubt(self, doubt: Doubt, group: SubmissionGroup) -> WriteResult:
+    def _settle_doubt(
+        self, submissions: Sequence[Submission], in_doubt: CommitInDoubt, group: SubmissionGroup
+    ) -> WriteResult:
         """Find out if a commit was made; what else there is to write is tried again."""
-        ids = {id(submission) for submission in doubt.submissions}
+        ids = {id(submission) for submission in submissions}
         doubted = [s for s in group.submissions if id(s) in ids]
         others = [s for s in group.submissions if id(s) not in ids]
         # What was refused meanwhile may be written all the same.
         kept = {id(submission) for submission in doubted}
-        refused = [s for s in doubt.submissions if id(s) not in kept]
+        refused = [s for s in submissions if id(s) not in kept]
         errors: dict[int, Exception] = {}
         try:
-            is_written = doubt.find_outcome()
+            is_written = in_doubt.find_outcome()
         except DatabaseLocked as error:
             self._hindrance = error.message
             return WriteResult(to_retry=group.submissions)
         except ServiceError as error:
-            is_written, refused = True, list(doubt.submissions)
+            is_written, refused = True, list(submissions)
             errors = {id(s): self._fail_lease(s, error) for s in doubted}
         self._doubt = None
         if not is_written:

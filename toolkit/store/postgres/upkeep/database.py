@@ -1,30 +1,67 @@
 """The upkeep of a database of PostgreSQL."""
 
+import os
+import secrets
+import shutil
+import subprocess
+import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
-from typing import Final, Self
+from contextlib import AbstractContextManager, contextmanager, suppress
+from pathlib import Path
+from typing import Any, Final, Self
 
-from psycopg import errors
+from psycopg import Connection, errors
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.store.blob_places.place import BlobPlace
-from toolkit.store.maintenance.upkeep_database import UpkeepDatabase
-from toolkit.store.postgres.artifact_place import PlaceFit, check_fit
+from toolkit.store.limits.limit_store import APART_DOCUMENT
+from toolkit.store.maintenance.upkeep_database import DataDirIssue, PlaceState, UpkeepDatabase
+from toolkit.store.postgres.advisory_locks import hold_lock
+from toolkit.store.postgres.artifact_place import (
+    PlaceFit,
+    check_fit,
+    explain_folders,
+    list_engines,
+)
 from toolkit.store.postgres.mark import is_marked_as_copy
-from toolkit.store.postgres.opening import open_existing
+from toolkit.store.postgres.opening import open_existing, open_postgres
+from toolkit.store.postgres.schema import read_postgres_version
+from toolkit.store.postgres.writing.statements import CLOCK_SQL
+from toolkit.store.private_files import create_private_file
+from toolkit.store.schema import check_not_later
 
 # Whoever waits for longer lets go, and tries again.
 LOCK_TIMEOUT_MS: Final = 1_000
+OLDEST_SERVER: Final = 13
+MAX_CLOCK_DIFFERENCE_S: Final = 2.0
+NOTICE_TIMEOUT_S: Final = 3.0
+DUMP_NAME: Final = "database.dump"
+_LEFT_SQL: Final = (
+    "SELECT count(*) FROM roots WHERE open AND owner IS NOT NULL"
+    " AND lease_until < extract(epoch FROM clock_timestamp())"
+)
 
 
 class PostgresUpkeep(UpkeepDatabase):
-    """A database that engines may have open meanwhile."""
+    """A database that engines may have open meanwhile; made by `open` or `view`.
+
+    Args:
+        connection: to it, in autocommit mode.
+        url: its address.
+    """
 
     kind = "postgresql"
-    one_of = "= ANY(:{name})"
+    word = "database"
+    one_of = "{column} = ANY(:{name})"
     roots_per_transaction = 100
     late_tables = frozenset({"cache", "artifacts"})
     contended = (errors.LockNotAvailable, errors.DeadlockDetected)
+    shares_folders = True
+
+    def __init__(self, connection: "Connection[Any]", url: str) -> None:
+        super().__init__(connection)
+        self._url = url
 
     @classmethod
     @contextmanager
@@ -35,13 +72,42 @@ class PostgresUpkeep(UpkeepDatabase):
             ServiceError: `UNAVAILABLE` when it cannot be used.
         """
         with open_existing(url, newest=True) as connection:
-            connection.execute(f"SET lock_timeout = {LOCK_TIMEOUT_MS}".encode())
-            yield cls(connection)
+            yield cls(connection, url)
 
-    def begin(self) -> AbstractContextManager[object]:
+    @classmethod
+    @contextmanager
+    def view(cls, url: str) -> Iterator[Self]:
+        """Open a database for reading, which may be of an earlier version.
+
+        Raises:
+            ServiceError: `UNAVAILABLE` when it cannot be read, or is of a later version.
+        """
+        with open_existing(url, is_read_only=True) as connection:
+            check_not_later(read_postgres_version(connection))
+            yield cls(connection, url)
+
+    @contextmanager
+    def begin(self) -> Iterator[None]:
         """Begin a transaction."""
-        transaction: AbstractContextManager[object] = self._connection.transaction()
-        return transaction
+        with self.connection.transaction():
+            self.connection.execute(f"SET LOCAL lock_timeout = {LOCK_TIMEOUT_MS}".encode())
+            yield
+
+    def hold_lock(self, name: str) -> AbstractContextManager[None]:
+        """Hold a lock against other commands; across transactions."""
+        return hold_lock(self.connection, name)
+
+    def is_copy(self) -> bool:
+        """Tell whether it is a copy of another database."""
+        return is_marked_as_copy(self.connection)
+
+    def has_engines(self) -> bool:
+        """Tell whether engines have it open."""
+        return bool(list_engines(self.connection))
+
+    def count_left(self) -> int:
+        """Count the open roots whose leases have ended."""
+        return int(self.fetch(_LEFT_SQL)[0][0])
 
     def check_place(self, place: BlobPlace) -> None:
         """Refuse a place that is not known to be that of the database's artifacts.
@@ -49,7 +115,7 @@ class PostgresUpkeep(UpkeepDatabase):
         Raises:
             ServiceError: `UNAVAILABLE`.
         """
-        fit = check_fit(self._connection, place)
+        fit = check_fit(self.connection, place)
         if fit is PlaceFit.UNKNOWN:
             raise ServiceError(
                 ErrorCode.UNAVAILABLE, f"The artifacts in {place.name} cannot be reached now."
@@ -61,6 +127,101 @@ class PostgresUpkeep(UpkeepDatabase):
                 " artifacts are: start one (`toolkit serve --database`), and prune then.",
             )
 
-    def shares_bytes(self, place: BlobPlace) -> bool:  # noqa: ARG002 - folders are shared, too
-        """Tell whether it is a copy of another one."""
-        return is_marked_as_copy(self._connection)
+    def examine_place(self, place: BlobPlace) -> PlaceState:
+        """Find out whether a place is that of the database's artifacts.
+
+        Raises:
+            ServiceError: `UNAVAILABLE` when it is another one.
+        """
+        fit = check_fit(self.connection, place, may_be_other=True)
+        if fit is PlaceFit.OTHER:
+            explanation = explain_folders(self.connection, place)
+            return PlaceState(is_known=False, is_own=False, explanation=explanation)
+        return PlaceState(is_known=True, is_own=fit is not PlaceFit.OPEN)
+
+    def check_surroundings(self) -> Iterator[DataDirIssue]:
+        """Check the server, its notices, and the folders of engines that have it open."""
+        version = self.connection.info.server_version // 10_000
+        if version < OLDEST_SERVER:
+            yield DataDirIssue(
+                f"PostgreSQL {version} is too old: {OLDEST_SERVER} is the first to do."
+            )
+        before = time.time()
+        at = float(self.fetch(f"SELECT {CLOCK_SQL}")[0][0])
+        difference_s = (before + time.time()) / 2 - at
+        if abs(difference_s) > MAX_CLOCK_DIFFERENCE_S:
+            word = "ahead of" if difference_s > 0 else "behind"
+            yield DataDirIssue(
+                f"This machine's clock is {abs(difference_s):.1f} s {word} the database's: leases"
+                " go by the latter, and times of records by those of engines.",
+                serious=False,
+            )
+        if not self._is_notified():
+            yield DataDirIssue(
+                "NOTIFY does not arrive: engines hear of each other's work up to a second late. Let"
+                " them reach PostgreSQL itself, or a pool that keeps sessions."
+            )
+        engines = list_engines(self.connection)
+        if apart := list(engines.values()).count(APART_DOCUMENT):
+            yield DataDirIssue(
+                f"{apart} of {len(engines)} engines keep artifacts in folders of their own, where"
+                " the others do not find them: name one place for all (TOOLKIT_ARTIFACT_URL)."
+            )
+
+    def _is_notified(self) -> bool:
+        """Tell whether a notice of one session reaches another one, which engines wait for."""
+        channel = f"toolkit_doctor_{secrets.token_hex(4)}"
+        with (
+            suppress(ServiceError),
+            open_postgres(self._url, is_read_only=True) as listener,
+            open_postgres(self._url, is_read_only=True) as sender,
+        ):
+            listener.execute(f"LISTEN {channel}".encode())
+            sender.execute("SELECT pg_notify(%s, '')", (channel,))
+            return any(True for _ in listener.notifies(timeout=NOTICE_TIMEOUT_S, stop_after=1))
+        return False
+
+    def copy_records(self, folder: Path) -> list[str]:
+        """Dump the database as it is at one moment.
+
+        Raises:
+            ServiceError: `UNAVAILABLE` when there is no pg_dump, or it fails.
+        """
+        with self.connection.transaction():
+            self.run("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            _dump_database(self._url, str(self.fetch("SELECT pg_export_snapshot()")[0][0]), folder)
+            return self.list_digests()
+
+
+def _dump_database(url: str, snapshot: str, folder: Path) -> None:
+    """Run pg_dump; a password goes by its environment, which no list of processes shows.
+
+    Args:
+        url: the database's address.
+        snapshot: of the moment to dump, as `pg_export_snapshot` returns it.
+        folder: where the dump goes.
+
+    Raises:
+        ServiceError: `UNAVAILABLE` when it is not installed, or fails.
+    """
+    program = shutil.which("pg_dump")
+    if program is None:
+        raise ServiceError(
+            ErrorCode.UNAVAILABLE,
+            "A backup of a database needs pg_dump: install PostgreSQL's client programs, such as by"
+            " `apt install postgresql-client`.",
+        )
+    parameters: dict[str, Any] = conninfo_to_dict(url)
+    password = parameters.pop("password", None)
+    environment = {**os.environ, **({"PGPASSWORD": str(password)} if password else {})}
+    target = folder / DUMP_NAME
+    command = [
+        program, "--format", "custom", "--no-password", "--snapshot", snapshot,
+        "--file", str(target), "--dbname", make_conninfo(**parameters),
+    ]  # fmt: skip
+    create_private_file(target)
+    done = subprocess.run(command, env=environment, capture_output=True, check=False, text=True)  # noqa: S603
+    if done.returncode != 0:
+        said = (done.stderr.strip().splitlines() or ["it failed"])[0]
+        told = said.replace(str(password), "…") if password else said
+        raise ServiceError(ErrorCode.UNAVAILABLE, f"pg_dump could not copy the database: {told}.")

@@ -7,6 +7,7 @@ from typing import Final, cast
 from sqlalchemy import Boolean, Column, Float, Integer, LargeBinary
 
 from toolkit.store.tables import metadata
+from toolkit.store.writing.statements import quote_names
 
 # Seconds, by the clock that all engines share; the time that a transaction began would stand still.
 CLOCK_SQL: Final = "extract(epoch FROM clock_timestamp())::float8"
@@ -51,33 +52,24 @@ def transpose(
     return [_convert(kind, each) for kind, each in zip(kinds, zip(*rows, strict=True), strict=True)]
 
 
-def _quote(names: Iterable[str]) -> str:
-    return ", ".join(f'"{name}"' for name in names)
-
-
 def _build_rows(table: str, columns: tuple[str, ...], *more: tuple[str, str]) -> str:
     """Build the rows of a statement, `v`, of a table's columns and more: names and types."""
     kinds = (*_get_types(table, columns), *(kind for _, kind in more))
     arrays = ", ".join(f"%s::{kind}[]" for kind in kinds)
-    return f"unnest({arrays}) AS v ({_quote((*columns, *(name for name, _ in more)))})"
+    return f"unnest({arrays}) AS v ({quote_names((*columns, *(name for name, _ in more)))})"
 
 
 @cache
-def build_insert(table: str, columns: tuple[str, ...], *, replace: bool = False) -> str:
-    """Build an INSERT of rows; `replace` has it replace those with the same ids."""
-    of = metadata.tables[table]
+def build_insert(table: str, columns: tuple[str, ...], on_conflict: str = "") -> str:
+    """Build an INSERT of rows."""
     values = ", ".join(
         f'{CLOCK_SQL} + v."{name}"' if (table, name) == _FROM_NOW else f'v."{name}"'
         for name in columns
     )
-    head = f'INSERT INTO "{table}" ({_quote(columns)}) SELECT {values}'
-    statement = f"{head} FROM {_build_rows(table, columns)}"
-    if not replace:
-        return statement
-    given = {name: f'excluded."{name}"' for name in columns}
-    names = [column.name for column in of.columns if column.name != "id"]
-    new = ", ".join(f'"{name}" = {given.get(name, "DEFAULT")}' for name in names)
-    return f"{statement} ON CONFLICT (id) DO UPDATE SET {new}"
+    rows = _build_rows(table, columns)
+    return (
+        f'INSERT INTO "{table}" ({quote_names(columns)}) SELECT {values} FROM {rows}{on_conflict}'  # noqa: S608
+    )
 
 
 @cache
@@ -113,13 +105,6 @@ def build_write_doc(table: str) -> str:
 
 
 @cache
-def build_increment(table: str, columns: tuple[str, ...], sums: tuple[str, ...]) -> str:
-    """Build an INSERT that adds to the sums of rows that exist already."""
-    more = ", ".join(f'"{name}" = "{table}"."{name}" + excluded."{name}"' for name in sums)
-    return f"{build_insert(table, (*columns, *sums))} ON CONFLICT (id) DO UPDATE SET {more}"
-
-
-@cache
 def build_delete(table: str) -> str:
     """Build a DELETE by ids."""
     return f'DELETE FROM "{table}" WHERE id = ANY(%s)'  # noqa: S608 - our names
@@ -138,11 +123,4 @@ def build_last_numbers(key: str, column: str) -> str:
     return f"SELECT v.id, coalesce(({last}), 0) FROM unnest(%s::text[]) AS v (id)"  # noqa: S608
 
 
-INSERT_SPENDING_SQL: Final = (
-    "INSERT INTO spending (id, key_id, nano) VALUES (%s, %s, 0) ON CONFLICT (id) DO NOTHING"
-)
-ADD_SPENDING_SQL: Final = (
-    "UPDATE spending SET nano = nano + %(nano)s WHERE id = %(id)s"
-    " AND (%(most)s::bigint IS NULL OR nano + %(nano)s <= %(most)s::bigint)"
-)
 LOCK_CONFIGURATION_SQL: Final = "SELECT version FROM configuration FOR UPDATE"

@@ -2,13 +2,19 @@
 
 import json
 import time
-from collections.abc import Collection, Iterable, Mapping, MutableMapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapping, Sequence
+from typing import Any, Final, TypeAlias
 
 import psycopg
 
-from toolkit.store.changes import AppendEvent, Lease, LeaseLost, OverLimit, PatchDocument
-from toolkit.store.crashpoints import find_crash_point
+from toolkit.store.changes import (
+    AddSpending,
+    AppendEvent,
+    Lease,
+    LeaseLost,
+    OverLimit,
+    PatchDocument,
+)
 from toolkit.store.postgres.connections import (
     make_unreachable_error,
     open_connection,
@@ -16,6 +22,7 @@ from toolkit.store.postgres.connections import (
     translate_postgres_errors,
 )
 from toolkit.store.postgres.notices import NOTIFY_SQL, build_payloads
+from toolkit.store.postgres.reads import spell_parameters
 from toolkit.store.postgres.writing import statements
 from toolkit.store.postgres.writing.ballast import SessionBallast
 from toolkit.store.postgres.writing.commits import BEGIN_SQL, Commit, make_commit
@@ -26,9 +33,14 @@ from toolkit.store.text_index import (
     build_postgres_values,
     fold_inputs,
 )
-from toolkit.store.writing.event_numbers import EVENT_COLUMNS, EventNumbers
+from toolkit.store.writing.statements import ADD_SPENDING_SQL, INSERT_SPENDING_SQL
 from toolkit.store.writing.submissions import MergedChanges
-from toolkit.store.writing.write_connection import CommitInDoubt, DatabaseUnreachable
+from toolkit.store.writing.write_connection import (
+    CommitInDoubt,
+    DatabaseUnreachable,
+    Rows,
+    WriteConnection,
+)
 
 # What gives up waiting does everything again, so a lock is waited for until after the time in which
 # the server notices a deadlock.
@@ -46,10 +58,11 @@ _END_SESSION_SQL: Final = (
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
     " WHERE pid = %s AND application_name = %s AND usename = current_user"
 )
+Session: TypeAlias = psycopg.Connection[tuple[Any, ...]]
 _CONFIGURED: Final = frozenset({"accounts", "api_keys", "connections", "shares"})
 
 
-class PostgresWriteConnection:
+class PostgresWriteConnection(WriteConnection):
     """The writer's connection to a database of PostgreSQL, which it opens again when it is lost.
 
     Args:
@@ -61,17 +74,17 @@ class PostgresWriteConnection:
     """
 
     is_remote = True
+    _text_tables = TEXT_TABLES
 
     def __init__(self, url: str, owner: str) -> None:
+        super().__init__(owner)
         self._url = url
-        self._owner = owner
         self._name = f"toolkit writer {owner}"
         self._pid = 0
         self._is_closed = False
-        self._connection: psycopg.Connection[tuple[Any, ...]] | None = None
         self._last_numbers: dict[tuple[str, str], int] = {}
-        self._numbers = EventNumbers(self._get_last_number)
-        self._crash = find_crash_point("commit")
+        # What is to be checked of the answers to statements, once they are there.
+        self._checks: list[Callable[[], None]] = []
         self._ballast = SessionBallast()
         with translate_postgres_errors():
             self._connection = self._open()
@@ -79,10 +92,9 @@ class PostgresWriteConnection:
     def close(self) -> None:
         """Close the connection, for good."""
         self._is_closed = True
-        if self._connection is not None:
-            self._connection.close()
+        self._connection.close()
 
-    def _open(self) -> psycopg.Connection[tuple[Any, ...]]:
+    def _open(self) -> Session:
         connection = open_connection(self._url, self._name, is_impatient=True)
         try:
             # What the lost connection was at may not have ended, and holds its locks until it does.
@@ -95,7 +107,7 @@ class PostgresWriteConnection:
         self._ballast.note_new_session()
         return connection
 
-    def _get_connection(self) -> psycopg.Connection[tuple[Any, ...]]:
+    def _get_connection(self) -> Session:
         """Return the connection, opened anew if it was lost.
 
         Raises:
@@ -104,7 +116,7 @@ class PostgresWriteConnection:
         """
         if self._is_closed:
             raise make_unreachable_error()
-        if self._connection is None or self._connection.closed:
+        if self._connection.closed:
             try:
                 self._connection = self._open()
             except psycopg.Error as error:
@@ -112,46 +124,33 @@ class PostgresWriteConnection:
                 raise DatabaseUnreachable from error
         return self._connection
 
-    def write(
+    def _write(
         self,
         leases: Collection[Lease],
         batch: MergedChanges,
         wait_ms: int,  # noqa: ARG002 - a connection that waits here keeps its place in the queue
     ) -> float:
-        """Write a batch in one transaction, and return the seconds that its commit took."""
         if not leases and batch.is_empty:
             return 0.0
-        try:
-            connection = self._get_connection()
-            with translate_postgres_errors(connection):
-                try:
-                    return self._run_transaction(connection, leases, batch)
-                except BaseException:
-                    _roll_back(connection)
-                    raise
-        except BaseException:
-            self._numbers.forget()
-            raise
+        connection = self._get_connection()
+        with translate_postgres_errors(connection):
+            try:
+                return self._run_transaction(connection, leases, batch)
+            except BaseException:
+                _roll_back(connection)
+                raise
 
     def _run_transaction(
-        self,
-        connection: psycopg.Connection[tuple[Any, ...]],
-        leases: Collection[Lease],
-        batch: MergedChanges,
+        self, connection: Session, leases: Collection[Lease], batch: MergedChanges
     ) -> float:
-        self._numbers.begin()
-        for rows in batch.inserts.values():
-            self._numbers.add_new(rows)
+        self._numbers.begin(batch.inserts.values())
+        self._checks = []
         with open_pipeline(connection):
             xid = self._begin(connection, leases, batch)
             event_rows = self._numbers.make_rows(batch.events)
-            patched, spent = self._apply_changes(connection, batch, event_rows)
-        for patch, cursor in patched:
-            if not cursor.rowcount:
-                _patch_here(connection, patch)
-        for spending_id, cursor in spent:
-            if not cursor.rowcount:
-                raise OverLimit(spending_id)
+            self._apply_changes(batch, event_rows)
+        for check in self._checks:
+            check()
         if self._crash is not None:
             self._crash("before")
         took_s = self._commit(connection, make_commit(xid, batch, event_rows), batch.events)
@@ -160,12 +159,7 @@ class PostgresWriteConnection:
         self._numbers.trim()
         return took_s
 
-    def _begin(
-        self,
-        connection: psycopg.Connection[tuple[Any, ...]],
-        leases: Collection[Lease],
-        batch: MergedChanges,
-    ) -> str:
+    def _begin(self, connection: Session, leases: Collection[Lease], batch: MergedChanges) -> str:
         """Begin a transaction: lock what others may want, and look up the numbers of events.
 
         Returns:
@@ -199,51 +193,56 @@ class PostgresWriteConnection:
         }
         return str(row[0]) if row is not None else ""
 
-    def _get_last_number(self, key: str, _column: str, value: str) -> int:
+    def _find_last_number(self, key: str, column: str, value: str) -> int:  # noqa: ARG002
         return self._last_numbers[key, value]
 
-    def _apply_changes(
-        self,
-        connection: psycopg.Connection[tuple[Any, ...]],
-        batch: MergedChanges,
-        event_rows: Sequence[Sequence[object]],
-    ) -> tuple[
-        list[tuple[PatchDocument, psycopg.Cursor[tuple[Any, ...]]]],
-        list[tuple[str, psycopg.Cursor[tuple[Any, ...]]]],
-    ]:
-        """Send a batch's changes, sorted, so that no two engines wait for each other.
+    def _index_texts(self, table: str, rows: Mapping[str, MutableMapping[str, object]]) -> None:
+        index_texts(self._connection, table, rows)
 
-        Returns:
-            each patch with its answer, and the counting of what was spent, by the spending's id.
-        """
-        run = connection.execute
-        for table, rows in sorted(batch.inserts.items()):
-            insert_rows(connection, table, rows)
-        for table, rows in sorted(batch.updates.items()):
-            for columns, values in _group_updates(rows).items():
-                given = statements.transpose(table, columns, values, "text")
-                run(statements.build_update(table, columns), given)
-        patched = _apply_patches(connection, batch.patches)
-        for table, rows in sorted(batch.replacements.items()):
-            insert_rows(connection, table, rows, replace=True)
-        for table, row_ids in sorted(batch.deletes.items()):
-            run(statements.build_delete(table), (sorted(row_ids),))
-        spent = []
-        for spend in sorted(batch.spendings, key=lambda each: each.id):
-            run(statements.INSERT_SPENDING_SQL, (spend.id, spend.key_id))
-            wanted = {"nano": spend.nano_usd, "id": spend.id, "most": spend.limit}
-            spent.append((spend.id, run(statements.ADD_SPENDING_SQL, wanted)))
-        for table, columns, sums, values in _group_increments(batch):
-            given = statements.transpose(table, (*columns, *sums), values)
-            run(statements.build_increment(table, columns, sums), given)
-        if event_rows:
-            given = statements.transpose("events", EVENT_COLUMNS, event_rows)
-            run(statements.build_insert("events", EVENT_COLUMNS), given)
-        return patched, spent
+    def _insert(
+        self, table: str, columns: tuple[str, ...], rows: Rows, on_conflict: str = ""
+    ) -> None:
+        insert_rows(self._connection, table, columns, rows, on_conflict)
+
+    def _update(self, table: str, columns: tuple[str, ...], rows: Rows) -> None:
+        given = statements.transpose(table, columns, rows, "text")
+        self._connection.execute(statements.build_update(table, columns), given)
+
+    def _patch(self, patch: PatchDocument) -> None:
+        run = self._connection.execute
+        members = json.dumps(dict(patch.values))
+        patched = run(statements.build_patch(patch.table), (members, patch.id))
+
+        def check() -> None:
+            """Change a document that the server cannot read here, if it is there."""
+            if patched.rowcount:
+                return
+            row = run(statements.build_read_doc(patch.table), (patch.id,)).fetchone()
+            if row is not None:
+                doc = json.dumps({**json.loads(row[0]), **patch.values})
+                run(statements.build_write_doc(patch.table), (doc, patch.id))
+
+        self._checks.append(check)
+
+    def _delete(self, table: str, row_ids: Sequence[str]) -> None:
+        self._connection.execute(statements.build_delete(table), (row_ids,))
+
+    def _add_spending(self, spend: AddSpending) -> None:
+        run = self._connection.execute
+        key = {"id": spend.id, "key_id": spend.key_id}
+        run(spell_parameters(INSERT_SPENDING_SQL), key)
+        wanted = {"nano": spend.nano_usd, "id": spend.id, "most": spend.limit}
+        counted = run(spell_parameters(ADD_SPENDING_SQL), wanted)
+
+        def check() -> None:
+            if not counted.rowcount:
+                raise OverLimit(spend.id)
+
+        self._checks.append(check)
 
     def _commit(
         self,
-        connection: psycopg.Connection[tuple[Any, ...]],
+        connection: Session,
         commit: Commit,
         events: Iterable[AppendEvent],
     ) -> float:
@@ -286,17 +285,10 @@ class PostgresWriteConnection:
 
     def drop_ballast(self) -> bool:
         """Give the ballast back to the file system; return whether there was any."""
-        connection = self._connection
-        if connection is None or connection.closed:
-            return False
-        return self._ballast.drop(connection)
-
-    def forget_numbers(self) -> None:
-        """Forget the remembered numbers of events: another process may have added some."""
-        self._numbers.forget()
+        return not self._connection.closed and self._ballast.drop(self._connection)
 
 
-def _roll_back(connection: psycopg.Connection[tuple[Any, ...]]) -> None:
+def _roll_back(connection: Session) -> None:
     if not connection.closed:
         try:
             connection.execute("ROLLBACK", prepare=False)
@@ -304,10 +296,8 @@ def _roll_back(connection: psycopg.Connection[tuple[Any, ...]]) -> None:
             connection.close()
 
 
-def _index_texts(
-    connection: psycopg.Connection[tuple[Any, ...]],
-    table: str,
-    rows: Mapping[str, MutableMapping[str, object]],
+def index_texts(
+    connection: Session, table: str, rows: Mapping[str, MutableMapping[str, object]]
 ) -> None:
     """Insert the texts of new rows, and mark the rows as indexed."""
     folded = fold_inputs(table, rows)
@@ -318,62 +308,8 @@ def _index_texts(
 
 
 def insert_rows(
-    connection: psycopg.Connection[tuple[Any, ...]],
-    table: str,
-    rows: Mapping[str, MutableMapping[str, object]],
-    *,
-    replace: bool = False,
+    connection: Session, table: str, columns: tuple[str, ...], rows: Rows, on_conflict: str = ""
 ) -> None:
-    """Insert rows by their ids, and their texts into the index."""
-    if table in TEXT_TABLES:
-        _index_texts(connection, table, rows)
-    grouped: dict[tuple[str, ...], list[list[object]]] = {}
-    for _, row in sorted(rows.items()):
-        grouped.setdefault(tuple(row), []).append(list(row.values()))
-    for columns, values in grouped.items():
-        statement = statements.build_insert(table, columns, replace=replace)
-        connection.execute(statement, statements.transpose(table, columns, values))
-
-
-def _apply_patches(
-    connection: psycopg.Connection[tuple[Any, ...]], patches: Iterable[PatchDocument]
-) -> list[tuple[PatchDocument, psycopg.Cursor[tuple[Any, ...]]]]:
-    """Change members of documents, sorted, and return the answer for each."""
-    return [
-        (
-            each,
-            connection.execute(
-                statements.build_patch(each.table), (json.dumps(dict(each.values)), each.id)
-            ),
-        )
-        for each in sorted(patches, key=lambda patch: (patch.table, patch.id))
-    ]
-
-
-def _patch_here(connection: psycopg.Connection[tuple[Any, ...]], patch: PatchDocument) -> None:
-    """Change members of a document that the server cannot read, if it is there."""
-    row = connection.execute(statements.build_read_doc(patch.table), (patch.id,)).fetchone()
-    if row is not None:
-        doc = json.dumps({**json.loads(row[0]), **patch.values})
-        connection.execute(statements.build_write_doc(patch.table), (doc, patch.id))
-
-
-def _group_updates(
-    rows: Mapping[str, Mapping[str, object]],
-) -> dict[tuple[str, ...], list[list[object]]]:
-    """Group rows by the columns that change, each sorted by the ids that its rows end with."""
-    found: dict[tuple[str, ...], list[list[object]]] = {}
-    for row_id, changed in sorted(rows.items()):
-        found.setdefault(tuple(changed), []).append([*changed.values(), row_id])
-    return found
-
-
-def _group_increments(
-    batch: MergedChanges,
-) -> list[tuple[str, tuple[str, ...], tuple[str, ...], list[list[object]]]]:
-    """Group rows to add to by their tables and columns, each sorted by the rows' ids."""
-    found: dict[tuple[str, tuple[str, ...], tuple[str, ...]], list[list[object]]] = {}
-    for _, (count, sums) in sorted(batch.increments.items()):
-        key = count.table, tuple(count.values), tuple(sums)
-        found.setdefault(key, []).append([*count.values.values(), *sums.values()])
-    return [(*key, rows) for key, rows in sorted(found.items())]
+    """Insert rows, each in the order of the columns."""
+    statement = statements.build_insert(table, columns, on_conflict)
+    connection.execute(statement, statements.transpose(table, columns, rows))

@@ -1,0 +1,133 @@
+"""A new database that is made of what can be read of a damaged one."""
+
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TypeVar
+
+from sqlalchemy import Table, create_engine
+
+from toolkit.contract.errors import ErrorCode, ServiceError
+from toolkit.store.data_dir.location import COPY_NUMBER, UNMARKED_NUMBER, is_copy
+from toolkit.store.private_files import create_private_file
+from toolkit.store.schema import HEAD_REVISION, check_not_later, migrate_schema, read_schema_version
+from toolkit.store.sqlite.connections import open_read_only, translate_errors
+from toolkit.store.stored_bytes import build_recount
+from toolkit.store.tables import list_original_tables
+from toolkit.store.text_index import index_missing
+
+T = TypeVar("T")
+# Roots whose records are lost.
+_LOST_ROOTS = (
+    "kind = 'run' AND id NOT IN (SELECT run_id FROM jobs WHERE run_id IS NOT NULL)",
+    "kind = 'job' AND id NOT IN (SELECT id FROM jobs)",
+    "kind = 'workflow' AND id NOT IN (SELECT id FROM workflows)",
+    "kind = 'task' AND id NOT IN (SELECT id FROM tasks)",
+)
+
+
+def rebuild_database(database: Path) -> str:
+    """Save all readable rows into a new database, and set the damaged one aside.
+
+    Returns:
+        a line that says what was saved.
+
+    Raises:
+        ServiceError: `UNAVAILABLE` when another version of the toolkit made it.
+    """
+    new = database.with_name("state.db.new")
+    new.unlink(missing_ok=True)
+    saved: Counter[str] = Counter()
+    with closing(open_read_only(database)) as source:
+        version = _read_or_default(lambda: read_schema_version(source), None)
+        check_not_later(version)
+        if version is not None and version.revision != HEAD_REVISION:
+            raise ServiceError(
+                ErrorCode.UNAVAILABLE,
+                "An earlier version of the toolkit made these tables: repair them by that version.",
+            )
+        _create_database(new)
+        with closing(sqlite3.connect(new)) as target:
+            _copy_marks(database, source, target)
+            for table in list_original_tables():
+                names = [each.name for each in table.columns if each.name != "text_number"]
+                into = f"INSERT OR IGNORE INTO {table.name} ({', '.join(names)}) VALUES "  # noqa: S608
+                into += f"({', '.join('?' * len(names))})"
+                for row in _read_intact_rows(source, table, names):
+                    saved[table.name] += target.execute(into, row).rowcount
+            lost = 0
+            for condition in _LOST_ROOTS:
+                deleted = target.execute(f"DELETE FROM roots WHERE {condition}")  # noqa: S608
+                lost += deleted.rowcount
+            for statement in build_recount("sqlite"):
+                target.execute(statement)
+            index_missing(target)
+            target.commit()
+    aside = _put_in_place(new, database)
+    told = ", ".join(f"{count} {table}" for table, count in saved.items() if count)
+    gone = f" The records of {lost} runs, workflows or tasks are lost." if lost else ""
+    return f"Saved {told or 'nothing'} into a new database; the damaged one is {aside.name}.{gone}"
+
+
+def _create_database(path: Path) -> None:
+    create_private_file(path)
+    engine = create_engine(f"sqlite:///{path}")
+    try:
+        with translate_errors(), engine.connect() as connection:
+            migrate_schema(connection)
+    finally:
+        engine.dispose()
+
+
+def _copy_marks(database: Path, source: sqlite3.Connection, target: sqlite3.Connection) -> None:
+    """Copy what the header says of the directory, as far as it can be read."""
+
+    def read_number(name: str) -> int:
+        read = source.execute(f"PRAGMA {name}").fetchone
+        return _read_or_default(lambda: int(read()[0]), 0)
+
+    target.execute(f"PRAGMA application_id = {read_number('application_id')}")
+    # A copy stays one. The original is known by its new file once it is opened again.
+    copy = read_number("user_version") and _read_or_default(
+        lambda: is_copy(database.parent, source), False
+    )
+    target.execute(f"PRAGMA user_version = {COPY_NUMBER if copy else UNMARKED_NUMBER}")
+
+
+def _put_in_place(new: Path, database: Path) -> Path:
+    """Give a new database its name; return that of the damaged one from then on."""
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
+    aside = database.with_name(f"state.db.damaged-{stamp}")
+    database.replace(aside)
+    for suffix in ("-wal", "-shm"):
+        log = database.with_name(database.name + suffix)
+        if log.exists():
+            log.replace(aside.with_name(aside.name + suffix))
+    new.replace(database)
+    return aside
+
+
+def _read_or_default(read: Callable[[], T], otherwise: T) -> T:
+    """Read a value that may be on a damaged page, or return a default."""
+    try:
+        return read()
+    except sqlite3.DatabaseError:
+        return otherwise
+
+
+def _read_intact_rows(
+    source: sqlite3.Connection, table: Table, names: list[str]
+) -> Iterator[tuple[object, ...]]:
+    """Yield the readable rows of a table, from both ends up to where it is damaged."""
+    has_rowid = table.dialect_options["sqlite"]["with_rowid"]
+    keys = ["rowid"] if has_rowid else table.primary_key.columns.keys()
+    select = f"SELECT {', '.join(names)} FROM {table.name} NOT INDEXED ORDER BY "  # noqa: S608
+    for order in ("ASC", "DESC"):
+        try:
+            yield from source.execute(select + ", ".join(f"{key} {order}" for key in keys))
+        except sqlite3.DatabaseError:
+            continue
+        return
