@@ -29,21 +29,24 @@ Written by `scripts/capability_calls.py` from the capabilities' schemas.
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Generic, Literal, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
-from toolkit.client._options import check_fields
-from toolkit.client._wire.messages import keep_given
+from toolkit.client._options import start_capability
 from toolkit.contract.run_options import RunOptions
+from toolkit.contract.short_tracebacks import UnknownAttributeError
 
 R = TypeVar("R")  # a run, or for the async client what is awaited for one
 
 
 class CapabilityCalls(ABC, Generic[R]):
-    """A call for each built-in capability; it starts a run.
+    """A call for each built-in capability; its decorator starts a run.
 
     The fields of the input are arguments; `options` are those of a run, and `version` that of the
     capability, the newest by default.
     """
+
+    _known_ids: dict[str, None]
 
     @abstractmethod
     def _start(
@@ -54,9 +57,34 @@ class CapabilityCalls(ABC, Generic[R]):
         options: RunOptions | None,
     ) -> R:
         """Start a run."""
+
+    def _start_named(
+        self,
+        name: str,
+        *,
+        version: str | None = None,
+        options: RunOptions | None = None,
+        **fields: object,
+    ) -> R:
+        """Start a run of a capability that is not built in."""
+        return self._start(name, fields, version, options)
+
+    if not TYPE_CHECKING:  # the calls of built-in ones are methods, with their types
+
+        def __getattr__(self, name: str) -> object:
+            if name.startswith("_"):
+                raise AttributeError(name)
+            for id in self._known_ids:
+                if id.replace(".", "_") == name:
+                    return partial(self._start_named, id)
+            raise UnknownAttributeError(self, name)
+
+    def __dir__(self) -> list[str]:
+        called = (id.replace(".", "_") for id in self._known_ids)
+        return sorted({*super().__dir__(), *(name for name in called if name.isidentifier())})
 '''
 METHOD = '''
-    @check_fields
+    @start_capability("{id}")
     def {method}(
         self,
         *,
@@ -74,11 +102,7 @@ METHOD = '''
         Raises:
             RequestError: `CREDENTIALS_MISSING`, `INVALID_REQUEST` and others.
         """
-        given = keep_given(
-            CapabilityCalls.{method},
-{names}
-        )
-        return self._start("{id}", given, version, options)
+        raise NotImplementedError
 '''
 
 
@@ -113,7 +137,6 @@ def write_call(capability: Capability) -> str:
         parameters="\n".join(parameters),
         summary=capability.description,
         arguments="\n".join(arguments),
-        names="\n".join(f"            {name}={name}," for name in fields),
         id=capability.id,
     )
 

@@ -51,6 +51,8 @@ CHECKS = {
     "Pictures": PICTURE_CHECKS,
     "Cards": CARD_CHECKS,
 }
+# What the calls that both clients share answer, by the variable that stands for it.
+ANSWERS = {"~R": "Run", "~D": "DataFrame", "~V": "RouteView", "~K": "KeyCreated"}
 MARKER = "<!-- From here on: scripts/reference.py. -->\n"
 
 
@@ -233,7 +235,9 @@ def signature_of(name: str, function: Any, made: str = "") -> str:
     own = [p for p in signature.parameters.values() if p.name != "self"]
     text = re.sub(r"\b(?:[A-Za-z_]\w*\.)+(?=[A-Za-z_])", "", str(signature.replace(parameters=own)))
     text = re.sub(r"(: |-> )'([^']*)'", r"\1\2", text)  # an annotation that is written as text
-    return f"`{name}{text.replace('~H', made).replace('~R', 'Run')}`"
+    for variable, kind in {"~H": made, **ANSWERS}.items():
+        text = text.replace(variable, kind)
+    return f"`{name}{text}`"
 
 
 def methods_of(kind: type) -> Iterator[tuple[str, Any]]:

@@ -54,5 +54,5 @@ def with_key(client: Client, api_key: str) -> Client:
 def open_in_process(thread: EngineThread, api_key: str) -> Client:
     """Open a client of an engine that it does not own, without any HTTP between them."""
     client = Client(LOCAL_URL, api_key, transport=httpx.BaseTransport())
-    client._http.attach_channel(LoopChannel(thread))
+    client._http.channel = LoopChannel(thread)
     return client

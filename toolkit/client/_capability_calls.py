@@ -5,21 +5,24 @@ Written by `scripts/capability_calls.py` from the capabilities' schemas.
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Generic, Literal, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
-from toolkit.client._options import check_fields
-from toolkit.client._wire.messages import keep_given
+from toolkit.client._options import start_capability
 from toolkit.contract.run_options import RunOptions
+from toolkit.contract.short_tracebacks import UnknownAttributeError
 
 R = TypeVar("R")  # a run, or for the async client what is awaited for one
 
 
 class CapabilityCalls(ABC, Generic[R]):
-    """A call for each built-in capability; it starts a run.
+    """A call for each built-in capability; its decorator starts a run.
 
     The fields of the input are arguments; `options` are those of a run, and `version` that of the
     capability, the newest by default.
     """
+
+    _known_ids: dict[str, None]
 
     @abstractmethod
     def _start(
@@ -31,7 +34,32 @@ class CapabilityCalls(ABC, Generic[R]):
     ) -> R:
         """Start a run."""
 
-    @check_fields
+    def _start_named(
+        self,
+        name: str,
+        *,
+        version: str | None = None,
+        options: RunOptions | None = None,
+        **fields: object,
+    ) -> R:
+        """Start a run of a capability that is not built in."""
+        return self._start(name, fields, version, options)
+
+    if not TYPE_CHECKING:  # the calls of built-in ones are methods, with their types
+
+        def __getattr__(self, name: str) -> object:
+            if name.startswith("_"):
+                raise AttributeError(name)
+            for id in self._known_ids:
+                if id.replace(".", "_") == name:
+                    return partial(self._start_named, id)
+            raise UnknownAttributeError(self, name)
+
+    def __dir__(self) -> list[str]:
+        called = (id.replace(".", "_") for id in self._known_ids)
+        return sorted({*super().__dir__(), *(name for name in called if name.isidentifier())})
+
+    @start_capability("image.generate")
     def image_generate(
         self,
         *,
@@ -59,18 +87,9 @@ class CapabilityCalls(ABC, Generic[R]):
         Raises:
             RequestError: `CREDENTIALS_MISSING`, `INVALID_REQUEST` and others.
         """
-        given = keep_given(
-            CapabilityCalls.image_generate,
-            prompt=prompt,
-            negative_prompt=negative_prompt,
-            width=width,
-            height=height,
-            steps=steps,
-            seed=seed,
-        )
-        return self._start("image.generate", given, version, options)
+        raise NotImplementedError
 
-    @check_fields
+    @start_capability("research.gather")
     def research_gather(
         self,
         *,
@@ -94,16 +113,9 @@ class CapabilityCalls(ABC, Generic[R]):
         Raises:
             RequestError: `CREDENTIALS_MISSING`, `INVALID_REQUEST` and others.
         """
-        given = keep_given(
-            CapabilityCalls.research_gather,
-            topic=topic,
-            language=language,
-            max_sources=max_sources,
-            synthesize=synthesize,
-        )
-        return self._start("research.gather", given, version, options)
+        raise NotImplementedError
 
-    @check_fields
+    @start_capability("composition.layout")
     def composition_layout(
         self,
         *,
@@ -143,24 +155,9 @@ class CapabilityCalls(ABC, Generic[R]):
         Raises:
             RequestError: `CREDENTIALS_MISSING`, `INVALID_REQUEST` and others.
         """
-        given = keep_given(
-            CapabilityCalls.composition_layout,
-            title=title,
-            subtitle=subtitle,
-            body=body,
-            bullets=bullets,
-            footer=footer,
-            kicker=kicker,
-            image=image,
-            template=template,
-            theme=theme,
-            width=width,
-            height=height,
-            format=format,
-        )
-        return self._start("composition.layout", given, version, options)
+        raise NotImplementedError
 
-    @check_fields
+    @start_capability("llm.generate")
     def llm_generate(
         self,
         *,
@@ -189,18 +186,9 @@ class CapabilityCalls(ABC, Generic[R]):
         Raises:
             RequestError: `CREDENTIALS_MISSING`, `INVALID_REQUEST` and others.
         """
-        given = keep_given(
-            CapabilityCalls.llm_generate,
-            objective=objective,
-            context=context,
-            system=system,
-            max_tokens=max_tokens,
-            temperature=temperature,
-            output_schema=output_schema,
-        )
-        return self._start("llm.generate", given, version, options)
+        raise NotImplementedError
 
-    @check_fields
+    @start_capability("text.generate")
     def text_generate(
         self,
         *,
@@ -229,18 +217,9 @@ class CapabilityCalls(ABC, Generic[R]):
         Raises:
             RequestError: `CREDENTIALS_MISSING`, `INVALID_REQUEST` and others.
         """
-        given = keep_given(
-            CapabilityCalls.text_generate,
-            objective=objective,
-            context=context,
-            system=system,
-            max_tokens=max_tokens,
-            temperature=temperature,
-            output_schema=output_schema,
-        )
-        return self._start("text.generate", given, version, options)
+        raise NotImplementedError
 
-    @check_fields
+    @start_capability("speech.generate")
     def speech_generate(
         self,
         *,
@@ -262,15 +241,9 @@ class CapabilityCalls(ABC, Generic[R]):
         Raises:
             RequestError: `CREDENTIALS_MISSING`, `INVALID_REQUEST` and others.
         """
-        given = keep_given(
-            CapabilityCalls.speech_generate,
-            text=text,
-            voice=voice,
-            speed=speed,
-        )
-        return self._start("speech.generate", given, version, options)
+        raise NotImplementedError
 
-    @check_fields
+    @start_capability("voice.clone")
     def voice_clone(
         self,
         *,
@@ -291,9 +264,4 @@ class CapabilityCalls(ABC, Generic[R]):
         Raises:
             RequestError: `CREDENTIALS_MISSING`, `INVALID_REQUEST` and others.
         """
-        given = keep_given(
-            CapabilityCalls.voice_clone,
-            reference_audio=reference_audio,
-            name=name,
-        )
-        return self._start("voice.clone", given, version, options)
+        raise NotImplementedError

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
 from pydantic import BaseModel
 
 from toolkit.client._record_view import RecordView, UsageView
+from toolkit.client._wire.pages import RecordPage
 from toolkit.contract.money import sum_usd
 from toolkit.contract.operations.queries import MAX_TOTAL
 from toolkit.display.records import html
@@ -136,10 +137,55 @@ class CollectionView(Generic[H]):
         return {"text/plain": repr(self), "text/html": self._repr_html_()}
 
 
-class AsyncPagedView(CollectionView[H]):
-    """The display of a list of the async client, which reads the first page when it is awaited."""
+class PagedBase(CollectionView[H]):
+    """The display of a list whose pages are read as they are needed.
 
-    _is_begun = False
+    Args:
+        kind: the word for many of the records.
+        model: the model of the records.
+        limit: greatest number of records; None for all.
+        is_filtered: whether the list has filters.
+    """
+
+    def __init__(
+        self, kind: str, model: type[BaseModel], limit: int | None, *, is_filtered: bool
+    ) -> None:
+        super().__init__((), kind, model)
+        self._limit = limit
+        self._is_filtered = is_filtered
+        self._is_begun = False
+        self._cursor: str | None = None
+        self._is_cut = False
+
+    def _keep_first_page(self, page: RecordPage[H]) -> None:
+        """Keep the first page, unless another reader has read it meanwhile."""
+        if not self._is_begun:
+            self._is_begun = True
+            self._items = list(page.records[: self._limit])
+            self._first = len(self._items)
+            self._is_cut = len(page.records) > len(self._items)
+            self._cursor = page.next_cursor
+            self.total = page.total
+
+    def _keep_page(self, page: RecordPage[H], cursor: str | None) -> None:
+        """Keep the page of a cursor, unless another reader has read it meanwhile."""
+        if cursor == self._cursor:
+            self._items += page.records
+            self._cursor = page.next_cursor
+
+    @property
+    def _has_more(self) -> bool:
+        is_full = self._limit is not None and len(self._items) >= self._limit
+        return self._cursor is not None and not is_full
+
+    @property
+    def _has_unshown(self) -> bool:
+        is_whole = self._cursor is None and not self._is_cut
+        return not is_whole and (self.total is None or self.total > len(self._shown))
+
+
+class AsyncPagedView(PagedBase[H]):
+    """The display of a list of the async client, which reads the first page when it is awaited."""
 
     def _begin(self) -> None:
         """Leave the first page until something of the list is awaited."""
@@ -153,10 +199,8 @@ class AsyncPagedView(CollectionView[H]):
         return super().__repr__() if self._is_begun else f"<{self._kind}, to be awaited>"
 
 
-class PagedView(CollectionView[H], ABC):
+class PagedView(PagedBase[H], ABC):
     """The display of a list of the client, which reads the first page at once, and its length."""
-
-    _is_begun = False
 
     def _begin(self) -> None:
         """Read the first page, so that a filter with a mistake is refused at once."""

@@ -1,6 +1,6 @@
 """Following, as far as both clients do it alike: who looks at some work, and what each was told."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeAlias
 from weakref import WeakSet
@@ -209,6 +209,18 @@ class FollowingState:
         self._mailbox.put()
         if self._below is not None:
             self._below.close()
+
+
+def wake_follower(shared: Mapping[str, object], path: str) -> None:
+    """Have some work be looked at now, if it is followed: it may go on after its end.
+
+    Args:
+        shared: what those who use a client share.
+        path: of the work, below `/v1`.
+    """
+    found = shared.get(path)
+    if isinstance(found, FollowerState):
+        found.wake()
 
 
 def may_end(found: Sequence[Event]) -> bool:

@@ -4,7 +4,7 @@ import inspect
 import re
 from collections.abc import Callable, Collection, Mapping
 from functools import wraps
-from typing import TypeVar, cast, get_type_hints
+from typing import Any, TypeVar, cast, get_type_hints
 
 from toolkit.client._wire.messages import drop_none
 from toolkit.contract.run_options import RUN_OPTIONS, RunOptions, WorkOptions
@@ -60,32 +60,51 @@ def show_keywords(
     return function
 
 
-def check_fields(call: F) -> F:
-    """Have a call with a field for each argument say which one is wrong, and what was meant.
+def start_capability(id: str) -> Callable[[F], F]:
+    """Have a method start a run of a capability with the fields that it is given.
 
-    >>> @check_fields
-    ... def ask(*, objective: str) -> None: ...
-    >>> ask(objectiv="x")  # doctest: +ELLIPSIS
+    It says which argument is wrong, and what was meant. Fields that have their defaults are not
+    sent.
+
+    Args:
+        id: the capability; the method's arguments are its fields, then `version` and `options`.
+
+    >>> class Calls:
+    ...     @start_capability("llm.generate")
+    ...     def ask(self, *, objective: str) -> None: ...
+    >>> Calls().ask(objectiv="x")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     toolkit.contract.short_tracebacks.ArgumentError: there is no field `objectiv`; ...
     """
-    taken = [each for each in inspect.signature(call).parameters.values() if each.name != "self"]
-    names = [each.name for each in taken]
-    needed = [each.name for each in taken if each.default is each.empty]
 
-    @wraps(call)
-    def checked(*owner: object, **given: object) -> object:
-        for name in given:
-            if name not in names:
-                raise ArgumentError(explain_unknown("field", name, names))
-        if len(owner) > 1:
-            raise ArgumentError(f"give each field by its name, as in {names[0]}=…")
-        missing = [name for name in needed if name not in given]
-        if missing:
-            raise ArgumentError(f"give `{'` and `'.join(missing)}`; there are {', '.join(names)}")
-        return call(*owner, **given)
+    def decorate(call: F) -> F:
+        taken = [one for one in inspect.signature(call).parameters.values() if one.name != "self"]
+        defaults = {one.name: one.default for one in taken}
+        needed = [one.name for one in taken if one.default is one.empty]
 
-    return cast("F", checked)
+        @wraps(call)
+        def start(*owner: Any, **given: object) -> object:
+            for name in given:
+                if name not in defaults:
+                    raise ArgumentError(explain_unknown("field", name, list(defaults)))
+            if len(owner) > 1:
+                raise ArgumentError(f"give each field by its name, as in {taken[0].name}=…")
+            missing = [name for name in needed if name not in given]
+            if missing:
+                told = f"give `{'` and `'.join(missing)}`; there are {', '.join(defaults)}"
+                raise ArgumentError(told)
+            version, options = given.pop("version", None), given.pop("options", None)
+            fields = {
+                name: given[name]
+                for name, default in defaults.items()
+                # Of its type as well: a service takes no `True` for 1.
+                if name in given and (type(given[name]), given[name]) != (type(default), default)
+            }
+            return owner[0]._start(id, fields, version, options)
+
+        return cast("F", start)
+
+    return decorate
 
 
 def check_arguments(hint: str) -> Callable[[F], F]:

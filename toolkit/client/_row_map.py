@@ -1,10 +1,12 @@
 """The rows of `client.map`: their inputs, what each came to, and the money of all together."""
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, cast
 
+from toolkit.client._client_state import ClientState
 from toolkit.client._feeds import AsyncReader, Reader
 from toolkit.client._options import check_options
 from toolkit.client._output_model import add_output_schema, parse_output
@@ -17,6 +19,7 @@ from toolkit.client._row_results import (
     build_frame,
 )
 from toolkit.client._row_templates import check_columns, fill_templates, make_map_tag, read_rows
+from toolkit.client._wait_interruption import explain_interrupt
 from toolkit.client._wire.messages import make_annotation
 from toolkit.client._work_views import ExecutionView, RunView
 from toolkit.contract.base import to_canonical_json
@@ -29,7 +32,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from pydantic import BaseModel
 
-C = TypeVar("C")
+D = TypeVar("D")  # a DataFrame, or for the async client what is awaited for one
 # Refusals that are about one row; any other is about all of them, and ends the call.
 _REFUSALS_OF_A_ROW = frozenset({ErrorCode.INVALID_REQUEST, ErrorCode.PAYLOAD_TOO_LARGE})
 
@@ -48,7 +51,24 @@ class OpenRun:
     reader: AsyncReader | Reader
 
 
-class RowMap(Generic[C]):
+@dataclass(slots=True)
+class RowEnding:
+    """The end of a run.
+
+    Attributes:
+        key: the key under which the run is open.
+        run: the run, or None if it was not begun.
+        paid_by: the run, or the job whose result it used again: what it cost.
+        error: the refusal of the run, or the error of the wait for it; None if it has ended.
+    """
+
+    key: int | str
+    run: RunView | None = None
+    paid_by: ExecutionView[Any] | None = None
+    error: BaseException | None = None
+
+
+class RowMap(ABC, Generic[D]):
     """The rows of one call, and what is known of each.
 
     Args:
@@ -62,7 +82,7 @@ class RowMap(Generic[C]):
 
     def __init__(
         self,
-        http: C,
+        http: ClientState,
         name: str,
         rows: object,
         fields: Mapping[str, object],
@@ -108,6 +128,24 @@ class RowMap(Generic[C]):
         self._known_runs: set[str] = set()  # ids of the runs that the budget counts
         self._counted_jobs: set[str] = set()  # equal rows share one, which is paid once
         self._failures: Counter[str] = Counter()  # failed runs of earlier calls, by input
+
+    @abstractmethod
+    def run_all(self) -> D:
+        """Run every row, and return the results in order.
+
+        Raises:
+            RequestError: the refusal of the call as such, or of every row.
+            KeyboardInterrupt: the caller interrupted it; runs under way go on.
+        """
+
+    def _explain_interrupt(self, error: KeyboardInterrupt) -> None:
+        """Have an interrupt say how far it is, and how to go on."""
+        reached = self._progress.describe(self._budget.spent_usd)
+        explain_interrupt(
+            error,
+            f"Interrupted: {reached}; {len(self._open)} under way go on."
+            " The same call takes it up again.",
+        )
 
     def _lacks_run(self, row: int) -> bool:
         """Return True if a row has no result, and no run under way."""
@@ -159,6 +197,19 @@ class RowMap(Generic[C]):
             self._budget.settle(key, paid_usd)
             reason = self._keep_row(row, run, cost_usd)
         self._limit.note(reason)
+
+    def _keep_end(self, ending: RowEnding) -> None:
+        """Keep the result of a run that has ended, or why it has none."""
+        rows, run, key = self._open.pop(ending.key).rows, ending.run, ending.key
+        if isinstance(ending.error, RequestError) and run is None and isinstance(key, int):
+            self._refuse(key, ending.error)
+        elif run is None or ending.paid_by is None:
+            raise ending.error or AssertionError("a run without an end")
+        elif rows:
+            self._known_runs.add(run.id)
+            self._keep(key, rows, run, ending.paid_by)
+        else:
+            self._settle(key, run)
 
     def _keep_row(self, row: int, run: RunView, cost_usd: float | None) -> str | None:
         """Keep the result of one row; return the reason if it has no value."""

@@ -1,9 +1,11 @@
 """Templates of a run's input, filled with the columns of a row."""
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from string import Formatter
 from typing import Any, cast
 
+from toolkit.contract.base import to_canonical_json
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.short_tracebacks import ArgumentError
 from toolkit.contract.suggestions import explain_unknown
@@ -99,10 +101,6 @@ def make_map_tag(name: str, fields: Mapping[str, object], options: Mapping[str, 
     >>> make_map_tag("llm.generate", {"objective": "On {n}"}, {"cache": True})
     'map-33d94b590055f6d9'
     """
-    import hashlib
-
-    from toolkit.contract.base import to_canonical_json
-
     chosen = {
         option: value
         for option, value in options.items()
@@ -119,10 +117,6 @@ def make_row_key(body: Mapping[str, object], failures: int) -> str:
         body: the body of the request.
         failures: the number of runs of this row that failed before.
     """
-    import hashlib
-
-    from toolkit.contract.base import to_canonical_json
-
     return hashlib.sha256(to_canonical_json([dict(body), failures]).encode()).hexdigest()
 
 

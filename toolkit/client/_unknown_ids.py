@@ -21,6 +21,7 @@ RESOURCES = {
     "agt": "agents",
     "key": "api_keys",
 }
+WORK_RESOURCES = ("runs", "jobs", "workflows", "tasks")
 
 
 def explain_unknown_id(
@@ -47,14 +48,19 @@ def explain_unknown_id(
     return error
 
 
+def find_work_resource(id: str) -> str | None:
+    """Find the resource of some work; none for an id of anything else."""
+    found = RESOURCES.get(id.partition("_")[0])
+    return found if found in WORK_RESOURCES else None
+
+
 def find_common_resource(first: str, second: str) -> str:
     """Find the resource of two ids.
 
     Raises:
         RequestError: `INVALID_REQUEST` unless it is the same, and can be compared.
     """
-    kinds = {"run": "runs", "job": "jobs", "wfl": "workflows", "tsk": "tasks"}
-    found = [kinds.get(id.partition("_")[0]) for id in (first, second)]
+    found = [find_work_resource(id) for id in (first, second)]
     if found[0] is None or found[0] != found[1]:
         raise RequestError(
             ErrorCode.INVALID_REQUEST,

@@ -4,15 +4,18 @@ from datetime import datetime
 from html import escape
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
+from toolkit.client._following import Change
 from toolkit.client._graph_view import GraphView, TimelineView, make_planned_nodes
 from toolkit.client._members import Member, TextMember
 from toolkit.client._objective import HasObjective
 from toolkit.client._record_list import RecordList
 from toolkit.client._record_view import RecordView, ReviewView
 from toolkit.client._text import GeneratedText, find_text
+from toolkit.client._text_pieces import TextPiece
 from toolkit.contract.base import ErrorInfo, JsonObject
 from toolkit.contract.choices import RunTarget
 from toolkit.contract.errors import ErrorCode, RequestError, WorkError
+from toolkit.contract.events import Event
 from toolkit.contract.jobs import FINAL_STATUSES, Attempt, CostSource, Job, Options, Routing
 from toolkit.contract.plans import Constraints, CostRange, Plan, PlanNode, PlanReading
 from toolkit.contract.runs import Run
@@ -34,6 +37,8 @@ from toolkit.display.workflow.boxes import format_workflow_cost
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
+    from toolkit.display.progress.progress_display import ProgressDisplay
+
 R = TypeVar("R", bound="BaseModel")
 A = TypeVar("A", Run, Task, WorkflowRecord)
 J = TypeVar("J", bound=Job)
@@ -44,6 +49,8 @@ class WorkView(RecordView[R]):
     """Work, as it was when last read."""
 
     resource = ""
+    record_type: type[Any]
+    _last_event = 0  # the number of the last event that was shown
     ended: frozenset[str] = FINAL_STATUSES
     failed: frozenset[str] = frozenset({"failed", "cancelled"})
 
@@ -67,6 +74,21 @@ class WorkView(RecordView[R]):
     def done(self) -> bool:
         """True if it was over when last read."""
         return self.status in self.ended
+
+    def _show(self, change: Change, shown: "ProgressDisplay") -> bool:
+        """Show a change; return whether this is over with it."""
+        if isinstance(change, Event):
+            shown.add_event(change)
+            if change.resource_id == self.id:
+                self._last_event = change.n
+        elif isinstance(change, TextPiece):
+            shown.add_text(change.node_id, change, restarts=change.restarts)
+        else:
+            shown.add_record(change)
+            if isinstance(change, self.record_type) and getattr(change, "id", "") == self.id:
+                self.record = change
+                return self.done
+        return False
 
     def _raise_if_failed(self) -> Self:
         error = getattr(self.record, "error", None)

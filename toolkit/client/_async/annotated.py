@@ -6,6 +6,8 @@ from typing import Any, Self, TypeVar, Unpack
 from toolkit.client._async.handle import AsyncWaitable
 from toolkit.client._async.paging import AsyncPagedCollection
 from toolkit.client._async.resource import AsyncWorkResource
+from toolkit.client._replies import AsyncReply
+from toolkit.client._resource_calls import AnnotatedCalls
 from toolkit.client._wire.messages import make_annotation
 from toolkit.client._work_filters import WorkFilters, document_filters, make_list_query
 from toolkit.client._work_views import AnnotatedView
@@ -33,23 +35,8 @@ class AsyncAnnotated(AnnotatedView[A], AsyncWaitable[A]):
         return await self._call("POST", "/annotate", json=make_annotation(tags, note))
 
 
-class AsyncAnnotatedResource(AsyncWorkResource[H]):
+class AsyncAnnotatedResource(AnnotatedCalls[AsyncReply[H]], AsyncWorkResource[H]):
     """A resource of work with tags and notes, whose lists the service filters."""
-
-    async def annotate(
-        self, id: str, *, tags: Sequence[str] | None = None, note: str | None = None
-    ) -> H:
-        """Give one other tags, or another note, whatever its state; what is left out stays.
-
-        Args:
-            id: which.
-            tags: in place of those that it has; none at all for `[]`.
-            note: in place of the one that it has; none for `""`.
-
-        Raises:
-            RequestError: `NOT_FOUND`; `INVALID_REQUEST` for a tag with a comma, or too much.
-        """
-        return await self._call("POST", id, "/annotate", make_annotation(tags, note))
 
     @document_filters
     def list(

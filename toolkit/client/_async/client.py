@@ -1,40 +1,36 @@
 """The client itself."""
 
-import weakref
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self
 
 import httpx
 
-from toolkit.client._async.client_experiments import AsyncClientExperiments
+from toolkit.client._async.client_resources import AsyncClientResources
 from toolkit.client._async.http import AsyncHttpClient
-from toolkit.client._options import collect_options, document_options
-from toolkit.client._wire.messages import LONG_POLL_S, make_page_query, make_run_body
+from toolkit.client._options import check_arguments
+from toolkit.client._unknown_ids import find_common_resource, find_work_resource
+from toolkit.client._wire.messages import LONG_POLL_S, make_page_query
 from toolkit.client._wire.timeouts import DEFAULT_TIMEOUT
 from toolkit.client._wire.twin_clients import AsyncTwinClient
 from toolkit.contract.errors import build_not_found
-from toolkit.contract.run_options import RunOptions
-from toolkit.contract.short_tracebacks import UnknownAttributeError
-from toolkit.profiles.resolution import ServerAccess, resolve_access
+from toolkit.profiles.resolution import resolve_access
 
 if TYPE_CHECKING:
-    from toolkit.cassettes import CassetteMode
+    from toolkit.client._async.execution import AsyncExecution
+    from toolkit.client._async.mapping import AsyncRowMapper
     from toolkit.client._async.resource import AsyncWorkResource
+    from toolkit.client._async.resources.tasks import AsyncTask
+    from toolkit.client._async.resources.workflows import AsyncWorkflowRun
     from toolkit.client._client_info import ClientInfo
-    from toolkit.client._record_view import RouteView
     from toolkit.contract.events import Event
     from toolkit.contract.health import Health
-    from toolkit.local import EngineThread, Registry
-    from toolkit.sandbox import Faults
-    from toolkit.settings import Settings
+    from toolkit.display.records.comparison import WorkComparison
 
 MAX_PAGE = 200
 
 
-class AsyncClient(AsyncClientExperiments):
+class AsyncClient(AsyncClientResources):
     """A client that speaks `/v1` to whatever serves it.
 
     `AsyncClient.local` makes one that has an engine of its own, in this process.
@@ -73,6 +69,8 @@ class AsyncClient(AsyncClientExperiments):
         TypeError: for an `http_client` that is none, or beside what it has of its own.
     """
 
+    _channel_kind = "AsyncLoopChannel"
+
     def __init__(
         self,
         base_url: str | None = None,
@@ -93,154 +91,58 @@ class AsyncClient(AsyncClientExperiments):
             access, transport, http_client, timeout, max_retries, cache, max_wait_s, cacert
         )
         self._on_close = on_close
-        self._thread: EngineThread | None = None  # of the embedded engine; none for a server's
-        self._description = ""  # of the embedded engine
 
-    @classmethod
-    def local(
-        cls,
-        data_dir: str | Path | None = None,
-        *,
-        sandbox: bool = False,
-        settings: "Settings | None" = None,
-        registry: "Registry | None" = None,
-        faults: "Faults | None" = None,
-        max_retries: int | None = None,
-        cache: bool | None = None,
-        cassette: str | Path | None = None,
-        mode: "CassetteMode" = "replay",
-        take_up: bool | None = None,
-        read_only: bool = False,
-        dispatch: str | None = None,
-        database: str | None = None,
-    ) -> Self:
-        """Open the embedded engine, with nothing to set up.
+    def _load_row_mapper(self) -> "type[AsyncRowMapper]":
+        from toolkit.client._async.mapping import AsyncRowMapper
 
-        Args:
-            data_dir: the directory of all data; `./.toolkit` by default.
-            sandbox: use the simulated vendor cloud: no keys, no network, no bills.
-            settings: more settings, such as vendors' base URLs.
-            registry: other capabilities and vendors than the built-in and installed ones.
-            faults: what goes wrong in the sandbox (which it implies), and the log of its calls.
-            max_retries: ask the engine again at most so often; 3 times by default.
-            cache: use the results of equal jobs again, unless a run or workflow says no.
-            cassette: the YAML file that vendors' answers are written to or played from.
-            mode: of the cassette. `replay` answers from the file alone, without network and keys;
-                `record` makes it anew; `auto` replays what is known and records what is new.
-            take_up: whether work that another process left unfinished is resumed. By default, as
-                far as its secrets are there, and not in a copy of a directory; true makes a copy a
-                directory of its own and resumes; false resumes nothing.
-            read_only: only read what is there, of all accounts; nothing is written.
-            dispatch: the Dask cluster that does CPU steps, as `dask://host:port` or `tls://…` (the
-                extra `dask`); worker processes of this machine by default.
-            database: the database of PostgreSQL that has the rows, as `postgresql://user@host/name`
-                (the extra `postgres`); one in `data_dir` by default.
+        return AsyncRowMapper
 
-        Raises:
-            ServiceError: `UNAVAILABLE` when the data directory or the cassette cannot be used.
-            ValueError: for a mode that there is not.
-
-        >>> import tempfile
-        >>> from toolkit import Client
-        >>> with Client.local(tempfile.mkdtemp(), sandbox=True) as client:
-        ...     client.capabilities.get("llm.generate").title
-        'Generate text'
-        """
-        # The one import that looks upward, and only here: who asks a server loads no engine.
-        from toolkit.local import LOCAL_URL, AsyncLoopChannel, start_engine
-
-        thread, key = start_engine(
-            data_dir,
-            sandbox=sandbox,
-            settings=settings,
-            registry=registry,
-            faults=faults,
-            cassette=cassette,
-            mode=mode,
-            take_up=take_up,
-            read_only=read_only,
-            dispatch=dispatch,
-            database=database,
-        )
-        client = cls(
-            base_url=LOCAL_URL,
-            api_key=key,
-            transport=httpx.AsyncBaseTransport(),  # which sends nothing
-            max_retries=max_retries,
-            cache=cache,
-            on_close=thread.close,
-        )
-        client._http.attach_channel(AsyncLoopChannel(thread))
-        client._attach_engine(thread)
-        return client
-
-    if not TYPE_CHECKING:  # a name that there is not is found by mypy, too
-
-        def __getattr__(self, name: str) -> object:
-            if name.startswith("_"):
-                raise AttributeError(name)
-            from toolkit.client._capability_calls import CapabilityCalls
-
-            calls = (f"capabilities.{one}" for one in vars(CapabilityCalls) if one[0] != "_")
-            raise UnknownAttributeError(self, name, calls)
-
-    def _attach_engine(self, thread: "EngineThread") -> None:
-        """Attach the engine that this client owns."""
-        self._thread = thread
-        self._http.functions = thread.functions
-        for capability in thread.engine.capabilities.list_newest():
-            self.capabilities._remember_id(
-                capability.id
-            )  # so that completion knows them before any read
-        folder = thread.engine.settings.data_dir
-        self._http.access = replace(self.access, data_dir=folder)
-        world = "in the sandbox" if thread.engine.settings.sandbox else "live"
-        self._description = f"{world}, data in {folder}"
-        # A cell that is run again drops its client, which closes the engine, unless a resource or a
-        # handle of the client is still in use: each of them holds what sends its requests.
-        weakref.finalize(self._http, thread.close).atexit = False
-
-    @property
-    def is_held(self) -> bool:
-        """True if the directory is a copy, so that work left in it is not resumed."""
-        return self._thread is not None and self._thread.engine.is_held
-
-    def take_up(self, id: str) -> None:
-        """Resume one run, workflow or task that another process left unfinished.
-
-        Nothing is done where it is being worked on, or where the directory is a copy; a server
-        resumes its work by itself.
-        """
-        if self._thread is not None:
-            self._thread.call(self._thread.engine.take_up(id))
-
-    @document_options(RunOptions)
-    async def route(
+    @check_arguments("compare takes two pieces of work; `runs.list().to_frame()` has many")
+    async def compare(
         self,
-        name: str,
-        input: Mapping[str, object],
-        *,
-        version: str | None = None,
-        **options: Unpack[RunOptions],
-    ) -> "RouteView":
-        """Return the choice a run would get, and why each vendor and model was kept or dropped.
+        a: "str | AsyncExecution[Any] | AsyncWorkflowRun | AsyncTask",
+        b: "str | AsyncExecution[Any] | AsyncWorkflowRun | AsyncTask",
+    ) -> "WorkComparison":
+        """Compare two runs, two workflows or two tasks: input, route, text, cost and time.
 
-        Takes what `runs.create` takes, and spends nothing.
+        Of tasks, the workflows that they deliver are compared, or else those that they ran last.
 
         Args:
-            name: a capability, or `name@version`.
-            input: its input.
-            version: the version, where it is not in the name.
-            **options: those of a run.
+            a: an id, or what `runs`, `workflows` or `tasks` gave.
+            b: another one of its kind.
 
         Raises:
-            RequestError: `INVALID_REQUEST`, `NOT_FOUND`, `PROVIDER_NOT_ALLOWED` and others.
+            RequestError: `INVALID_REQUEST` for two of different kinds, `NOT_FOUND`.
         """
-        from toolkit.client._record_view import RouteView
-        from toolkit.contract.runs import Route
+        from toolkit.display.records.comparison import (
+            WorkComparison,
+            compare_jobs,
+            compare_tasks,
+            compare_workflows,
+            find_workflow_shown,
+            list_jobs_apart,
+        )
 
-        body = make_run_body(name, input, version, collect_options(options))
-        return RouteView(await self._http.request_record(Route, "POST", "/route", json=body))
+        first, second = (one if isinstance(one, str) else one.id for one in (a, b))
+        kind = find_common_resource(first, second)
+        if kind in ("runs", "jobs"):
+            area = getattr(self, kind)
+            one, other = await area.get(first), await area.get(second)
+            return WorkComparison(kind, first, second, compare_jobs(one.record, other.record))
+        tasks, ids = [], [first, second]
+        if kind == "tasks":
+            tasks = [(await self.tasks.get(id)).record for id in ids]
+            found = [find_workflow_shown(task) for task in tasks]
+            ids = [id for id in found if id is not None]
+        workflows, jobs = [(await self.workflows.get(id)).record for id in ids], {}
+        if len(workflows) == 2:
+            apart = list_jobs_apart(*workflows)
+            jobs = {id: (await self.jobs.get(id)).record for id in apart}
+        if kind == "tasks":
+            facts = compare_tasks(tasks[0], tasks[1], workflows, jobs)
+        else:
+            facts = compare_workflows(workflows[0], workflows[1], jobs)
+        return WorkComparison(kind, first, second, facts)
 
     async def events(self, resource_id: str, after: int = 0) -> "AsyncIterator[Event]":
         """Yield the events of a run, job, workflow or task as they come, until it is over.
@@ -254,18 +156,12 @@ class AsyncClient(AsyncClientExperiments):
         Raises:
             RequestError: `NOT_FOUND`.
         """
-        from toolkit.contract.ids import Prefix
         from toolkit.contract.jobs import FINAL_STATUSES
 
-        followed: dict[str, AsyncWorkResource[Any]] = {
-            Prefix.RUN: self.runs,
-            Prefix.JOB: self.jobs,
-            Prefix.WORKFLOW: self.workflows,
-            Prefix.TASK: self.tasks,
-        }
-        area = followed.get(resource_id.partition("_")[0])
-        if area is None:
+        name = find_work_resource(resource_id)
+        if name is None:
             raise build_not_found("run, job, workflow or task", resource_id)
+        area: AsyncWorkResource[Any] = getattr(self, name)
         over = False
         while not over:
             found = await area.events(resource_id, after, LONG_POLL_S)
@@ -341,11 +237,6 @@ class AsyncClient(AsyncClientExperiments):
         """
         return await self._http.request_json(path, params=params, max_wait_s=max_wait_s)
 
-    @property
-    def access(self) -> ServerAccess:
-        """The address that is spoken to, and where it and the key came from."""
-        return self._http.access
-
     async def aclose(self) -> None:
         """Close the connections; what is under way on the service goes on."""
         await self._http.aclose()
@@ -355,13 +246,5 @@ class AsyncClient(AsyncClientExperiments):
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.aclose()
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self._description or self._http.url}>"

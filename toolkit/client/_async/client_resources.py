@@ -1,12 +1,15 @@
 """The resources of a client: one property for each area of `/v1`."""
 
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from toolkit.client._areas import Area
 from toolkit.client._async.http import AsyncHttpClient
+from toolkit.client._client_base import ClientBase
+from toolkit.client._replies import AsyncReply
 
 if TYPE_CHECKING:
+    import pandas as pd  # noqa: F401 - in a string
+
     from toolkit.client._async.resources.account import AsyncAccounts
     from toolkit.client._async.resources.agents import AsyncAgents
     from toolkit.client._async.resources.api_keys import AsyncApiKeys
@@ -26,10 +29,10 @@ if TYPE_CHECKING:
     from toolkit.client._async.resources.templates import AsyncTemplates
     from toolkit.client._async.resources.usage import AsyncUsage
     from toolkit.client._async.resources.workflows import AsyncWorkflows
-    from toolkit.client._functions import Functions
+    from toolkit.client._record_view import RouteView  # noqa: F401 - in a string
 
 
-class AsyncClientResources:
+class AsyncClientResources(ClientBase[AsyncReply["RouteView"], AsyncReply["pd.DataFrame"]]):
     """The areas of the service that a client offers, each over its connection."""
 
     _http: AsyncHttpClient
@@ -63,10 +66,3 @@ class AsyncClientResources:
     artifacts: "Area[AsyncArtifacts]" = Area(
         "AsyncArtifacts", "The artifacts that work has made or that were uploaded for it."
     )
-
-    @cached_property
-    def functions(self) -> "Functions":
-        """The functions of this process that its workflows may call."""
-        from toolkit.client._functions import Functions
-
-        return Functions(self._http.functions, self._http.url)

@@ -3,7 +3,6 @@
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
-from types import TracebackType
 from typing import Any, Self
 
 from pydantic import BaseModel
@@ -39,18 +38,6 @@ class AsyncFollower(FollowerState):
         self._http = http
         self._model = model
         self._path = path
-
-    def follow(
-        self, after: int = 0, *, texts: bool = False, beyond_end: bool = False
-    ) -> "AsyncFollowing":
-        """Begin to look; what is returned tells what changes.
-
-        Args:
-            after: the number of the last event that is known already.
-            texts: whether texts are told as they are written.
-            beyond_end: whether work that is over is looked at on, as it may be taken up again.
-        """
-        return AsyncFollowing(self._http, self, after, texts=texts, beyond_end=beyond_end)
 
     async def join(self, one: "AsyncFollowing", after: int) -> Sequence[Change]:
         """Tell one of all that changes, and return what it has missed by then."""
@@ -152,13 +139,18 @@ class AsyncFollowing(FollowingState):
     def __init__(
         self,
         http: AsyncHttpClient,
-        follower: AsyncFollower,
-        after: int,
+        model: type[Any],
+        path: str,
+        after: int = 0,
         *,
-        texts: bool,
-        beyond_end: bool,
+        texts: bool = False,
+        beyond_end: bool = False,
     ) -> None:
-        super().__init__(follower, AsyncMailbox[Change](), after, texts, beyond_end)
+        # All who look at the same work by one client share what reads it.
+        found = http.shared.get(path)
+        if not isinstance(found, AsyncFollower):
+            found = http.shared[path] = AsyncFollower(http, model, path)
+        super().__init__(found, AsyncMailbox[Change](), after, texts, beyond_end)
         self._http = http
 
     async def take(self, timeout_s: float | None = None) -> list[Change]:
@@ -202,15 +194,10 @@ class AsyncFollowing(FollowingState):
         """Return the changes that were not told before, up to the begin of a workflow."""
         told, workflow_id = self._choose_new(changes)
         if workflow_id is not None:
-            told.append(await self._look_below(f"/workflows/{workflow_id}"))
+            path = f"/workflows/{workflow_id}"
+            told.append(await self._http.request_record(WorkflowRecord, "GET", path))
+            self._below = AsyncFollowing(self._http, WorkflowRecord, path, texts=self.texts)
         return told
-
-    async def _look_below(self, path: str) -> WorkflowRecord:
-        """Begin to look at a workflow of the task, and return it."""
-        record = await self._http.request_record(WorkflowRecord, "GET", path)
-        follower = find_follower(self._http, WorkflowRecord, path)
-        self._below = follower.follow(texts=self.texts)
-        return record
 
     async def __aiter__(self) -> AsyncIterator[list[Change]]:
         try:
@@ -224,31 +211,5 @@ class AsyncFollowing(FollowingState):
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self.close()
-
-
-def find_follower(http: AsyncHttpClient, model: type[Any], path: str) -> AsyncFollower:
-    """Find the follower of some work, which all who look at that by one client share.
-
-    Args:
-        http: the service.
-        model: the record of the work.
-        path: of the work, below `/v1`.
-    """
-    found = http.shared.get(path)
-    if not isinstance(found, AsyncFollower):
-        found = http.shared[path] = AsyncFollower(http, model, path)
-    return found
-
-
-def wake_follower(http: AsyncHttpClient, path: str) -> None:
-    """Have some work be looked at now, if it is followed: it may go on after its end."""
-    found = http.shared.get(path)
-    if isinstance(found, AsyncFollower):
-        found.wake()

@@ -1,29 +1,20 @@
 """HTTP of the client: requests to `/v1` are sent, and repeated where that is safe."""
 
 import asyncio
-import re
 import time
-from collections import deque
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, TypeVar
-from weakref import WeakValueDictionary
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import httpx
 
+from toolkit.client._client_state import ClientState
 from toolkit.client._wire.errors import make_foreign_error, make_unreachable_error, parse_error
 from toolkit.client._wire.links import find_link, make_storage_error, read_linked_bytes
-from toolkit.client._wire.messages import (
-    encode_body,
-    make_headers,
-    make_preference_header,
-    parse_data,
-    parse_envelope,
-)
-from toolkit.client._wire.pacing import RequestPacer
+from toolkit.client._wire.messages import HttpAnswer
 from toolkit.client._wire.pages import RecordPage
-from toolkit.client._wire.retries import RetrySchedule, make_idempotency_header, resolve_max_wait_s
-from toolkit.client._wire.timeouts import bound_timeout, choose_timeout
+from toolkit.client._wire.retries import RetrySchedule
+from toolkit.client._wire.timeouts import bound_timeout
 from toolkit.client._wire.tls import choose_ssl_context, load_ssl_context
 from toolkit.client._wire.twin_clients import AsyncTwinClient, adopt_client
 from toolkit.contract.errors import ServiceError, ToolkitError
@@ -32,25 +23,25 @@ from toolkit.profiles.resolution import ServerAccess
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from toolkit.client._async.operation_channel import AsyncOperationChannel
+    from toolkit.client._replies import AsyncReply
+    from toolkit.client._wire.operations import EngineAnswer, OperationChannel
     from toolkit.contract.events import Event, TextDelta
-    from toolkit.contract.operations.messages import (
-        EventTest,
-        OperationAnswer,
-        OperationRequest,
-    )
-    from toolkit.functions import FunctionTable
+    from toolkit.contract.operations.messages import EventTest, OperationAnswer
+
+    AsyncChannel: TypeAlias = OperationChannel[
+        AsyncReply[OperationAnswer], AsyncIterator[Event | TextDelta]
+    ]
 
 R = TypeVar("R", bound="BaseModel")
+V = TypeVar("V")
 # A held request keeps its connection, and httpx's own 100 would have others wait for it.
 CONNECTION_LIMITS = httpx.Limits(max_connections=1_000, max_keepalive_connections=100)
-MAX_STARTED = 2_000  # ids that are noted, of each resource
-# Any other path is read as an address is.
-_PLAIN_PATH = re.compile(r"(?:/[\w.@:-]+)+", re.ASCII)
 
 
-class AsyncHttpClient:
+class AsyncHttpClient(ClientState):
     """The HTTP client below the client: the one place that sends requests."""
+
+    channel: "AsyncChannel | None"
 
     def __init__(
         self,
@@ -68,20 +59,7 @@ class AsyncHttpClient:
             own = adopt_client(http_client, httpx.AsyncClient)
             if transport is not None or cacert is not None:
                 raise TypeError("http_client has a transport and certificates of its own")
-        self.access = access
-        self.cache = cache
-        self.max_wait_s = resolve_max_wait_s(max_wait_s)
-        self._channel: AsyncOperationChannel | None = None
-        self.functions: FunctionTable | None = None  # of an engine in this process
-        self._headers = httpx.Headers(make_headers(access))  # which do not show the key
-        self._timeout = choose_timeout(timeout, own)
-        self._max_retries = max_retries
-        self._pacer = RequestPacer()
-        # The newest work that was started by this client, by resource: what it has spent.
-        self.started: dict[str, deque[str]] = {}
-        self._has_answered = False  # whether the service has answered anything yet
-        # What those who use this client share, by path, as long as any of them holds it.
-        self.shared: WeakValueDictionary[str, object] = WeakValueDictionary()
+        super().__init__(access, own, timeout, max_retries, cache, max_wait_s)
         self._cacert = cacert
         self._storage_client: httpx.AsyncClient | None = None
         self._client = own or httpx.AsyncClient(
@@ -90,69 +68,29 @@ class AsyncHttpClient:
             limits=CONNECTION_LIMITS,
         )
 
-    def note_started(self, resource: str, id: str) -> None:
-        """Note that this client has started some work."""
-        self.started.setdefault(resource, deque(maxlen=MAX_STARTED)).append(id)
-
-    def attach_channel(self, channel: "AsyncOperationChannel") -> None:
-        """Attach a way to the operations of an engine in this process."""
-        self._channel = channel
-
-    def choose_cache(self, target: str) -> bool | None:
-        """Return whether results are used again; agents plan anew each time, so have no say."""
-        return self.cache if target == "capability" else None
-
-    @property
-    def url(self) -> str:
-        """The address of `/v1`."""
-        return self.access.base_url
-
-    async def send(
+    async def _send(
         self,
         method: str,
         path: str,
         *,
-        json: object = None,
-        params: Mapping[str, str | int] | None = None,
-        files: Any = None,
-        headers: Mapping[str, str] | None = None,
-        hold_s: float = 0.0,
-        prefer_wait_s: int = 0,
         max_wait_s: float | None = None,
         deadline: float | None = None,
-        watches_text: bool = False,
+        **options: Any,
     ) -> httpx.Response:
         """Send a request, again if it could not be served and repeating it is safe.
 
         Args:
-            hold_s: for how long the service may hold the request, beside the timeout.
-            prefer_wait_s: the seconds that the service is asked to wait for the end of the work.
             max_wait_s: wait so long for a service that is away, where that is less than usual.
             deadline: the time, by the monotonic clock, at which the caller gives up.
-            watches_text: whether the texts of the work that is asked for will be watched.
+            **options: those of `_build_request`.
 
         Raises:
             ToolkitError: what the service answered, or that it could not be reached.
-            TypeError: JSON cannot hold a value of the body.
         """
-        request = self._client.build_request(
-            method,
-            f"{self.url}{path}",
-            content=None if json is None else encode_body(json),
-            params=params,
-            files=files,
-            headers={
-                **self._headers,
-                **({} if json is None else {"Content-Type": "application/json"}),
-                **make_idempotency_header(method, path, json),
-                **make_preference_header(prefer_wait_s, watches_text=watches_text),
-                **(headers or {}),
-            },
-            timeout=bound_timeout(self._timeout, hold_s + prefer_wait_s, deadline),
-        )
+        request = self._build_request(self._client, method, path, deadline=deadline, **options)
         repeatable = method in ("GET", "DELETE") or "idempotency-key" in request.headers
-        retries = RetrySchedule(
-            method, repeatable, self._max_retries, self._limit_wait_s(max_wait_s), deadline
+        retries = self._make_retries(
+            method, repeatable=repeatable, max_wait_s=max_wait_s, deadline=deadline
         )
         await self._await_turn(deadline)
         while True:
@@ -194,25 +132,34 @@ class AsyncHttpClient:
             if not self._pacer.is_closed or (deadline is not None and time.monotonic() >= deadline):
                 return
 
-    def _limit_wait_s(self, most: float | None) -> float:
-        """Return how long a service that is away is waited for."""
-        return self.max_wait_s if most is None else min(most, self.max_wait_s)
+    async def _ask(
+        self, method: str, path: str, *, is_last: "EventTest | None" = None, **options: Any
+    ) -> "HttpAnswer | EngineAnswer":
+        """Ask for an operation, of the engine in this process or over HTTP.
+
+        Args:
+            is_last: where events of some work are asked for: tells whether it may be over then.
+        """
+        if self.channel is not None:
+            from toolkit.client._wire.operations import EngineAnswer
+
+            answer = await self._call(self.channel, method, path, is_last=is_last, **options)
+            return EngineAnswer(answer)
+        return HttpAnswer(await self._send(method, path, **options))
 
     async def request_json(self, path: str, **options: Any) -> Any:
         """Read what is at a path as plain JSON."""
-        if self._channel is not None:
-            from pydantic_core import from_json
-
-            answer = await self._call_operation(self._channel, "GET", path, **options)
-            return from_json(answer.to_json())
-        return parse_envelope(await self.send("GET", path, **options))["data"]
+        return (await self._ask("GET", path, **options)).parse_data()
 
     async def request_record(self, model: type[R], method: str, path: str, **options: Any) -> R:
         """Send a request and return the record that its envelope holds."""
-        if self._channel is not None:
-            answer = await self._call_operation(self._channel, method, path, **options)
-            return answer.records[0].parse(model)
-        return parse_data(parse_envelope(await self.send(method, path, **options)), model)
+        return (await self._ask(method, path, **options)).parse_record(model)
+
+    async def request_view(
+        self, view: Callable[[R], V], model: type[R], method: str, path: str, **options: Any
+    ) -> V:
+        """Send a request and return a view of the record that its envelope holds."""
+        return view(await self.request_record(model, method, path, **options))
 
     async def request_page(
         self,
@@ -222,15 +169,7 @@ class AsyncHttpClient:
         **options: Any,
     ) -> RecordPage[R]:
         """Read a page of records."""
-        if self._channel is not None:
-            answer = await self._call_operation(
-                self._channel, "GET", path, params=params, **options
-            )
-            records = [one.parse(model) for one in answer.records]
-            return RecordPage(records, answer.next_cursor, answer.total)
-        found = await self.request_json(path, params=params, **options)
-        records = [model.model_validate(item) for item in found["items"]]
-        return RecordPage(records, found.get("next_cursor"), found.get("total"))
+        return (await self._ask("GET", path, params=params, **options)).parse_page(model)
 
     async def request_events(
         self, path: str, after: int, wait_s: int, deadline: float | None = None
@@ -252,14 +191,8 @@ class AsyncHttpClient:
         Returns:
             the work, and whether the service waited: a proxy may have dropped the preference.
         """
-        if self._channel is not None:
-            answer = await self._call_operation(
-                self._channel, "GET", path, prefer_wait_s=wait_s, deadline=deadline
-            )
-            return answer.records[0].parse(model), True
-        response = await self.send("GET", path, prefer_wait_s=wait_s, deadline=deadline)
-        work = parse_data(parse_envelope(response), model)
-        return work, "wait=" in response.headers.get("preference-applied", "")
+        answer = await self._ask("GET", path, prefer_wait_s=wait_s, deadline=deadline)
+        return answer.parse_record(model), answer.has_waited
 
     async def request_progress(
         self,
@@ -280,21 +213,19 @@ class AsyncHttpClient:
             is_last: tells whether the work may be over after some events.
             deadline: the time, by the monotonic clock, at which the caller gives up.
         """
-        if self._channel is not None:
-            from toolkit.contract.events import Event
+        from toolkit.contract.events import Event
 
-            answer = await self._call_operation(
-                self._channel,
-                "GET",
-                f"{path}/events",
-                params={"after": after, "wait": wait_s},
-                deadline=deadline,
-                is_last=is_last,
-            )
-            found = [one.parse(Event) for one in answer.records]
-            work = answer.work
-            return found, None if work is None else work.parse(model)
-        found = await self.request_events(path, after, wait_s, deadline)
+        answer = await self._ask(
+            "GET",
+            f"{path}/events",
+            params={"after": after, "wait": wait_s},
+            hold_s=wait_s,
+            deadline=deadline,
+            is_last=is_last,
+        )
+        found = list(answer.parse_page(Event).records)
+        if answer.work is not None:
+            return found, answer.work.parse(model)
         if found and not is_last(found):
             return found, None
         return found, await self.request_record(model, "GET", path, deadline=deadline)
@@ -321,20 +252,24 @@ class AsyncHttpClient:
         Raises:
             ToolkitError: what the service answered, or that it could not be reached.
         """
-        if self._channel is not None:
-            request = self._make_operation("GET", f"{path}/events", params={"after": after})
+        if self.channel is not None:
+            from toolkit.client._wire.operations import make_operation
+
+            params = {"after": after}
+            request = make_operation(self.access, "GET", f"{path}/events", params=params)
             if begin is not None:
                 begin()
-            async for item in self._channel.stream(request, deadline):
+            async for item in self.channel.stream(request, deadline):
                 yield item
             return
-        from toolkit.client._wire.streams import STREAM_SILENCE_S, STREAM_TYPE, EventParser
+        from toolkit.client._wire.streams import STREAM_SILENCE_S, STREAM_TYPE, parse_events
         from toolkit.contract.events import Event
+        from toolkit.contract.server_sent_events import EventDecoder
 
-        retries = self._make_stream_retries()
+        retries = self._make_retries()
         await self._await_turn(deadline)
         while True:
-            parser = EventParser()
+            decoder = EventDecoder()
             headers = httpx.Headers(self._headers)
             headers.update({"Accept": STREAM_TYPE, "Last-Event-ID": str(after)})
             limits = bound_timeout(self._timeout, STREAM_SILENCE_S, deadline)
@@ -351,10 +286,10 @@ class AsyncHttpClient:
                     if not response.headers.get("content-type", "").startswith(STREAM_TYPE):
                         raise make_foreign_error(response)
                     async for chunk in response.aiter_bytes():
-                        for item in parser.parse(chunk):
+                        for item in parse_events(decoder, chunk):
                             yield item
                             if isinstance(item, Event):
-                                after, retries = item.n, self._make_stream_retries()
+                                after, retries = item.n, self._make_retries()
                         if deadline is not None and time.monotonic() >= deadline:
                             return
                 return
@@ -369,19 +304,15 @@ class AsyncHttpClient:
                 raise failed
             await self._await_retry(failed, delay_s, deadline)
 
-    def _make_stream_retries(self) -> RetrySchedule:
-        return RetrySchedule("GET", True, self._max_retries, self._limit_wait_s(None), None)
-
     async def request_bytes(self, path: str, span: tuple[int, int | None] = (0, None)) -> bytes:
         """Read bytes: all, or those from the first number up to, but not including, the second."""
-        if self._channel is not None:
-            answer = await self._call_operation(self._channel, "GET", path, span=span)
-            return answer.content
+        if self.channel is not None:
+            return (await self._call(self.channel, "GET", path, span=span)).content
         start, end = span
         headers = {} if end is None else {"Range": f"bytes={start}-{end - 1}"}
-        retries = self._make_stream_retries()
+        retries = self._make_retries()
         while True:
-            response = await self.send("GET", path, headers=headers)
+            response = await self._send("GET", path, headers=headers)
             link = find_link(response)
             if link is None:
                 break
@@ -422,19 +353,9 @@ class AsyncHttpClient:
             failed = f"could not be reached ({type(error).__name__})"
         raise make_storage_error(failed, away=True)  # here, as the other one names the link
 
-    async def send_file(
-        self, model: type[R], path: str, filename: str, source: bytes | IO[bytes]
-    ) -> R:
-        """Send a file, and return the record of what is stored."""
-        if self._channel is not None:
-            answer = await self._call_operation(self._channel, "POST", path, file=source)
-            return answer.records[0].parse(model)
-        files = {"file": (filename, source)}
-        return parse_data(parse_envelope(await self.send("POST", path, files=files)), model)
-
-    async def _call_operation(
+    async def _call(
         self,
-        channel: "AsyncOperationChannel",
+        channel: "AsyncChannel",
         method: str,
         path: str,
         *,
@@ -442,7 +363,9 @@ class AsyncHttpClient:
         **options: Any,
     ) -> "OperationAnswer":
         """Call an operation of the engine in this process, again where that may help."""
-        request = self._make_operation(method, path, **options)
+        from toolkit.client._wire.operations import make_operation
+
+        request = make_operation(self.access, method, path, **options)
         repeatable = method in ("GET", "DELETE")
         retries = RetrySchedule(method, repeatable, self._max_retries, None, deadline)
         while True:
@@ -453,43 +376,6 @@ class AsyncHttpClient:
                 if delay_s is None:
                     raise
             await asyncio.sleep(delay_s)
-
-    def _make_operation(
-        self,
-        method: str,
-        path: str,
-        *,
-        json: object = None,
-        params: Mapping[str, str | int] | None = None,
-        file: bytes | IO[bytes] | None = None,
-        span: tuple[int, int | None] = (0, None),
-        is_last: "EventTest | None" = None,
-        prefer_wait_s: int = 0,
-        watches_text: bool = False,
-        **_options: object,
-    ) -> "OperationRequest":
-        """Make the request for an operation of the engine in this process.
-
-        The options of a request that are about a network are left out.
-        """
-        from toolkit.contract.operations.messages import OperationRequest
-
-        if not _PLAIN_PATH.fullmatch(path):
-            url = httpx.URL(f"{self.url}{path}")
-            path, params = url.path.removeprefix("/v1"), params or dict(url.params)
-        key = self.access.api_key
-        return OperationRequest(
-            method,
-            path,
-            "" if key is None else key.get_secret_value(),
-            b"" if json is None else encode_body(json),
-            params or {},
-            file,
-            span,
-            is_last,
-            prefer_wait_s,
-            watches_text,
-        )
 
     async def aclose(self) -> None:
         """Close the connections."""

@@ -3,7 +3,6 @@
 import math
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -12,10 +11,10 @@ from toolkit.client._async.paging import NEXT_PAGE, AsyncListSource
 from toolkit.client._async.resources.jobs import AsyncJob, AsyncJobs
 from toolkit.client._async.resources.runs import AsyncRun, AsyncRuns
 from toolkit.client._feeds import AsyncMailbox, AsyncReader
-from toolkit.client._row_map import OpenRun, RowMap
+from toolkit.client._replies import AsyncReply
+from toolkit.client._row_map import OpenRun, RowEnding, RowMap
 from toolkit.client._row_results import EMPTY_CELL
 from toolkit.client._row_templates import make_row_key
-from toolkit.client._wait_interruption import explain_interrupt
 from toolkit.client._wire.messages import LONG_POLL_S, drop_none, make_run_body
 from toolkit.contract.base import to_canonical_json
 from toolkit.contract.errors import ErrorCode, RequestError
@@ -27,39 +26,17 @@ if TYPE_CHECKING:
 NEWEST = 20  # newest runs that are read to find runs of other calls
 
 
-@dataclass(slots=True)
-class AsyncRowEnding:
-    """The end of a run.
-
-    Attributes:
-        key: the key under which the run is open.
-        run: the run, or None if it was not begun.
-        paid_by: the run, or the job whose result it used again: what it cost.
-        error: the refusal of the run, or the error of the wait for it; None if it has ended.
-    """
-
-    key: int | str
-    run: AsyncRun | None = None
-    paid_by: AsyncJob | AsyncRun | None = None
-    error: BaseException | None = None
-
-
-class AsyncRowMapper(RowMap[AsyncHttpClient]):
+class AsyncRowMapper(RowMap[AsyncReply["pd.DataFrame"]]):
     """Runs a capability on each row, with bounded concurrency, and keeps results as runs end.
 
     Runs of the same call have a tag, by which another call finds the existing runs: an answered
     input is not paid again, no matter which provider would be chosen now.
     """
 
-    _ended: AsyncMailbox[AsyncRowEnding]
+    _http: AsyncHttpClient
+    _ended: AsyncMailbox[RowEnding]
 
     async def run_all(self) -> "pd.DataFrame":
-        """Run every row, and return the results in order.
-
-        Raises:
-            RequestError: the refusal of the call as such, or of every row.
-            KeyboardInterrupt: the caller interrupted it; runs under way go on.
-        """
         self._ended = AsyncMailbox()
         try:
             await self._take_up_runs()
@@ -71,12 +48,7 @@ class AsyncRowMapper(RowMap[AsyncHttpClient]):
             while self._open:
                 await self._keep_ended()
         except KeyboardInterrupt as error:
-            reached = self._progress.describe(self._budget.spent_usd)
-            explain_interrupt(
-                error,
-                f"Interrupted: {reached}; {len(self._open)} under way go on."
-                " The same call takes it up again.",
-            )
+            self._explain_interrupt(error)
             raise
         finally:
             for each in self._open.values():
@@ -205,7 +177,7 @@ class AsyncRowMapper(RowMap[AsyncHttpClient]):
         self, key: int | str, work: AsyncRun | dict[str, object], failures: int
     ) -> None:
         """Start a run, unless it is there, and report its end."""
-        ending = AsyncRowEnding(key)
+        ending = RowEnding(key)
         try:
             run = await self._start(work, failures) if isinstance(work, dict) else work
             ending.run = run
@@ -222,25 +194,14 @@ class AsyncRowMapper(RowMap[AsyncHttpClient]):
         Calls that start the same row, such as one that was interrupted and the next, send the same
         idempotency key, so that they get the same run. A row that failed has a new key.
         """
-        key = make_row_key(body, failures) if self._resumes else None
-        return await AsyncRuns(self._http)._create(
-            body, prefer_wait_s=LONG_POLL_S, idempotency_key=key
-        )
+        headers = {"Idempotency-Key": make_row_key(body, failures)} if self._resumes else {}
+        return await AsyncRuns(self._http)._create(body, prefer_wait_s=LONG_POLL_S, headers=headers)
 
     async def _keep_ended(self) -> None:
         """Wait until at least one run has ended, and keep the results of ended runs."""
         endings, _ = await self._ended.take()
         for ending in endings:
-            rows, run, key = self._open.pop(ending.key).rows, ending.run, ending.key
-            if isinstance(ending.error, RequestError) and run is None and isinstance(key, int):
-                self._refuse(key, ending.error)
-            elif run is None or ending.paid_by is None:
-                raise ending.error or AssertionError("a run without an end")
-            elif rows:
-                self._known_runs.add(run.id)
-                self._keep(key, rows, run, ending.paid_by)
-            else:
-                self._settle(key, run)
+            self._keep_end(ending)
 
     async def _find_payer(self, run: AsyncRun) -> AsyncJob | AsyncRun:
         """Find what the result of a run was paid for by: itself, or an equal job before it."""

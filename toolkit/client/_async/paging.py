@@ -1,6 +1,7 @@
 """Lists that read their pages as they are needed."""
 
 from collections.abc import AsyncIterator, Callable, Generator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
 
 from toolkit.client._async.handle import AsyncHandle
@@ -22,40 +23,30 @@ FIRST_PAGE = 50  # records of the first page: few, because a display needs no mo
 NEXT_PAGE = 200  # records of each further page, the most that the service answers
 
 
+@dataclass(frozen=True, slots=True)
 class AsyncListSource(Generic[H]):
     """A list of the service, read page by page.
 
-    Args:
-        http: the HTTP client.
+    Attributes:
         handle: the class of the handles.
         wrap: makes a handle of a record.
         filters: the filters of the list, as the service takes them.
         is_paged: False if the service answers the whole list at once.
     """
 
-    def __init__(
-        self,
-        http: AsyncHttpClient,
-        handle: type[H],
-        wrap: Callable[[Any], H],
-        filters: Mapping[str, str | int],
-        *,
-        is_paged: bool = True,
-    ) -> None:
-        self.handle = handle
-        self.is_filtered = bool(filters)
-        self._http = http
-        self._wrap = wrap
-        self._filters = filters
-        self._is_paged = is_paged
+    http: AsyncHttpClient
+    handle: type[H]
+    wrap: Callable[[Any], H]
+    filters: Mapping[str, str | int]
+    is_paged: bool = True
 
     async def read_page(self, size: int, cursor: str | None = None) -> RecordPage[H]:
         """Read a page: the first page, or the page that a cursor leads to."""
-        query = {**self._filters, **make_page_query(size, cursor)} if self._is_paged else {}
-        page = await self._http.request_page(
+        query = {**self.filters, **make_page_query(size, cursor)} if self.is_paged else {}
+        page = await self.http.request_page(
             self.handle.record_type, f"/{self.handle.resource}", query
         )
-        handles = [self._wrap(record) for record in page.records]
+        handles = [self.wrap(record) for record in page.records]
         return RecordPage(handles, page.next_cursor, page.total)
 
     async def __aiter__(self) -> AsyncIterator[H]:
@@ -81,12 +72,8 @@ class AsyncPagedCollection(AsyncPagedView[H]):
     """
 
     def __init__(self, source: AsyncListSource[H], kind: str, limit: int | None = None) -> None:
-        super().__init__((), kind, source.handle.record_type)
+        super().__init__(kind, source.handle.record_type, limit, is_filtered=bool(source.filters))
         self._source = source
-        self._limit = limit
-        self._cursor: str | None = None
-        self._is_cut = False
-        self._is_filtered = source.is_filtered
         self._begin()
 
     def __await__(self) -> Generator[Any, None, Self]:
@@ -98,24 +85,8 @@ class AsyncPagedCollection(AsyncPagedView[H]):
             return self
         size = FIRST_PAGE if self._limit is None else min(self._limit, NEXT_PAGE)
         page = await self._source.read_page(size)
-        if not self._is_begun:  # otherwise another reader has read it meanwhile
-            self._is_begun = True
-            self._items = list(page.records[: self._limit])
-            self._first = len(self._items)
-            self._is_cut = len(page.records) > len(self._items)
-            self._cursor = page.next_cursor
-            self.total = page.total
+        self._keep_first_page(page)
         return self
-
-    @property
-    def _has_more(self) -> bool:
-        is_full = self._limit is not None and len(self._items) >= self._limit
-        return self._cursor is not None and not is_full
-
-    @property
-    def _has_unshown(self) -> bool:
-        is_whole = self._cursor is None and not self._is_cut
-        return not is_whole and (self.total is None or self.total > len(self._shown))
 
     async def _read_to(self, count: int | None = None) -> None:
         """Read pages until there are so many records, or all."""
@@ -124,9 +95,7 @@ class AsyncPagedCollection(AsyncPagedView[H]):
             cursor, known = self._cursor, len(self._items)
             left = NEXT_PAGE if self._limit is None else self._limit - known
             page = await self._source.read_page(min(NEXT_PAGE, left), cursor)
-            if cursor == self._cursor:  # otherwise another reader has read this page meanwhile
-                self._items += page.records
-                self._cursor = page.next_cursor
+            self._keep_page(page, cursor)
 
     async def __aiter__(self) -> AsyncIterator[H]:
         position = 0

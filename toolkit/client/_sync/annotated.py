@@ -4,6 +4,8 @@
 from collections.abc import Sequence
 from typing import Any, Self, TypeVar, Unpack
 
+from toolkit.client._replies import Reply
+from toolkit.client._resource_calls import AnnotatedCalls
 from toolkit.client._sync.handle import Waitable
 from toolkit.client._sync.paging import PagedCollection
 from toolkit.client._sync.resource import WorkResource
@@ -34,21 +36,8 @@ class Annotated(AnnotatedView[A], Waitable[A]):
         return self._call("POST", "/annotate", json=make_annotation(tags, note))
 
 
-class AnnotatedResource(WorkResource[H]):
+class AnnotatedResource(AnnotatedCalls[Reply[H]], WorkResource[H]):
     """A resource of work with tags and notes, whose lists the service filters."""
-
-    def annotate(self, id: str, *, tags: Sequence[str] | None = None, note: str | None = None) -> H:
-        """Give one other tags, or another note, whatever its state; what is left out stays.
-
-        Args:
-            id: which.
-            tags: in place of those that it has; none at all for `[]`.
-            note: in place of the one that it has; none for `""`.
-
-        Raises:
-            RequestError: `NOT_FOUND`; `INVALID_REQUEST` for a tag with a comma, or too much.
-        """
-        return self._call("POST", id, "/annotate", make_annotation(tags, note))
 
     @document_filters
     def list(self, limit: int | None = None, **filters: Unpack[WorkFilters]) -> PagedCollection[H]:

@@ -1,14 +1,17 @@
 # Generated from `_async` by scripts/unasync.py: edit that, then run scripts/fix.
 """The resources of a client: one property for each area of `/v1`."""
 
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from toolkit.client._areas import Area
+from toolkit.client._client_base import ClientBase
+from toolkit.client._replies import Reply
 from toolkit.client._sync.http import HttpClient
 
 if TYPE_CHECKING:
-    from toolkit.client._functions import Functions
+    import pandas as pd  # noqa: F401 - in a string
+
+    from toolkit.client._record_view import RouteView  # noqa: F401 - in a string
     from toolkit.client._sync.resources.account import Accounts
     from toolkit.client._sync.resources.agents import Agents
     from toolkit.client._sync.resources.api_keys import ApiKeys
@@ -30,7 +33,7 @@ if TYPE_CHECKING:
     from toolkit.client._sync.resources.workflows import Workflows
 
 
-class ClientResources:
+class ClientResources(ClientBase[Reply["RouteView"], Reply["pd.DataFrame"]]):
     """The areas of the service that a client offers, each over its connection."""
 
     _http: HttpClient
@@ -60,10 +63,3 @@ class ClientResources:
     artifacts: "Area[Artifacts]" = Area(
         "Artifacts", "The artifacts that work has made or that were uploaded for it."
     )
-
-    @cached_property
-    def functions(self) -> "Functions":
-        """The functions of this process that its workflows may call."""
-        from toolkit.client._functions import Functions
-
-        return Functions(self._http.functions, self._http.url)

@@ -4,7 +4,6 @@
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from types import TracebackType
 from typing import Any, Self
 
 from pydantic import BaseModel
@@ -40,18 +39,6 @@ class Follower(FollowerState):
         self._http = http
         self._model = model
         self._path = path
-
-    def follow(
-        self, after: int = 0, *, texts: bool = False, beyond_end: bool = False
-    ) -> "Following":
-        """Begin to look; what is returned tells what changes.
-
-        Args:
-            after: the number of the last event that is known already.
-            texts: whether texts are told as they are written.
-            beyond_end: whether work that is over is looked at on, as it may be taken up again.
-        """
-        return Following(self._http, self, after, texts=texts, beyond_end=beyond_end)
 
     def join(self, one: "Following", after: int) -> Sequence[Change]:
         """Tell one of all that changes, and return what it has missed by then."""
@@ -153,13 +140,18 @@ class Following(FollowingState):
     def __init__(
         self,
         http: HttpClient,
-        follower: Follower,
-        after: int,
+        model: type[Any],
+        path: str,
+        after: int = 0,
         *,
-        texts: bool,
-        beyond_end: bool,
+        texts: bool = False,
+        beyond_end: bool = False,
     ) -> None:
-        super().__init__(follower, Mailbox[Change](), after, texts, beyond_end)
+        # All who look at the same work by one client share what reads it.
+        found = http.shared.get(path)
+        if not isinstance(found, Follower):
+            found = http.shared[path] = Follower(http, model, path)
+        super().__init__(found, Mailbox[Change](), after, texts, beyond_end)
         self._http = http
 
     def take(self, timeout_s: float | None = None) -> list[Change]:
@@ -203,15 +195,10 @@ class Following(FollowingState):
         """Return the changes that were not told before, up to the begin of a workflow."""
         told, workflow_id = self._choose_new(changes)
         if workflow_id is not None:
-            told.append(self._look_below(f"/workflows/{workflow_id}"))
+            path = f"/workflows/{workflow_id}"
+            told.append(self._http.request_record(WorkflowRecord, "GET", path))
+            self._below = Following(self._http, WorkflowRecord, path, texts=self.texts)
         return told
-
-    def _look_below(self, path: str) -> WorkflowRecord:
-        """Begin to look at a workflow of the task, and return it."""
-        record = self._http.request_record(WorkflowRecord, "GET", path)
-        follower = find_follower(self._http, WorkflowRecord, path)
-        self._below = follower.follow(texts=self.texts)
-        return record
 
     def __iter__(self) -> Iterator[list[Change]]:
         try:
@@ -225,31 +212,5 @@ class Following(FollowingState):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def find_follower(http: HttpClient, model: type[Any], path: str) -> Follower:
-    """Find the follower of some work, which all who look at that by one client share.
-
-    Args:
-        http: the service.
-        model: the record of the work.
-        path: of the work, below `/v1`.
-    """
-    found = http.shared.get(path)
-    if not isinstance(found, Follower):
-        found = http.shared[path] = Follower(http, model, path)
-    return found
-
-
-def wake_follower(http: HttpClient, path: str) -> None:
-    """Have some work be looked at now, if it is followed: it may go on after its end."""
-    found = http.shared.get(path)
-    if isinstance(found, Follower):
-        found.wake()

@@ -2,25 +2,21 @@
 """Handles: a resource, and the methods that any of them has."""
 
 import time
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from pydantic import BaseModel
 
-from toolkit.client._following import Change
+from toolkit.client._following import wake_follower
 from toolkit.client._record_list import RecordList
 from toolkit.client._record_view import RecordView
-from toolkit.client._sync.follower import Following, find_follower, wake_follower
+from toolkit.client._sync.follower import Following
 from toolkit.client._sync.http import HttpClient
-from toolkit.client._text_pieces import TextPiece
 from toolkit.client._wait_interruption import explain_interrupts
 from toolkit.client._wire.messages import LONG_POLL_S
 from toolkit.client._work_views import WorkView
 from toolkit.contract.errors import ErrorCode, ServiceError, ServiceTimeoutError
 from toolkit.contract.events import Event
 from toolkit.display.progress import ProgressMode
-
-if TYPE_CHECKING:
-    from toolkit.display.progress.progress_display import ProgressDisplay
 
 R = TypeVar("R", bound=BaseModel)
 
@@ -30,6 +26,7 @@ class Handle(RecordView[R]):
 
     resource = ""
     record_type: type[Any]
+    is_streamed = False  # whether its texts are to be watched as they are written
 
     def __init__(self, http: HttpClient, record: R) -> None:
         super().__init__(record)
@@ -49,7 +46,7 @@ class Handle(RecordView[R]):
             self.record_type, method, f"{self.path}{what}", **options
         )
         if method == "POST":
-            wake_follower(self._http, self.path)
+            wake_follower(self._http.shared, self.path)
         return self
 
 
@@ -68,9 +65,6 @@ class Deletable(Handle[R]):
 class Waitable(WorkView[R], Handle[R]):
     """Work that can be waited for and cancelled."""
 
-    is_streamed = False  # whether its texts are to be watched as they are written
-    _last_event = 0  # the number of the last event that was shown
-
     def events(self, after: int = 0, wait_s: int = 0) -> list[Event]:
         """Read its events above `after`, holding up to `wait_s` seconds while there is none."""
         found = self._http.request_events(self.path, after, wait_s)
@@ -87,8 +81,9 @@ class Waitable(WorkView[R], Handle[R]):
             texts: whether texts are told as they are written, of all nodes.
             beyond_end: whether it goes on once the work is over, as that may be taken up again.
         """
-        follower = find_follower(self._http, self.record_type, self.path)
-        return follower.follow(after, texts=texts, beyond_end=beyond_end)
+        return Following(
+            self._http, self.record_type, self.path, after, texts=texts, beyond_end=beyond_end
+        )
 
     def wait(
         self, timeout: float | None = None, *, progress: ProgressMode = True, check: bool = True
@@ -171,21 +166,6 @@ class Waitable(WorkView[R], Handle[R]):
                     shown.refresh()
         finally:
             shown.end()
-
-    def _show(self, change: Change, shown: "ProgressDisplay") -> bool:
-        """Show a change; return whether this is over with it."""
-        if isinstance(change, Event):
-            shown.add_event(change)
-            if change.resource_id == self.id:
-                self._last_event = change.n
-        elif isinstance(change, TextPiece):
-            shown.add_text(change.node_id, change, restarts=change.restarts)
-        else:
-            shown.add_record(change)
-            if isinstance(change, self.record_type) and getattr(change, "id", "") == self.id:
-                self.record = change
-                return self.done
-        return False
 
     def cancel(self) -> Self:
         """Cancel it; what has ended stays as it is."""

@@ -1,29 +1,20 @@
 # Generated from `_async` by scripts/unasync.py: edit that, then run scripts/fix.
 """HTTP of the client: requests to `/v1` are sent, and repeated where that is safe."""
 
-import re
 import time
-from collections import deque
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, TypeVar
-from weakref import WeakValueDictionary
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import httpx
 
+from toolkit.client._client_state import ClientState
 from toolkit.client._wire.errors import make_foreign_error, make_unreachable_error, parse_error
 from toolkit.client._wire.links import find_link, make_storage_error, read_linked_bytes
-from toolkit.client._wire.messages import (
-    encode_body,
-    make_headers,
-    make_preference_header,
-    parse_data,
-    parse_envelope,
-)
-from toolkit.client._wire.pacing import RequestPacer
+from toolkit.client._wire.messages import HttpAnswer
 from toolkit.client._wire.pages import RecordPage
-from toolkit.client._wire.retries import RetrySchedule, make_idempotency_header, resolve_max_wait_s
-from toolkit.client._wire.timeouts import bound_timeout, choose_timeout
+from toolkit.client._wire.retries import RetrySchedule
+from toolkit.client._wire.timeouts import bound_timeout
 from toolkit.client._wire.tls import choose_ssl_context, load_ssl_context
 from toolkit.client._wire.twin_clients import TwinClient, adopt_client
 from toolkit.contract.errors import ServiceError, ToolkitError
@@ -32,25 +23,23 @@ from toolkit.profiles.resolution import ServerAccess
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from toolkit.client._sync.operation_channel import OperationChannel
+    from toolkit.client._replies import Reply
+    from toolkit.client._wire.operations import EngineAnswer, OperationChannel
     from toolkit.contract.events import Event, TextDelta
-    from toolkit.contract.operations.messages import (
-        EventTest,
-        OperationAnswer,
-        OperationRequest,
-    )
-    from toolkit.functions import FunctionTable
+    from toolkit.contract.operations.messages import EventTest, OperationAnswer
+
+    Channel: TypeAlias = OperationChannel[Reply[OperationAnswer], Iterator[Event | TextDelta]]
 
 R = TypeVar("R", bound="BaseModel")
+V = TypeVar("V")
 # A held request keeps its connection, and httpx's own 100 would have others wait for it.
 CONNECTION_LIMITS = httpx.Limits(max_connections=1_000, max_keepalive_connections=100)
-MAX_STARTED = 2_000  # ids that are noted, of each resource
-# Any other path is read as an address is.
-_PLAIN_PATH = re.compile(r"(?:/[\w.@:-]+)+", re.ASCII)
 
 
-class HttpClient:
+class HttpClient(ClientState):
     """The HTTP client below the client: the one place that sends requests."""
+
+    channel: "Channel | None"
 
     def __init__(
         self,
@@ -68,20 +57,7 @@ class HttpClient:
             own = adopt_client(http_client, httpx.Client)
             if transport is not None or cacert is not None:
                 raise TypeError("http_client has a transport and certificates of its own")
-        self.access = access
-        self.cache = cache
-        self.max_wait_s = resolve_max_wait_s(max_wait_s)
-        self._channel: OperationChannel | None = None
-        self.functions: FunctionTable | None = None  # of an engine in this process
-        self._headers = httpx.Headers(make_headers(access))  # which do not show the key
-        self._timeout = choose_timeout(timeout, own)
-        self._max_retries = max_retries
-        self._pacer = RequestPacer()
-        # The newest work that was started by this client, by resource: what it has spent.
-        self.started: dict[str, deque[str]] = {}
-        self._has_answered = False  # whether the service has answered anything yet
-        # What those who use this client share, by path, as long as any of them holds it.
-        self.shared: WeakValueDictionary[str, object] = WeakValueDictionary()
+        super().__init__(access, own, timeout, max_retries, cache, max_wait_s)
         self._cacert = cacert
         self._storage_client: httpx.Client | None = None
         self._client = own or httpx.Client(
@@ -90,69 +66,29 @@ class HttpClient:
             limits=CONNECTION_LIMITS,
         )
 
-    def note_started(self, resource: str, id: str) -> None:
-        """Note that this client has started some work."""
-        self.started.setdefault(resource, deque(maxlen=MAX_STARTED)).append(id)
-
-    def attach_channel(self, channel: "OperationChannel") -> None:
-        """Attach a way to the operations of an engine in this process."""
-        self._channel = channel
-
-    def choose_cache(self, target: str) -> bool | None:
-        """Return whether results are used again; agents plan anew each time, so have no say."""
-        return self.cache if target == "capability" else None
-
-    @property
-    def url(self) -> str:
-        """The address of `/v1`."""
-        return self.access.base_url
-
-    def send(
+    def _send(
         self,
         method: str,
         path: str,
         *,
-        json: object = None,
-        params: Mapping[str, str | int] | None = None,
-        files: Any = None,
-        headers: Mapping[str, str] | None = None,
-        hold_s: float = 0.0,
-        prefer_wait_s: int = 0,
         max_wait_s: float | None = None,
         deadline: float | None = None,
-        watches_text: bool = False,
+        **options: Any,
     ) -> httpx.Response:
         """Send a request, again if it could not be served and repeating it is safe.
 
         Args:
-            hold_s: for how long the service may hold the request, beside the timeout.
-            prefer_wait_s: the seconds that the service is asked to wait for the end of the work.
             max_wait_s: wait so long for a service that is away, where that is less than usual.
             deadline: the time, by the monotonic clock, at which the caller gives up.
-            watches_text: whether the texts of the work that is asked for will be watched.
+            **options: those of `_build_request`.
 
         Raises:
             ToolkitError: what the service answered, or that it could not be reached.
-            TypeError: JSON cannot hold a value of the body.
         """
-        request = self._client.build_request(
-            method,
-            f"{self.url}{path}",
-            content=None if json is None else encode_body(json),
-            params=params,
-            files=files,
-            headers={
-                **self._headers,
-                **({} if json is None else {"Content-Type": "application/json"}),
-                **make_idempotency_header(method, path, json),
-                **make_preference_header(prefer_wait_s, watches_text=watches_text),
-                **(headers or {}),
-            },
-            timeout=bound_timeout(self._timeout, hold_s + prefer_wait_s, deadline),
-        )
+        request = self._build_request(self._client, method, path, deadline=deadline, **options)
         repeatable = method in ("GET", "DELETE") or "idempotency-key" in request.headers
-        retries = RetrySchedule(
-            method, repeatable, self._max_retries, self._limit_wait_s(max_wait_s), deadline
+        retries = self._make_retries(
+            method, repeatable=repeatable, max_wait_s=max_wait_s, deadline=deadline
         )
         self._await_turn(deadline)
         while True:
@@ -194,25 +130,34 @@ class HttpClient:
             if not self._pacer.is_closed or (deadline is not None and time.monotonic() >= deadline):
                 return
 
-    def _limit_wait_s(self, most: float | None) -> float:
-        """Return how long a service that is away is waited for."""
-        return self.max_wait_s if most is None else min(most, self.max_wait_s)
+    def _ask(
+        self, method: str, path: str, *, is_last: "EventTest | None" = None, **options: Any
+    ) -> "HttpAnswer | EngineAnswer":
+        """Ask for an operation, of the engine in this process or over HTTP.
+
+        Args:
+            is_last: where events of some work are asked for: tells whether it may be over then.
+        """
+        if self.channel is not None:
+            from toolkit.client._wire.operations import EngineAnswer
+
+            answer = self._call(self.channel, method, path, is_last=is_last, **options)
+            return EngineAnswer(answer)
+        return HttpAnswer(self._send(method, path, **options))
 
     def request_json(self, path: str, **options: Any) -> Any:
         """Read what is at a path as plain JSON."""
-        if self._channel is not None:
-            from pydantic_core import from_json
-
-            answer = self._call_operation(self._channel, "GET", path, **options)
-            return from_json(answer.to_json())
-        return parse_envelope(self.send("GET", path, **options))["data"]
+        return (self._ask("GET", path, **options)).parse_data()
 
     def request_record(self, model: type[R], method: str, path: str, **options: Any) -> R:
         """Send a request and return the record that its envelope holds."""
-        if self._channel is not None:
-            answer = self._call_operation(self._channel, method, path, **options)
-            return answer.records[0].parse(model)
-        return parse_data(parse_envelope(self.send(method, path, **options)), model)
+        return (self._ask(method, path, **options)).parse_record(model)
+
+    def request_view(
+        self, view: Callable[[R], V], model: type[R], method: str, path: str, **options: Any
+    ) -> V:
+        """Send a request and return a view of the record that its envelope holds."""
+        return view(self.request_record(model, method, path, **options))
 
     def request_page(
         self,
@@ -222,13 +167,7 @@ class HttpClient:
         **options: Any,
     ) -> RecordPage[R]:
         """Read a page of records."""
-        if self._channel is not None:
-            answer = self._call_operation(self._channel, "GET", path, params=params, **options)
-            records = [one.parse(model) for one in answer.records]
-            return RecordPage(records, answer.next_cursor, answer.total)
-        found = self.request_json(path, params=params, **options)
-        records = [model.model_validate(item) for item in found["items"]]
-        return RecordPage(records, found.get("next_cursor"), found.get("total"))
+        return (self._ask("GET", path, params=params, **options)).parse_page(model)
 
     def request_events(
         self, path: str, after: int, wait_s: int, deadline: float | None = None
@@ -248,14 +187,8 @@ class HttpClient:
         Returns:
             the work, and whether the service waited: a proxy may have dropped the preference.
         """
-        if self._channel is not None:
-            answer = self._call_operation(
-                self._channel, "GET", path, prefer_wait_s=wait_s, deadline=deadline
-            )
-            return answer.records[0].parse(model), True
-        response = self.send("GET", path, prefer_wait_s=wait_s, deadline=deadline)
-        work = parse_data(parse_envelope(response), model)
-        return work, "wait=" in response.headers.get("preference-applied", "")
+        answer = self._ask("GET", path, prefer_wait_s=wait_s, deadline=deadline)
+        return answer.parse_record(model), answer.has_waited
 
     def request_progress(
         self,
@@ -276,21 +209,19 @@ class HttpClient:
             is_last: tells whether the work may be over after some events.
             deadline: the time, by the monotonic clock, at which the caller gives up.
         """
-        if self._channel is not None:
-            from toolkit.contract.events import Event
+        from toolkit.contract.events import Event
 
-            answer = self._call_operation(
-                self._channel,
-                "GET",
-                f"{path}/events",
-                params={"after": after, "wait": wait_s},
-                deadline=deadline,
-                is_last=is_last,
-            )
-            found = [one.parse(Event) for one in answer.records]
-            work = answer.work
-            return found, None if work is None else work.parse(model)
-        found = self.request_events(path, after, wait_s, deadline)
+        answer = self._ask(
+            "GET",
+            f"{path}/events",
+            params={"after": after, "wait": wait_s},
+            hold_s=wait_s,
+            deadline=deadline,
+            is_last=is_last,
+        )
+        found = list(answer.parse_page(Event).records)
+        if answer.work is not None:
+            return found, answer.work.parse(model)
         if found and not is_last(found):
             return found, None
         return found, self.request_record(model, "GET", path, deadline=deadline)
@@ -317,20 +248,24 @@ class HttpClient:
         Raises:
             ToolkitError: what the service answered, or that it could not be reached.
         """
-        if self._channel is not None:
-            request = self._make_operation("GET", f"{path}/events", params={"after": after})
+        if self.channel is not None:
+            from toolkit.client._wire.operations import make_operation
+
+            params = {"after": after}
+            request = make_operation(self.access, "GET", f"{path}/events", params=params)
             if begin is not None:
                 begin()
-            for item in self._channel.stream(request, deadline):
+            for item in self.channel.stream(request, deadline):
                 yield item
             return
-        from toolkit.client._wire.streams import STREAM_SILENCE_S, STREAM_TYPE, EventParser
+        from toolkit.client._wire.streams import STREAM_SILENCE_S, STREAM_TYPE, parse_events
         from toolkit.contract.events import Event
+        from toolkit.contract.server_sent_events import EventDecoder
 
-        retries = self._make_stream_retries()
+        retries = self._make_retries()
         self._await_turn(deadline)
         while True:
-            parser = EventParser()
+            decoder = EventDecoder()
             headers = httpx.Headers(self._headers)
             headers.update({"Accept": STREAM_TYPE, "Last-Event-ID": str(after)})
             limits = bound_timeout(self._timeout, STREAM_SILENCE_S, deadline)
@@ -345,10 +280,10 @@ class HttpClient:
                     if not response.headers.get("content-type", "").startswith(STREAM_TYPE):
                         raise make_foreign_error(response)
                     for chunk in response.iter_bytes():
-                        for item in parser.parse(chunk):
+                        for item in parse_events(decoder, chunk):
                             yield item
                             if isinstance(item, Event):
-                                after, retries = item.n, self._make_stream_retries()
+                                after, retries = item.n, self._make_retries()
                         if deadline is not None and time.monotonic() >= deadline:
                             return
                 return
@@ -363,19 +298,15 @@ class HttpClient:
                 raise failed
             self._await_retry(failed, delay_s, deadline)
 
-    def _make_stream_retries(self) -> RetrySchedule:
-        return RetrySchedule("GET", True, self._max_retries, self._limit_wait_s(None), None)
-
     def request_bytes(self, path: str, span: tuple[int, int | None] = (0, None)) -> bytes:
         """Read bytes: all, or those from the first number up to, but not including, the second."""
-        if self._channel is not None:
-            answer = self._call_operation(self._channel, "GET", path, span=span)
-            return answer.content
+        if self.channel is not None:
+            return (self._call(self.channel, "GET", path, span=span)).content
         start, end = span
         headers = {} if end is None else {"Range": f"bytes={start}-{end - 1}"}
-        retries = self._make_stream_retries()
+        retries = self._make_retries()
         while True:
-            response = self.send("GET", path, headers=headers)
+            response = self._send("GET", path, headers=headers)
             link = find_link(response)
             if link is None:
                 break
@@ -416,17 +347,9 @@ class HttpClient:
             failed = f"could not be reached ({type(error).__name__})"
         raise make_storage_error(failed, away=True)  # here, as the other one names the link
 
-    def send_file(self, model: type[R], path: str, filename: str, source: bytes | IO[bytes]) -> R:
-        """Send a file, and return the record of what is stored."""
-        if self._channel is not None:
-            answer = self._call_operation(self._channel, "POST", path, file=source)
-            return answer.records[0].parse(model)
-        files = {"file": (filename, source)}
-        return parse_data(parse_envelope(self.send("POST", path, files=files)), model)
-
-    def _call_operation(
+    def _call(
         self,
-        channel: "OperationChannel",
+        channel: "Channel",
         method: str,
         path: str,
         *,
@@ -434,7 +357,9 @@ class HttpClient:
         **options: Any,
     ) -> "OperationAnswer":
         """Call an operation of the engine in this process, again where that may help."""
-        request = self._make_operation(method, path, **options)
+        from toolkit.client._wire.operations import make_operation
+
+        request = make_operation(self.access, method, path, **options)
         repeatable = method in ("GET", "DELETE")
         retries = RetrySchedule(method, repeatable, self._max_retries, None, deadline)
         while True:
@@ -445,43 +370,6 @@ class HttpClient:
                 if delay_s is None:
                     raise
             time.sleep(delay_s)
-
-    def _make_operation(
-        self,
-        method: str,
-        path: str,
-        *,
-        json: object = None,
-        params: Mapping[str, str | int] | None = None,
-        file: bytes | IO[bytes] | None = None,
-        span: tuple[int, int | None] = (0, None),
-        is_last: "EventTest | None" = None,
-        prefer_wait_s: int = 0,
-        watches_text: bool = False,
-        **_options: object,
-    ) -> "OperationRequest":
-        """Make the request for an operation of the engine in this process.
-
-        The options of a request that are about a network are left out.
-        """
-        from toolkit.contract.operations.messages import OperationRequest
-
-        if not _PLAIN_PATH.fullmatch(path):
-            url = httpx.URL(f"{self.url}{path}")
-            path, params = url.path.removeprefix("/v1"), params or dict(url.params)
-        key = self.access.api_key
-        return OperationRequest(
-            method,
-            path,
-            "" if key is None else key.get_secret_value(),
-            b"" if json is None else encode_body(json),
-            params or {},
-            file,
-            span,
-            is_last,
-            prefer_wait_s,
-            watches_text,
-        )
 
     def close(self) -> None:
         """Close the connections."""

@@ -4,19 +4,18 @@
 import math
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from toolkit.client._feeds import Mailbox, Reader
-from toolkit.client._row_map import OpenRun, RowMap
+from toolkit.client._replies import Reply
+from toolkit.client._row_map import OpenRun, RowEnding, RowMap
 from toolkit.client._row_results import EMPTY_CELL
 from toolkit.client._row_templates import make_row_key
 from toolkit.client._sync.http import HttpClient
 from toolkit.client._sync.paging import NEXT_PAGE, ListSource
 from toolkit.client._sync.resources.jobs import Job, Jobs
 from toolkit.client._sync.resources.runs import Run, Runs
-from toolkit.client._wait_interruption import explain_interrupt
 from toolkit.client._wire.messages import LONG_POLL_S, drop_none, make_run_body
 from toolkit.contract.base import to_canonical_json
 from toolkit.contract.errors import ErrorCode, RequestError
@@ -28,39 +27,17 @@ if TYPE_CHECKING:
 NEWEST = 20  # newest runs that are read to find runs of other calls
 
 
-@dataclass(slots=True)
-class RowEnding:
-    """The end of a run.
-
-    Attributes:
-        key: the key under which the run is open.
-        run: the run, or None if it was not begun.
-        paid_by: the run, or the job whose result it used again: what it cost.
-        error: the refusal of the run, or the error of the wait for it; None if it has ended.
-    """
-
-    key: int | str
-    run: Run | None = None
-    paid_by: Job | Run | None = None
-    error: BaseException | None = None
-
-
-class RowMapper(RowMap[HttpClient]):
+class RowMapper(RowMap[Reply["pd.DataFrame"]]):
     """Runs a capability on each row, with bounded concurrency, and keeps results as runs end.
 
     Runs of the same call have a tag, by which another call finds the existing runs: an answered
     input is not paid again, no matter which provider would be chosen now.
     """
 
+    _http: HttpClient
     _ended: Mailbox[RowEnding]
 
     def run_all(self) -> "pd.DataFrame":
-        """Run every row, and return the results in order.
-
-        Raises:
-            RequestError: the refusal of the call as such, or of every row.
-            KeyboardInterrupt: the caller interrupted it; runs under way go on.
-        """
         self._ended = Mailbox()
         try:
             self._take_up_runs()
@@ -72,12 +49,7 @@ class RowMapper(RowMap[HttpClient]):
             while self._open:
                 self._keep_ended()
         except KeyboardInterrupt as error:
-            reached = self._progress.describe(self._budget.spent_usd)
-            explain_interrupt(
-                error,
-                f"Interrupted: {reached}; {len(self._open)} under way go on."
-                " The same call takes it up again.",
-            )
+            self._explain_interrupt(error)
             raise
         finally:
             for each in self._open.values():
@@ -221,23 +193,14 @@ class RowMapper(RowMap[HttpClient]):
         Calls that start the same row, such as one that was interrupted and the next, send the same
         idempotency key, so that they get the same run. A row that failed has a new key.
         """
-        key = make_row_key(body, failures) if self._resumes else None
-        return Runs(self._http)._create(body, prefer_wait_s=LONG_POLL_S, idempotency_key=key)
+        headers = {"Idempotency-Key": make_row_key(body, failures)} if self._resumes else {}
+        return Runs(self._http)._create(body, prefer_wait_s=LONG_POLL_S, headers=headers)
 
     def _keep_ended(self) -> None:
         """Wait until at least one run has ended, and keep the results of ended runs."""
         endings, _ = self._ended.take()
         for ending in endings:
-            rows, run, key = self._open.pop(ending.key).rows, ending.run, ending.key
-            if isinstance(ending.error, RequestError) and run is None and isinstance(key, int):
-                self._refuse(key, ending.error)
-            elif run is None or ending.paid_by is None:
-                raise ending.error or AssertionError("a run without an end")
-            elif rows:
-                self._known_runs.add(run.id)
-                self._keep(key, rows, run, ending.paid_by)
-            else:
-                self._settle(key, run)
+            self._keep_end(ending)
 
     def _find_payer(self, run: Run) -> Job | Run:
         """Find what the result of a run was paid for by: itself, or an equal job before it."""

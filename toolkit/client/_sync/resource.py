@@ -2,103 +2,59 @@
 """The base of the client's resources: reading, listing, and following what is under way."""
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
+from toolkit.client._following import wake_follower
 from toolkit.client._record_list import RecordList
-from toolkit.client._sync.follower import wake_follower
+from toolkit.client._replies import Reply
+from toolkit.client._resource_calls import ResourceCalls, WorkCalls
 from toolkit.client._sync.handle import Handle
 from toolkit.client._sync.http import HttpClient
 from toolkit.client._sync.paging import ListSource, PagedCollection
-from toolkit.client._unknown_ids import explain_unknown_id
-from toolkit.client._wire.messages import drop_none
+from toolkit.client._unknown_ids import WORK_RESOURCES, explain_unknown_id
 from toolkit.contract.errors import RequestError
 from toolkit.contract.events import Event
-from toolkit.contract.short_tracebacks import UnknownAttributeError
 
 H = TypeVar("H", bound=Handle[Any])
-STARTED = ("runs", "jobs", "workflows", "tasks")  # work that costs something
-MAX_KNOWN_IDS = 500  # ids for completion, of each resource
 
 
-class Resource(Generic[H]):
+class Resource(ResourceCalls[Reply[H]], Generic[H]):
     """A `/v1` resource whose records can be read and listed."""
 
     handle: type[H]
+    _http: HttpClient
     _is_paged = True
 
     def __init__(self, http: HttpClient) -> None:
         self._http = http
         self._known_ids: dict[str, None] = {}
 
-    if not TYPE_CHECKING:  # a name that there is not is found by mypy, too
-
-        def __getattr__(self, name: str) -> object:
-            if name.startswith("_"):
-                raise AttributeError(name)
-            raise UnknownAttributeError(self, name)
-
     def _wrap(self, record: Any) -> H:
         made = self.handle(self._http, record)
         self._remember_id(made.id)
         return made
 
-    def _remember_id(self, id: str) -> None:
-        self._known_ids[id] = None
-        if len(self._known_ids) > MAX_KNOWN_IDS:
-            del self._known_ids[next(iter(self._known_ids))]
-
     def __getitem__(self, id: str) -> H:
         return self.get(id)
 
-    def _ipython_key_completions_(self) -> list[str]:
-        """Return the ids seen so far, newest last: completing sends no request."""
-        return list(self._known_ids)
-
-    def _create(
-        self,
-        body: Mapping[str, object],
-        hold_s: float = 0.0,
-        *,
-        prefer_wait_s: int = 0,
-        watches_text: bool = False,
-        idempotency_key: str | None = None,
-    ) -> H:
+    def _create(self, body: Mapping[str, object], **options: Any) -> H:
         path = f"/{self.handle.resource}"
         made = self._wrap(
-            self._http.request_record(
-                self.handle.record_type,
-                "POST",
-                path,
-                json=body,
-                hold_s=hold_s,
-                prefer_wait_s=prefer_wait_s,
-                watches_text=watches_text,
-                headers=drop_none(**{"Idempotency-Key": idempotency_key}),
-            )
+            self._http.request_record(self.handle.record_type, "POST", path, json=body, **options)
         )
-        if self.handle.resource in STARTED:
+        made.is_streamed = bool(options.get("watches_text"))
+        if self.handle.resource in WORK_RESOURCES:
             self._http.note_started(self.handle.resource, made.id)
         return made
 
-    def _call(
-        self,
-        method: str,
-        id: str,
-        what: str = "",
-        body: Mapping[str, object] | None = None,
-    ) -> H:
+    def _call(self, method: str, id: str, what: str = "", **options: Any) -> H:
         path = f"/{self.handle.resource}/{id}"
         made = self._wrap(
-            self._http.request_record(self.handle.record_type, method, f"{path}{what}", json=body)
+            self._http.request_record(self.handle.record_type, method, f"{path}{what}", **options)
         )
         if method == "POST":
-            wake_follower(self._http, path)
+            wake_follower(self._http.shared, path)
         return made
-
-    @property
-    def _name(self) -> str:
-        """The word for many of them."""
-        return self.handle.resource.rpartition("/")[2]
 
     def get(self, id: str) -> H:
         """Read one.
@@ -125,33 +81,17 @@ class Resource(Generic[H]):
         return PagedCollection(self._make_source(filters), self._name, limit)
 
     def _make_source(self, filters: Mapping[str, str | int]) -> ListSource[H]:
-        return ListSource(self._http, self.handle, self._wrap, filters, is_paged=self._is_paged)
+        return ListSource(self._http, self.handle, self._wrap, filters, self._is_paged)
 
     def __iter__(self) -> Iterator[H]:
         """Iterate over all of them, newest first, and keep none in memory."""
         return self._make_source({}).__iter__()
 
 
-class DeletableResource(Resource[H]):
-    """A resource whose records can be deleted."""
-
-    def delete(self, id: str) -> H:
-        """Delete one; what a vendor has of it is deleted there, too, and no longer billed.
-
-        Raises:
-            RequestError: `NOT_FOUND`; `CONFLICT` while it is in use, or the vendor did not do it.
-        """
-        return self._call("DELETE", id)
-
-
-class WorkResource(Resource[H]):
+class WorkResource(WorkCalls[Reply[H]], Resource[H]):
     """A resource of work that has events and can be cancelled."""
 
     def events(self, id: str, after: int = 0, wait_s: int = 0) -> list[Event]:
         """Read the events of one, numbered above `after`."""
         path = f"/{self.handle.resource}/{id}"
         return RecordList(self._http.request_events(path, after, wait_s), "events")
-
-    def cancel(self, id: str) -> H:
-        """Cancel one; one that has ended stays as it is."""
-        return self._call("POST", id, "/cancel")

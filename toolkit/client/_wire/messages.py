@@ -1,13 +1,13 @@
 """Messages: headers, queries and bodies of requests, and envelopes of responses."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from inspect import unwrap
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import httpx
 
 from toolkit.client._wire.errors import make_foreign_error
+from toolkit.client._wire.pages import RecordPage
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.short_tracebacks import ArgumentError
 from toolkit.profiles.resolution import ServerAccess
@@ -100,17 +100,6 @@ def make_annotation(tags: Sequence[str] | None, note: str | None) -> dict[str, o
     return drop_none(tags=None if tags is None else list(tags), note=note)
 
 
-def keep_given(call: Callable[..., object], **fields: object) -> dict[str, object]:
-    """Return the fields that differ from a call's own defaults: what is left out is not sent."""
-    defaults: Mapping[str, object] = getattr(unwrap(call), "__kwdefaults__", None) or {}
-    return {
-        name: value
-        for name, value in fields.items()
-        # Of its type as well: a service takes no `True` for 1.
-        if name not in defaults or (type(value), value) != (type(defaults[name]), defaults[name])
-    }
-
-
 def drop_none(**fields: object) -> dict[str, object]:
     """Return the fields that are not none."""
     return {name: value for name, value in fields.items() if value is not None}
@@ -154,21 +143,39 @@ def check_values(value: object, path: str = "") -> None:
         check_values(one, f"{path}.{name}" if path else name)
 
 
-def parse_envelope(response: httpx.Response) -> Any:
-    """Parse the envelope of a response.
+class HttpAnswer:
+    """The answer to a request over HTTP.
 
     Raises:
-        ServiceError: `UNAVAILABLE` when it is none, as of a server of something else.
+        ServiceError: `UNAVAILABLE` when it is no envelope, as of a server of something else.
     """
-    try:
-        envelope = response.json()
-    except ValueError:
-        raise make_foreign_error(response) from None
-    if not isinstance(envelope, dict) or "data" not in envelope:
-        raise make_foreign_error(response)
-    return envelope
 
+    work = None  # has to be read by a request of its own
 
-def parse_data(envelope: Any, model: type[R]) -> R:
-    """Parse the resource of an envelope."""
-    return model.model_validate(envelope["data"])
+    def __init__(self, response: httpx.Response) -> None:
+        self._response = response
+
+    @property
+    def has_waited(self) -> bool:
+        """True if the service has waited as it was asked to: a proxy may have dropped that."""
+        return "wait=" in self._response.headers.get("preference-applied", "")
+
+    def parse_data(self) -> Any:
+        """Parse the record, or the page, as plain JSON."""
+        try:
+            envelope = self._response.json()
+        except ValueError:
+            raise make_foreign_error(self._response) from None
+        if not isinstance(envelope, dict) or "data" not in envelope:
+            raise make_foreign_error(self._response)
+        return envelope["data"]
+
+    def parse_record(self, model: type[R]) -> R:
+        """Parse the record."""
+        return model.model_validate(self.parse_data())
+
+    def parse_page(self, model: type[R]) -> RecordPage[R]:
+        """Parse a page of records."""
+        found = self.parse_data()
+        records = [model.model_validate(item) for item in found["items"]]
+        return RecordPage(records, found.get("next_cursor"), found.get("total"))

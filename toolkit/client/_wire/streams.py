@@ -8,15 +8,9 @@ STREAM_TYPE = "text/event-stream"
 STREAM_SILENCE_S = 30.0
 
 
-class EventParser:
-    """A parser of a stream, whose pieces are cut anywhere."""
-
-    def __init__(self) -> None:
-        self._decoder = EventDecoder()
-
-    def parse(self, data: bytes) -> list[Event | TextDelta]:
-        """Return what is complete with this."""
-        return [
-            (TextDelta if one.type == "delta" else Event).model_validate_json(one.data)
-            for one in self._decoder.decode(data)
-        ]
+def parse_events(decoder: EventDecoder, data: bytes) -> list[Event | TextDelta]:
+    """Parse what is complete with a piece of a stream, whose pieces are cut anywhere."""
+    return [
+        (TextDelta if one.type == "delta" else Event).model_validate_json(one.data)
+        for one in decoder.decode(data)
+    ]

@@ -10,8 +10,8 @@ import httpx
 C = TypeVar("C", httpx.Client, httpx.AsyncClient)
 
 
-class TwinClient(Protocol):
-    """A client of another package that has the methods of `httpx.Client`."""
+class TwinRequests(Protocol):
+    """The part of a client of another package that is alike in both of its forms."""
 
     @property
     def timeout(self) -> Any:
@@ -19,6 +19,10 @@ class TwinClient(Protocol):
 
     def build_request(self, *args: Any, **kwargs: Any) -> Any:
         """Build a request, with the headers and cookies of the client."""
+
+
+class TwinClient(TwinRequests, Protocol):
+    """A client of another package that has the methods of `httpx.Client`."""
 
     def send(self, *args: Any, **kwargs: Any) -> Any:
         """Send a request."""
@@ -27,15 +31,8 @@ class TwinClient(Protocol):
         """Close its connections."""
 
 
-class AsyncTwinClient(Protocol):
+class AsyncTwinClient(TwinRequests, Protocol):
     """A client of another package that has the methods of `httpx.AsyncClient`."""
-
-    @property
-    def timeout(self) -> Any:
-        """The timeout of its requests."""
-
-    def build_request(self, *args: Any, **kwargs: Any) -> Any:
-        """Build a request, with the headers and cookies of the client."""
 
     def send(self, *args: Any, **kwargs: Any) -> Awaitable[Any]:
         """Send a request."""

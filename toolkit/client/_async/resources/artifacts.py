@@ -5,9 +5,11 @@ from typing import Self
 
 from toolkit.client._async.handle import AsyncDeletable
 from toolkit.client._async.http import AsyncHttpClient
-from toolkit.client._async.resource import AsyncDeletableResource
+from toolkit.client._async.resource import AsyncResource
 from toolkit.client._definition_views import ArtifactView
 from toolkit.client._graph_view import LineageView
+from toolkit.client._replies import AsyncReply
+from toolkit.client._resource_calls import DeletableCalls
 from toolkit.client._wire.transfers import ArtifactDownload, open_source
 from toolkit.contract import artifacts
 from toolkit.contract.errors import ErrorCode, RequestError
@@ -29,9 +31,8 @@ class AsyncArtifact(ArtifactView, AsyncDeletable[artifacts.Artifact]):
 
     async def lineage(self) -> LineageView:
         """Read the jobs and artifacts it came from."""
-        return LineageView(
-            await self._http.request_record(artifacts.Lineage, "GET", f"{self.path}/lineage")
-        )
+        path = f"{self.path}/lineage"
+        return await self._http.request_view(LineageView, artifacts.Lineage, "GET", path)
 
     async def delete(self) -> Self:
         """Delete it with its bytes.
@@ -72,7 +73,7 @@ class AsyncArtifact(ArtifactView, AsyncDeletable[artifacts.Artifact]):
             return saving.finish()
 
 
-class AsyncArtifacts(AsyncDeletableResource[AsyncArtifact]):
+class AsyncArtifacts(DeletableCalls[AsyncReply[AsyncArtifact]], AsyncResource[AsyncArtifact]):
     """`client.artifacts`."""
 
     handle = AsyncArtifact
@@ -94,9 +95,8 @@ class AsyncArtifacts(AsyncDeletableResource[AsyncArtifact]):
 
     async def lineage(self, id: str) -> LineageView:
         """Read the jobs and artifacts that one came from."""
-        return LineageView(
-            await self._http.request_record(artifacts.Lineage, "GET", f"/artifacts/{id}/lineage")
-        )
+        path = f"/artifacts/{id}/lineage"
+        return await self._http.request_view(LineageView, artifacts.Lineage, "GET", path)
 
     async def upload(
         self, source: bytes | str | Path, *, filename: str = "upload"
@@ -107,7 +107,9 @@ class AsyncArtifacts(AsyncDeletableResource[AsyncArtifact]):
         """
         with open_source(source) as data:
             return self._wrap(
-                await self._http.send_file(artifacts.Artifact, "/artifacts", filename, data)
+                await self._http.request_record(
+                    artifacts.Artifact, "POST", "/artifacts", upload=(filename, data)
+                )
             )
 
 

@@ -24,6 +24,4 @@ class AsyncBillings:
         """
         by = "key" if by_key else "account" if by_account else None
         params = drop_none(month=month, group_by=by)
-        return BillingView(
-            await self._http.request_record(Billing, "GET", "/billing", params=params)
-        )
+        return await self._http.request_view(BillingView, Billing, "GET", "/billing", params=params)

@@ -1,7 +1,6 @@
 """`client.capabilities`: the capabilities that can be asked for."""
 
 from collections.abc import Mapping
-from functools import partial
 from typing import TYPE_CHECKING
 
 from toolkit.client._async.handle import AsyncHandle
@@ -12,7 +11,6 @@ from toolkit.client._definition_views import CapabilityView
 from toolkit.client._replies import AsyncReply
 from toolkit.contract import capabilities
 from toolkit.contract.run_options import RunOptions
-from toolkit.contract.short_tracebacks import UnknownAttributeError
 
 if TYPE_CHECKING:
     from toolkit.client._async.resources.runs import AsyncRun
@@ -34,20 +32,6 @@ class AsyncCapabilities(CapabilityCalls[AsyncReply["AsyncRun"]], AsyncResource[A
     handle = AsyncCapability
     _is_paged = False
 
-    if not TYPE_CHECKING:  # the calls of built-in ones are methods, with their types
-
-        def __getattr__(self, name: str) -> object:
-            if name.startswith("_"):
-                raise AttributeError(name)
-            for id in self._known_ids:
-                if id.replace(".", "_") == name:
-                    return partial(self._call_by_name, id)
-            raise UnknownAttributeError(self, name)
-
-    def __dir__(self) -> list[str]:
-        called = (id.replace(".", "_") for id in self._known_ids)
-        return sorted({*super().__dir__(), *(name for name in called if name.isidentifier())})
-
     async def _start(
         self,
         name: str,
@@ -58,17 +42,6 @@ class AsyncCapabilities(CapabilityCalls[AsyncReply["AsyncRun"]], AsyncResource[A
         from toolkit.client._async.resources.runs import AsyncRuns
 
         return await AsyncRuns(self._http).create(name, given, version=version, **(options or {}))
-
-    async def _call_by_name(
-        self,
-        id: str,
-        *,
-        version: str | None = None,
-        options: RunOptions | None = None,
-        **fields: object,
-    ) -> "AsyncRun":
-        """Start a run of a capability that is not built in."""
-        return await self._start(id, fields, version, options)
 
     def list(self, limit: int | None = None) -> AsyncPagedCollection[AsyncCapability]:
         """List every capability, in registry order.

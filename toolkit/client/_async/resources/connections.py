@@ -1,11 +1,9 @@
 """`client.connections`: pointers to the secrets of vendors."""
 
-from collections.abc import Sequence
-from typing import Literal, Self
-
 from toolkit.client._async.handle import AsyncDeletable
-from toolkit.client._async.resource import AsyncDeletableResource
+from toolkit.client._async.resource import AsyncResource
 from toolkit.client._collections import Collection
+from toolkit.client._connection_calls import ConnectionCalls, ConnectionHandleCalls
 from toolkit.client._definition_views import ConnectionView
 from toolkit.client._record_view import (
     ConnectionTestView,
@@ -13,129 +11,35 @@ from toolkit.client._record_view import (
     RecordView,
     find_variable,
 )
-from toolkit.client._wire.messages import drop_none
+from toolkit.client._replies import AsyncReply
 from toolkit.contract import connections
-from toolkit.contract.choices import ConnectionType
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.health import Provider
 from toolkit.contract.suggestions import ask_meant
 
 
-class AsyncConnection(ConnectionView, AsyncDeletable[connections.Connection]):
+class AsyncConnection(
+    ConnectionView,
+    AsyncDeletable[connections.Connection],
+    ConnectionHandleCalls[AsyncReply["AsyncConnection"]],
+):
     """A provider connection."""
 
     noun, resource, record_type = "Connection", "providers/connections", connections.Connection
 
-    async def share(self, accounts: Literal["all"] | Sequence[str]) -> Self:
-        """Have other accounts use it, too; each is billed and limited by itself.
-
-        Args:
-            accounts: the ids of the accounts that it is shared with from now on, beside those that
-                it is shared with already; or `all`, those that are yet to be opened among them.
-
-        Raises:
-            RequestError: `FORBIDDEN` for an account that is no operator's, or a key without the
-                scope `admin`; `NOT_FOUND`; `CONFLICT` for some where it is shared with all.
-        """
-        return await self._call("POST", "/share", json={"accounts": _format_members(accounts)})
-
-    async def unshare(self, account: str | None = None) -> Self:
-        """Share it no longer: with one account, or with nobody.
-
-        Work under way that has not called its vendor yet uses another connection, or fails.
-
-        Args:
-            account: the id of the account that loses it; all do, by default.
-
-        Raises:
-            RequestError: `NOT_FOUND`; `CONFLICT` for one account where it is shared with all.
-        """
-        return await self._call("DELETE", "/share", params=drop_none(account=account))
-
     async def test(self) -> ConnectionTestView:
         """Tell whether the pointer resolves and the vendor takes the key; costs nothing."""
-        return ConnectionTestView(
-            await self._http.request_record(connections.ConnectionTest, "POST", f"{self.path}/test")
+        return await self._http.request_view(
+            ConnectionTestView, connections.ConnectionTest, "POST", f"{self.path}/test"
         )
 
-    async def trust(self) -> Self:
-        """Use models under budgets again that billed more than was reserved for them.
 
-        It names them as `overbilled`; nobody else takes them off that list.
-        """
-        return await self._call("POST", "/trust")
-
-
-class AsyncConnections(AsyncDeletableResource[AsyncConnection]):
+class AsyncConnections(
+    ConnectionCalls[AsyncReply[AsyncConnection]], AsyncResource[AsyncConnection]
+):
     """`client.connections`."""
 
     handle = AsyncConnection
-
-    async def create(
-        self,
-        provider: str,
-        connection_type: ConnectionType,
-        secret_ref: str,
-        *,
-        share: Literal["all"] | Sequence[str] | None = None,
-    ) -> AsyncConnection:
-        """Register a pointer to a secret: the *name* of a variable, never its value.
-
-        The service tests it for free; `warning` has the fault that it found.
-
-        Args:
-            provider: a vendor's id, such as `openai`.
-            connection_type: `environment` or `aws_secrets_manager`.
-            secret_ref: the name of the variable, or of the secret.
-            share: the ids of accounts that may use it, too, or `all`; for operators.
-
-        Raises:
-            RequestError: `INVALID_REQUEST`; whatever `share` refuses.
-        """
-        body = {
-            "provider": provider,
-            "connection_type": connection_type,
-            "secret_ref": secret_ref,
-            **({} if share is None else {"share": _format_members(share)}),
-        }
-        return await self._create(body)
-
-    async def share(
-        self,
-        id: str,
-        accounts: Literal["all"] | Sequence[str],
-    ) -> AsyncConnection:
-        """Have other accounts use a connection, too; each is billed and limited by itself.
-
-        Args:
-            id: of a connection of an operator's account.
-            accounts: the ids of the accounts that it is shared with from now on, beside those that
-                it is shared with already; or `all`, those that are yet to be opened among them.
-
-        Raises:
-            RequestError: `FORBIDDEN` for an account that is no operator's, or a key without the
-                scope `admin`; `NOT_FOUND`; `CONFLICT` for some where it is shared with all.
-        """
-        return await self._call("POST", id, "/share", {"accounts": _format_members(accounts)})
-
-    async def unshare(self, id: str, account: str | None = None) -> AsyncConnection:
-        """Share a connection no longer: with one account, or with nobody.
-
-        Work under way that has not called its vendor yet uses another connection, or fails.
-
-        Args:
-            id: of the connection.
-            account: the id of the account that loses it; all do, by default.
-
-        Raises:
-            RequestError: `NOT_FOUND`; `CONFLICT` for one account where it is shared with all.
-        """
-        path = f"/{self.handle.resource}/{id}/share"
-        params = drop_none(account=account)
-        record = await self._http.request_record(
-            self.handle.record_type, "DELETE", path, params=params
-        )
-        return self._wrap(record)
 
     async def discover(self) -> Collection[RecordView[DiscoveredVariable]]:
         """Find the vendors' conventional variables set in this process, and those connected.
@@ -170,18 +74,6 @@ class AsyncConnections(AsyncDeletableResource[AsyncConnection]):
     async def test(self, id: str) -> ConnectionTestView:
         """Tell whether the pointer resolves and the vendor takes the key; costs nothing."""
         path = f"/providers/connections/{id}/test"
-        return ConnectionTestView(
-            await self._http.request_record(connections.ConnectionTest, "POST", path)
+        return await self._http.request_view(
+            ConnectionTestView, connections.ConnectionTest, "POST", path
         )
-
-    async def trust(self, id: str) -> AsyncConnection:
-        """Use models under budgets again that billed more than was reserved for them.
-
-        A connection names them as `overbilled`; nobody else takes them off that list.
-        """
-        return await self._call("POST", id, "/trust")
-
-
-def _format_members(accounts: Literal["all"] | Sequence[str]) -> str | list[str]:
-    """Return the accounts that a connection is shared with, as the wire has them."""
-    return accounts if isinstance(accounts, str) else list(accounts)

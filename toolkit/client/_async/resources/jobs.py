@@ -1,14 +1,11 @@
 """`client.jobs`: what is done for a run, a node, or on a compute of one's own."""
 
-from collections.abc import Mapping
-from typing import Unpack
-
 from toolkit.client._async.execution import AsyncExecution
 from toolkit.client._async.resource import AsyncWorkResource
-from toolkit.client._options import collect_options, document_options
+from toolkit.client._replies import AsyncReply
+from toolkit.client._work_calls import JobCalls
 from toolkit.client._work_views import JobView
 from toolkit.contract import jobs
-from toolkit.contract.run_options import WORK_OPTIONS, WorkOptions
 
 
 class AsyncJob(JobView, AsyncExecution[jobs.Job]):
@@ -17,30 +14,7 @@ class AsyncJob(JobView, AsyncExecution[jobs.Job]):
     noun, resource, record_type = "Job", "jobs", jobs.Job
 
 
-class AsyncJobs(AsyncWorkResource[AsyncJob]):
+class AsyncJobs(JobCalls[AsyncReply[AsyncJob]], AsyncWorkResource[AsyncJob]):
     """`client.jobs`."""
 
     handle = AsyncJob
-
-    @document_options(WorkOptions)
-    async def create(
-        self,
-        type: str,
-        compute_id: str,
-        input: Mapping[str, object],
-        **options: Unpack[WorkOptions],
-    ) -> AsyncJob:
-        """Have a job done on a compute of one's own; it is under way when this returns.
-
-        Args:
-            type: what to do, such as `image` (`job.type` of a capability).
-            compute_id: the compute to do it on.
-            input: the capability's input.
-            **options: those of a run.
-
-        Raises:
-            RequestError: `INVALID_REQUEST`, `NOT_FOUND` and others.
-        """
-        chosen = collect_options(options, self._http.choose_cache("capability"), WORK_OPTIONS)
-        body = {"type": type, "compute_id": compute_id, "input": dict(input), "options": chosen}
-        return await self._create(body)

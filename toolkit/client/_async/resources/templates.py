@@ -1,8 +1,9 @@
 """`client.templates`: containers to share."""
 
 from toolkit.client._async.handle import AsyncDeletable
-from toolkit.client._async.resource import AsyncDeletableResource
-from toolkit.client._infrastructure_views import TemplateView
+from toolkit.client._async.resource import AsyncResource
+from toolkit.client._infrastructure import TemplateCalls, TemplateView
+from toolkit.client._replies import AsyncReply
 from toolkit.contract import templates
 
 
@@ -12,20 +13,7 @@ class AsyncTemplate(TemplateView, AsyncDeletable[templates.Template]):
     noun, resource, record_type = "Template", "templates", templates.Template
 
 
-class AsyncTemplates(AsyncDeletableResource[AsyncTemplate]):
+class AsyncTemplates(TemplateCalls[AsyncReply[AsyncTemplate]], AsyncResource[AsyncTemplate]):
     """`client.templates`; lists leave out the hidden ones, which go with their endpoint."""
 
     handle = AsyncTemplate
-
-    async def create(self, name: str, image: str, *, serverless: bool = True) -> AsyncTemplate:
-        """Make a template to share.
-
-        Args:
-            name: what to call it.
-            image: the container.
-            serverless: whether endpoints run it; pods do otherwise.
-
-        Raises:
-            RequestError: `CREDENTIALS_MISSING`, `INVALID_REQUEST`.
-        """
-        return await self._create({"name": name, "image": image, "serverless": serverless})

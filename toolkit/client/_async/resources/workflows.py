@@ -5,11 +5,10 @@ from typing import TYPE_CHECKING, Self
 
 from toolkit.client._async.annotated import AsyncAnnotated, AsyncAnnotatedResource
 from toolkit.client._async.node import AsyncWorkflowNode
-from toolkit.client._builder import Workflow
-from toolkit.client._wire.messages import drop_none
+from toolkit.client._replies import AsyncReply
+from toolkit.client._work_calls import WorkflowCalls
 from toolkit.client._work_views import WorkflowRunView
 from toolkit.contract import workflows
-from toolkit.contract.errors import ErrorCode, RequestError
 
 if TYPE_CHECKING:
     from toolkit.client._async.resources.artifacts import AsyncArtifact
@@ -32,12 +31,7 @@ class AsyncWorkflowRun(WorkflowRunView, AsyncAnnotated[workflows.WorkflowRecord]
             KeyError: there is no such node.
             RequestError: `NOT_FOUND` while the node has none.
         """
-        from toolkit.client._async.resources.jobs import AsyncJobs
-
-        job_id = self[node_id].job_id
-        if job_id is None:
-            raise RequestError(ErrorCode.NOT_FOUND, f"The node `{node_id}` has no job yet.")
-        return await AsyncJobs(self._http).get(job_id)
+        return await self[node_id].job
 
     async def artifact(self, node_id: str) -> "AsyncArtifact":
         """Read the artifact of a node; a small one comes with its bytes.
@@ -46,9 +40,7 @@ class AsyncWorkflowRun(WorkflowRunView, AsyncAnnotated[workflows.WorkflowRecord]
             KeyError: there is no such node.
             RequestError: `NOT_FOUND` while the node has none.
         """
-        from toolkit.client._async.resources.artifacts import read_artifact
-
-        return await read_artifact(self._http, self[node_id].artifact_id)
+        return await self[node_id].artifact
 
     async def retry(self) -> Self:
         """Run it again from its failed nodes on; its id and its results stay.
@@ -78,68 +70,9 @@ class AsyncWorkflowRun(WorkflowRunView, AsyncAnnotated[workflows.WorkflowRecord]
         return type(self)(self._http, made)
 
 
-class AsyncWorkflows(AsyncAnnotatedResource[AsyncWorkflowRun]):
+class AsyncWorkflows(
+    WorkflowCalls[AsyncReply[AsyncWorkflowRun]], AsyncAnnotatedResource[AsyncWorkflowRun]
+):
     """`client.workflows`."""
 
     handle = AsyncWorkflowRun
-
-    async def submit(self, workflow: Workflow, *, stream: bool = False) -> AsyncWorkflowRun:
-        """Submit a workflow; it is under way when this returns.
-
-        Args:
-            workflow: what to run.
-            stream: have the texts of its nodes come as they are written, from the first on, for
-                whoever follows it.
-
-        Raises:
-            RequestError: `INVALID_WORKFLOW`, `CREDENTIALS_MISSING`, `INVALID_REQUEST`, `NOT_FOUND`;
-                `FUNCTION_UNAVAILABLE` for a function, by a client of a server.
-        """
-        if workflow.functions:
-            from toolkit.client._functions import Functions
-
-            functions = Functions(self._http.functions, self._http.url)
-            functions._add_submitted(workflow.functions)
-        return await self.create(workflow.to_dict(), stream=stream)
-
-    async def create(self, body: Mapping[str, object], *, stream: bool = False) -> AsyncWorkflowRun:
-        """Submit a workflow given as the contract's JSON.
-
-        Args:
-            body: what to run.
-            stream: as for `submit`.
-        """
-        chosen = drop_none(cache=self._http.cache)
-        given = body.get("options")
-        options = {**chosen, **(given if isinstance(given, Mapping) else {})}
-        asked = {**body, **({"options": options} if options else {})}
-        made = await self._create(asked, watches_text=stream)
-        made.is_streamed = stream
-        return made
-
-    async def retry(self, id: str) -> AsyncWorkflowRun:
-        """Run one that did not complete again, from its failed nodes on.
-
-        Raises:
-            RequestError: `CONFLICT` unless it has failed or was cancelled.
-        """
-        return await self._call("POST", id, "/retry")
-
-    async def fork(
-        self,
-        id: str,
-        from_node: str,
-        overrides: Mapping[str, Mapping[str, object]] | None = None,
-    ) -> AsyncWorkflowRun:
-        """Make a new one that runs a node again and what depends on it, and keeps the rest.
-
-        Args:
-            id: the workflow whose results are kept.
-            from_node: the node to run again.
-            overrides: input members that differ, by the id of a node that runs again.
-
-        Raises:
-            RequestError: `INVALID_REQUEST` for a node that does not run again.
-        """
-        body = {"from_node": from_node, "overrides": dict(overrides or {})}
-        return await self._call("POST", id, "/fork", body)

@@ -1,15 +1,14 @@
 # Generated from `_async` by scripts/unasync.py: edit that, then run scripts/fix.
 """`client.agents`: objectives to fill in, under a name."""
 
-from collections.abc import Sequence
-
 from toolkit.client._definition_views import AgentView
+from toolkit.client._replies import Reply
+from toolkit.client._resource_calls import AgentCalls
 from toolkit.client._sync.handle import Deletable
-from toolkit.client._sync.resource import DeletableResource
+from toolkit.client._sync.resource import Resource
 from toolkit.client._sync.resources.runs import Run
-from toolkit.client._wire.messages import drop_none, make_run_body
+from toolkit.client._wire.messages import make_run_body
 from toolkit.contract import agents, runs
-from toolkit.contract.choices import OptimizeFor
 
 
 class Agent(AgentView, Deletable[agents.Agent]):
@@ -27,49 +26,7 @@ class Agent(AgentView, Deletable[agents.Agent]):
         return Run(self._http, self._http.request_record(runs.Run, "POST", "/runs", json=body))
 
 
-class Agents(DeletableResource[Agent]):
+class Agents(AgentCalls[Reply[Agent]], Resource[Agent]):
     """`client.agents`; the runs of one that is deleted stay."""
 
     handle = Agent
-
-    def create(
-        self,
-        name: str,
-        objective: str,
-        *,
-        version: str | None = None,
-        capabilities: Sequence[str] | None = None,
-        max_cost_usd: float | None = None,
-        optimize_for: OptimizeFor | None = None,
-        endpoint_id: str | None = None,
-        compute_id: str | None = None,
-    ) -> Agent:
-        """Register a version of an agent; run it by its handle, or by its name in `runs.create`.
-
-        Args:
-            name: in lower case, such as `card-maker`.
-            objective: what is wanted; each `{word}` in it is a parameter of its runs.
-            version: `1` by default; a version never changes.
-            capabilities: the only ones it may use; all, by default.
-            max_cost_usd: what each run may cost.
-            optimize_for: `cost`, `latency`, `quality` or `balanced`.
-            endpoint_id: a serverless endpoint, for images.
-            compute_id: a GPU pod to use instead.
-
-        Raises:
-            RequestError: `CONFLICT` for a name and version that are there, `NOT_FOUND`.
-        """
-        constraints = drop_none(
-            max_cost_usd=max_cost_usd,
-            optimize_for=optimize_for,
-            endpoint_id=endpoint_id,
-            compute_id=compute_id,
-        )
-        body = drop_none(
-            name=name,
-            version=version,
-            objective=objective,
-            constraints=constraints,
-            capabilities=None if capabilities is None else list(capabilities),
-        )
-        return self._create(body)

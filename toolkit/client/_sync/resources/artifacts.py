@@ -6,9 +6,11 @@ from typing import Self
 
 from toolkit.client._definition_views import ArtifactView
 from toolkit.client._graph_view import LineageView
+from toolkit.client._replies import Reply
+from toolkit.client._resource_calls import DeletableCalls
 from toolkit.client._sync.handle import Deletable
 from toolkit.client._sync.http import HttpClient
-from toolkit.client._sync.resource import DeletableResource
+from toolkit.client._sync.resource import Resource
 from toolkit.client._wire.transfers import ArtifactDownload, open_source
 from toolkit.contract import artifacts
 from toolkit.contract.errors import ErrorCode, RequestError
@@ -30,9 +32,8 @@ class Artifact(ArtifactView, Deletable[artifacts.Artifact]):
 
     def lineage(self) -> LineageView:
         """Read the jobs and artifacts it came from."""
-        return LineageView(
-            self._http.request_record(artifacts.Lineage, "GET", f"{self.path}/lineage")
-        )
+        path = f"{self.path}/lineage"
+        return self._http.request_view(LineageView, artifacts.Lineage, "GET", path)
 
     def delete(self) -> Self:
         """Delete it with its bytes.
@@ -73,7 +74,7 @@ class Artifact(ArtifactView, Deletable[artifacts.Artifact]):
             return saving.finish()
 
 
-class Artifacts(DeletableResource[Artifact]):
+class Artifacts(DeletableCalls[Reply[Artifact]], Resource[Artifact]):
     """`client.artifacts`."""
 
     handle = Artifact
@@ -95,9 +96,8 @@ class Artifacts(DeletableResource[Artifact]):
 
     def lineage(self, id: str) -> LineageView:
         """Read the jobs and artifacts that one came from."""
-        return LineageView(
-            self._http.request_record(artifacts.Lineage, "GET", f"/artifacts/{id}/lineage")
-        )
+        path = f"/artifacts/{id}/lineage"
+        return self._http.request_view(LineageView, artifacts.Lineage, "GET", path)
 
     def upload(self, source: bytes | str | Path, *, filename: str = "upload") -> Artifact:
         """Upload a file, such as reference audio; its type is told from its bytes.
@@ -106,7 +106,9 @@ class Artifacts(DeletableResource[Artifact]):
         """
         with open_source(source) as data:
             return self._wrap(
-                self._http.send_file(artifacts.Artifact, "/artifacts", filename, data)
+                self._http.request_record(
+                    artifacts.Artifact, "POST", "/artifacts", upload=(filename, data)
+                )
             )
 
 

@@ -25,4 +25,4 @@ class Billings:
         """
         by = "key" if by_key else "account" if by_account else None
         params = drop_none(month=month, group_by=by)
-        return BillingView(self._http.request_record(Billing, "GET", "/billing", params=params))
+        return self._http.request_view(BillingView, Billing, "GET", "/billing", params=params)

@@ -2,7 +2,6 @@
 """`client.capabilities`: the capabilities that can be asked for."""
 
 from collections.abc import Mapping
-from functools import partial
 from typing import TYPE_CHECKING
 
 from toolkit.client._capability_calls import CapabilityCalls
@@ -13,7 +12,6 @@ from toolkit.client._sync.paging import PagedCollection
 from toolkit.client._sync.resource import Resource
 from toolkit.contract import capabilities
 from toolkit.contract.run_options import RunOptions
-from toolkit.contract.short_tracebacks import UnknownAttributeError
 
 if TYPE_CHECKING:
     from toolkit.client._sync.resources.runs import Run
@@ -35,20 +33,6 @@ class Capabilities(CapabilityCalls[Reply["Run"]], Resource[Capability]):
     handle = Capability
     _is_paged = False
 
-    if not TYPE_CHECKING:  # the calls of built-in ones are methods, with their types
-
-        def __getattr__(self, name: str) -> object:
-            if name.startswith("_"):
-                raise AttributeError(name)
-            for id in self._known_ids:
-                if id.replace(".", "_") == name:
-                    return partial(self._call_by_name, id)
-            raise UnknownAttributeError(self, name)
-
-    def __dir__(self) -> list[str]:
-        called = (id.replace(".", "_") for id in self._known_ids)
-        return sorted({*super().__dir__(), *(name for name in called if name.isidentifier())})
-
     def _start(
         self,
         name: str,
@@ -59,17 +43,6 @@ class Capabilities(CapabilityCalls[Reply["Run"]], Resource[Capability]):
         from toolkit.client._sync.resources.runs import Runs
 
         return Runs(self._http).create(name, given, version=version, **(options or {}))
-
-    def _call_by_name(
-        self,
-        id: str,
-        *,
-        version: str | None = None,
-        options: RunOptions | None = None,
-        **fields: object,
-    ) -> "Run":
-        """Start a run of a capability that is not built in."""
-        return self._start(id, fields, version, options)
 
     def list(self, limit: int | None = None) -> PagedCollection[Capability]:
         """List every capability, in registry order.
