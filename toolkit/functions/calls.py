@@ -27,7 +27,6 @@ class FunctionCall:
     """One call of a function, which a thread makes and another may cancel.
 
     Args:
-        registered: the function.
         arguments: plain arguments, by parameter.
         sources: the nodes whose results are arguments, by parameter; a list makes a list.
         results: the artifact of each node that yielded one, by node id.
@@ -45,7 +44,7 @@ class FunctionCall:
         self._sources = sources
         self._results = results
         self._is_cancelled = False
-        self._running: tuple[asyncio.AbstractEventLoop, asyncio.Task[object]] | None = None
+        self._running: tuple[asyncio.AbstractEventLoop, asyncio.Future[object]] | None = None
 
     def run(self) -> Blob:
         """Call the function and write down what it returns; for a thread of its own.
@@ -82,7 +81,7 @@ class FunctionCall:
                 return
 
     async def _await(self, value: Awaitable[object]) -> object:
-        task = asyncio.ensure_future(_resolve(value))
+        task = asyncio.ensure_future(value)
         self._running = asyncio.get_running_loop(), task
         if self._is_cancelled:
             task.cancel()
@@ -118,10 +117,6 @@ class FunctionCall:
     def _read(self, node_id: str) -> object:
         blob = self._results[node_id]
         return read_value(blob.data, blob.media_type, blob.metadata)
-
-
-async def _resolve(value: Awaitable[object]) -> object:
-    return await value
 
 
 class _Missing:

@@ -195,7 +195,7 @@ class _Reader:
             self._write("again", b"%d" % number)
             return
         table = find_table_content(kind)
-        if table is not None and table[1]:
+        if table is not None and not table[1]:
             self._guard(place, value, self._describe)
             return
         self._numbers[id(value)] = len(self._numbers)
@@ -238,7 +238,7 @@ class _Reader:
 
     def _describe(self, place: Place, value: Any) -> None:
         """Describe the content of an object."""
-        kind = type(value)
+        kind: Any = type(value)
         if kind is types.FunctionType:
             self._describe_function(place, value)
         elif kind is types.CodeType:

@@ -94,7 +94,6 @@ def refuse_missing_functions(nodes: Iterable[NodeCreate], table: FunctionTable |
     """Refuse nodes that ask for functions which this process does not have.
 
     Args:
-        nodes: those of a graph that are functions.
         table: the functions of this process; none in one that calls no functions.
 
     Raises:

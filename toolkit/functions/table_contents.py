@@ -5,48 +5,24 @@ None of these libraries is imported here. A value of one exists only if the libr
 
 import io
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from operator import attrgetter
 from typing import Any
 
 from toolkit.functions.value_contents import (
     Attribute,
+    Content,
     Key,
     Part,
     UnknownContentError,
+    is_array_type,
+    list_parts,
     pack_items,
 )
 
 # Dates that are spaced by these follow a rule of their own, which their name does not tell.
 _CUSTOM_FREQUENCY = "Custom"
-
-
-def find_table_content(kind: type) -> tuple[Callable[[Any], Iterable[Part]], bool] | None:
-    """Find the content function of a type of one of the libraries.
-
-    Returns:
-        The function, and whether values have no identity that matters. None for another type.
-    """
-    match kind.__module__.partition(".")[0]:
-        case "numpy":
-            return _find_numpy_content(kind)
-        case "pandas":
-            return _find_pandas_content(kind)
-        case "polars":
-            return _find_polars_content(kind)
-        case "pyarrow":
-            return _find_arrow_content(kind)
-    return None
-
-
-def _find_numpy_content(kind: type) -> tuple[Callable[[Any], Iterable[Part]], bool] | None:
-    np = sys.modules["numpy"]
-    if kind is np.ndarray:
-        return _read_array, False
-    if issubclass(kind, np.dtype):
-        return _read_dtype, True
-    if issubclass(kind, np.generic):
-        return _read_scalar, True
-    return None
 
 
 def _read_array(value: Any) -> Iterator[Part]:
@@ -83,9 +59,8 @@ def _read_objects(items: list[object]) -> Iterator[Part]:
         yield Key(position), item
 
 
-def _read_dtype(value: Any) -> Iterator[Part]:
-    yield "", repr(value)
-    yield "", None if value.metadata is None else dict(value.metadata)
+def _read_dtype(value: Any) -> list[Part]:
+    return list_parts(repr(value), None if value.metadata is None else dict(value.metadata))
 
 
 def _read_scalar(value: Any) -> Iterator[Part]:
@@ -95,37 +70,8 @@ def _read_scalar(value: Any) -> Iterator[Part]:
     yield "", value.tobytes()
 
 
-def _find_pandas_content(kind: type) -> tuple[Callable[[Any], Iterable[Part]], bool] | None:
-    pd = sys.modules["pandas"]
-    if kind is pd.DataFrame:
-        return _read_frame, False
-    if kind is pd.Series:
-        return _read_series, False
-    if issubclass(kind, pd.Index):
-        return _read_index, False
-    if issubclass(kind, pd.api.extensions.ExtensionArray):
-        return _read_extension_array, False
-    if issubclass(kind, pd.api.extensions.ExtensionDtype):
-        return _read_extension_dtype, True
-    if kind in (pd.Timestamp, pd.Timedelta):
-        return _read_time, True
-    if kind is type(pd.NaT):
-        return _read_nothing, True
-    if kind is pd.Period:
-        return _read_period, True
-    if kind is pd.Interval:
-        return _read_interval, True
-    if issubclass(kind, pd.offsets.BaseOffset):
-        return _read_frequency, True
-    return None
-
-
 def _is_pandas(kind: type) -> bool:
     return kind.__module__.partition(".")[0] == "pandas"
-
-
-def _read_nothing(_value: object) -> tuple[()]:
-    return ()
 
 
 def _read_frame(frame: Any) -> Iterator[Part]:
@@ -229,17 +175,9 @@ def _read_extension_dtype(dtype: Any) -> Iterator[Part]:
         yield "", dtype.freq
 
 
-def _read_time(value: Any) -> Iterator[Part]:
-    yield "", (value.unit, value.asm8.tobytes())
-    yield "", (getattr(value, "tz", None), getattr(value, "fold", 0))
-
-
-def _read_period(value: Any) -> Iterator[Part]:
-    yield "", (value.ordinal, value.freq)
-
-
-def _read_interval(value: Any) -> Iterator[Part]:
-    yield "", (value.left, value.right, value.closed)
+def _read_time(value: Any) -> list[Part]:
+    zone = getattr(value, "tz", None), getattr(value, "fold", 0)
+    return list_parts((value.unit, value.asm8.tobytes()), zone)
 
 
 def _read_frequency(value: Any) -> Iterator[Part]:
@@ -248,17 +186,6 @@ def _read_frequency(value: Any) -> Iterator[Part]:
     yield "", (value.n, value.normalize, value.freqstr)
     for name, argument in sorted(value.kwds.items()):
         yield Attribute(name), (name, argument)
-
-
-def _find_polars_content(kind: type) -> tuple[Callable[[Any], Iterable[Part]], bool] | None:
-    pl = sys.modules["polars"]
-    if kind is pl.DataFrame:
-        return _read_polars_frame, False
-    if kind is pl.Series:
-        return _read_polars_series, False
-    if issubclass(kind, pl.DataType) or kind is type(pl.DataType):
-        return _read_repr, True
-    return None
 
 
 def _read_polars_frame(frame: Any) -> Iterator[Part]:
@@ -270,21 +197,6 @@ def _read_polars_frame(frame: Any) -> Iterator[Part]:
 def _read_polars_series(series: Any) -> Iterator[Part]:
     yield "", series.name
     yield from _read_polars_frame(series.to_frame())
-
-
-def _read_repr(value: object) -> Iterator[Part]:
-    yield "", repr(value)
-
-
-def _find_arrow_content(kind: type) -> tuple[Callable[[Any], Iterable[Part]], bool] | None:
-    pa = sys.modules["pyarrow"]
-    if kind in (pa.Table, pa.RecordBatch):
-        return _read_arrow_table, False
-    if issubclass(kind, (pa.Array, pa.ChunkedArray)):
-        return _read_arrow_array, False
-    if issubclass(kind, (pa.Schema, pa.Field, pa.DataType)):
-        return _read_arrow_schema, True
-    return None
 
 
 def _read_arrow_table(table: Any) -> Iterator[Part]:
@@ -308,3 +220,57 @@ def _read_arrow_schema(value: Any) -> Iterator[Part]:
     if isinstance(value, pa.Field):
         value = pa.schema([value])
     yield "", value.serialize().to_pybytes()
+
+
+# By library, the types with their content functions, and whether the identity of a value matters.
+_CONTENTS: Mapping[str, Sequence[tuple[str, Content, bool]]] = {
+    "numpy": [
+        ("ndarray", _read_array, True),
+        ("dtype", _read_dtype, False),
+        ("generic", _read_scalar, False),
+    ],
+    "pandas": [
+        ("DataFrame", _read_frame, True),
+        ("Series", _read_series, True),
+        ("Index", _read_index, True),
+        ("api.extensions.ExtensionArray", _read_extension_array, True),
+        ("api.extensions.ExtensionDtype", _read_extension_dtype, False),
+        ("Timestamp", _read_time, False),
+        ("Timedelta", _read_time, False),
+        ("NaT.__class__", lambda _: (), False),
+        ("Period", lambda value: list_parts((value.ordinal, value.freq)), False),
+        ("Interval", lambda value: list_parts((value.left, value.right, value.closed)), False),
+        ("offsets.BaseOffset", _read_frequency, False),
+    ],
+    "polars": [
+        ("DataFrame", _read_polars_frame, True),
+        ("Series", _read_polars_series, True),
+        ("DataType", lambda value: list_parts(repr(value)), False),
+        ("DataType.__class__", lambda value: list_parts(repr(value)), False),
+    ],
+    "pyarrow": [
+        ("Table", _read_arrow_table, True),
+        ("RecordBatch", _read_arrow_table, True),
+        ("Array", _read_arrow_array, True),
+        ("ChunkedArray", _read_arrow_array, True),
+        ("Schema", _read_arrow_schema, False),
+        ("Field", _read_arrow_schema, False),
+        ("DataType", _read_arrow_schema, False),
+    ],
+}
+
+
+@lru_cache(maxsize=1_024)
+def find_table_content(kind: type) -> tuple[Content, bool] | None:
+    """Find the content function of a type of one of the libraries.
+
+    Returns:
+        The function, and whether the identity of a value matters. None for another type.
+    """
+    library = kind.__module__.partition(".")[0]
+    for name, read, has_identity in _CONTENTS.get(library, ()):
+        base = attrgetter(name)(sys.modules[library])
+        # NumPy's other arrays have attributes of their own, which are read as those of any class.
+        if issubclass(kind, base) and (kind is base or not is_array_type(base)):
+            return read, has_identity
+    return None

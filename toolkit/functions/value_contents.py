@@ -84,7 +84,8 @@ def pack_items(items: list[object]) -> bytes | None:
     return dumps(items, _MARSHAL_VERSION)
 
 
-def _list_parts(*values: object) -> list[Part]:
+def list_parts(*values: object) -> list[Part]:
+    """List parts that no step leads to."""
     return [("", value) for value in values]
 
 
@@ -109,20 +110,20 @@ def _list_pairs(pairs: Iterable[tuple[object, object]]) -> Iterator[Part]:
 
 def _read_reduced(value: Any) -> list[Part]:
     """Return all by which the standard library's own type pickles a value."""
-    return _list_parts(*value.__reduce_ex__(4))
+    return list_parts(*value.__reduce_ex__(4))
 
 
 def _read_zone(value: zoneinfo.ZoneInfo) -> list[Part]:
     if value.key is None:  # it was read from a file
         raise UnknownContentError
-    return _list_parts(value.key)
+    return list_parts(value.key)
 
 
 def _read_builtin_method(value: Any) -> list[Part]:
     owner = value.__self__
     if isinstance(owner, types.ModuleType):
         owner = owner.__name__
-    return _list_parts(value.__name__, owner)
+    return list_parts(value.__name__, owner)
 
 
 def _read_partial(value: Any) -> list[Part]:
@@ -134,7 +135,7 @@ def _read_partial(value: Any) -> list[Part]:
 
 
 def _read_type_variable(value: Any) -> list[Part]:
-    return _list_parts(
+    return list_parts(
         value.__name__,
         getattr(value, "__bound__", None),
         getattr(value, "__constraints__", ()),
@@ -146,35 +147,35 @@ def _read_type_variable(value: Any) -> list[Part]:
 # Values of these have no identity that matters: each use may make another equal object.
 INLINE: dict[type, Content] = {
     tuple: _list_items,
-    slice: lambda value: _list_parts(value.start, value.stop, value.step),
-    range: lambda value: _list_parts(value.start, value.stop, value.step),
-    Decimal: lambda value: _list_parts(Decimal.__str__(value)),
-    datetime.date: lambda value: _list_parts(*datetime.date.__reduce__(value)[1]),
-    datetime.time: lambda value: _list_parts(*datetime.time.__reduce_ex__(value, 4)[1]),
-    datetime.datetime: lambda value: _list_parts(*datetime.datetime.__reduce_ex__(value, 4)[1]),
-    datetime.timedelta: lambda value: _list_parts(*datetime.timedelta.__reduce__(value)[1]),
+    slice: lambda value: list_parts(value.start, value.stop, value.step),
+    range: lambda value: list_parts(value.start, value.stop, value.step),
+    Decimal: lambda value: list_parts(Decimal.__str__(value)),
+    datetime.date: lambda value: list_parts(*datetime.date.__reduce__(value)[1]),
+    datetime.time: lambda value: list_parts(*datetime.time.__reduce_ex__(value, 4)[1]),
+    datetime.datetime: lambda value: list_parts(*datetime.datetime.__reduce_ex__(value, 4)[1]),
+    datetime.timedelta: lambda value: list_parts(*datetime.timedelta.__reduce__(value)[1]),
     datetime.timezone: _read_reduced,
     zoneinfo.ZoneInfo: _read_zone,
-    uuid.UUID: lambda value: _list_parts(value.int, value.is_safe.name),
-    PurePosixPath: lambda value: _list_parts(str(value)),
-    PureWindowsPath: lambda value: _list_parts(str(value)),
-    PosixPath: lambda value: _list_parts(str(value)),
-    WindowsPath: lambda value: _list_parts(str(value)),
-    re.Pattern: lambda value: _list_parts(value.pattern, value.flags),
-    types.MethodType: lambda value: _list_parts(value.__func__, value.__self__),
+    uuid.UUID: lambda value: list_parts(value.int, value.is_safe.name),
+    PurePosixPath: lambda value: list_parts(str(value)),
+    PureWindowsPath: lambda value: list_parts(str(value)),
+    PosixPath: lambda value: list_parts(str(value)),
+    WindowsPath: lambda value: list_parts(str(value)),
+    re.Pattern: lambda value: list_parts(value.pattern, value.flags),
+    types.MethodType: lambda value: list_parts(value.__func__, value.__self__),
     types.BuiltinMethodType: _read_builtin_method,
     types.MethodWrapperType: _read_builtin_method,
-    types.WrapperDescriptorType: lambda value: _list_parts(value.__objclass__, value.__name__),
-    types.MethodDescriptorType: lambda value: _list_parts(value.__objclass__, value.__name__),
-    types.ClassMethodDescriptorType: lambda value: _list_parts(value.__objclass__, value.__name__),
-    types.GetSetDescriptorType: lambda value: _list_parts(value.__objclass__, value.__name__),
-    types.MemberDescriptorType: lambda value: _list_parts(value.__objclass__, value.__name__),
-    types.GenericAlias: lambda value: _list_parts(
+    types.WrapperDescriptorType: lambda value: list_parts(value.__objclass__, value.__name__),
+    types.MethodDescriptorType: lambda value: list_parts(value.__objclass__, value.__name__),
+    types.ClassMethodDescriptorType: lambda value: list_parts(value.__objclass__, value.__name__),
+    types.GetSetDescriptorType: lambda value: list_parts(value.__objclass__, value.__name__),
+    types.MemberDescriptorType: lambda value: list_parts(value.__objclass__, value.__name__),
+    types.GenericAlias: lambda value: list_parts(
         value.__origin__, value.__args__, getattr(value, "__unpacked__", False)
     ),
-    types.UnionType: lambda value: _list_parts(value.__args__),
-    types.MappingProxyType: lambda value: _list_parts(*gc.get_referents(value)),
-    weakref.ReferenceType: lambda value: _list_parts(value(), value.__callback__),
+    types.UnionType: lambda value: list_parts(value.__args__),
+    types.MappingProxyType: lambda value: list_parts(*gc.get_referents(value)),
+    weakref.ReferenceType: lambda value: list_parts(value(), value.__callback__),
     operator.itemgetter: _read_reduced,
     operator.attrgetter: _read_reduced,
     operator.methodcaller: _read_reduced,
@@ -188,12 +189,12 @@ def _read_nothing(_value: object) -> list[Part]:
 
 def _read_property(value: Any) -> list[Part]:
     read: Any = property.__getattribute__
-    return _list_parts(*(read(value, name) for name in ("fget", "fset", "fdel", "__doc__")))
+    return list_parts(*(read(value, name) for name in ("fget", "fset", "fdel", "__doc__")))
 
 
 def _read_cell(value: types.CellType) -> list[Part]:
     try:
-        return _list_parts(value.cell_contents)
+        return list_parts(value.cell_contents)
     except ValueError:  # not set yet
         return []
 
@@ -201,19 +202,19 @@ def _read_cell(value: types.CellType) -> list[Part]:
 def _read_error(value: BaseException) -> list[Part]:
     if value.__traceback__ is not None:
         raise UnknownContentError
-    return _list_parts(value.args, value.__cause__, value.__context__, value.__suppress_context__)
+    return list_parts(value.args, value.__cause__, value.__context__, value.__suppress_context__)
 
 
 # Values of these are told apart by identity, as they may change. A class that is derived from one
 # of them, or from an inline type, has its content, and the attributes that are added.
 CONTENTS: dict[type, Content] = {
     object: _read_nothing,
-    int: lambda value: _list_parts(b"%x" % int.__index__(value)),
-    float: lambda value: _list_parts(_write_float(float.__add__(value, -0.0))),
-    complex: lambda value: _list_parts(complex.__repr__(value)),
-    str: lambda value: _list_parts(str.encode(value, "utf-8", "surrogatepass")),
-    bytes: lambda value: _list_parts(memoryview(value).tobytes()),
-    bytearray: lambda value: _list_parts(memoryview(value).tobytes()),
+    int: lambda value: list_parts(b"%x" % int.__index__(value)),
+    float: lambda value: list_parts(_write_float(float.__add__(value, -0.0))),
+    complex: lambda value: list_parts(complex.__repr__(value)),
+    str: lambda value: list_parts(str.encode(value, "utf-8", "surrogatepass")),
+    bytes: lambda value: list_parts(memoryview(value).tobytes()),
+    bytearray: lambda value: list_parts(memoryview(value).tobytes()),
     list: lambda value: _list_items(list.__iter__(value)),
     dict: lambda value: _list_pairs(dict.items(value)),
     tuple: lambda value: _list_items(tuple.__iter__(value)),
@@ -226,18 +227,18 @@ CONTENTS: dict[type, Content] = {
         ("", value.maxlen),
         *_list_items(collections.deque.__iter__(value)),
     ],
-    array.array: lambda value: _list_parts(value.typecode, memoryview(value).tobytes()),
+    array.array: lambda value: list_parts(value.typecode, memoryview(value).tobytes()),
     types.SimpleNamespace: _read_nothing,
     types.CellType: _read_cell,
     datetime.tzinfo: _read_nothing,
     property: _read_property,
-    classmethod: lambda value: _list_parts(value.__func__),
-    staticmethod: lambda value: _list_parts(value.__func__),
+    classmethod: lambda value: list_parts(value.__func__),
+    staticmethod: lambda value: list_parts(value.__func__),
     functools.partial: _read_partial,
     type(functools.cache(len)): _read_nothing,  # its `__dict__` has the function and the size
     BaseException: _read_error,
     # Settings of a logger change no result.
-    logging.Logger: lambda value: _list_parts(value.name, value.level, value.disabled),
+    logging.Logger: lambda value: list_parts(value.name, value.level, value.disabled),
 }  # fmt: skip
 if isinstance(typing.TypeVar, type) and not hasattr(typing.TypeVar("_"), "__dict__"):
     # Later versions of Python have type variables that are written in C.

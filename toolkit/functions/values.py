@@ -49,7 +49,7 @@ def write_value(value: object) -> Blob:
     except FrameError as error:
         raise UnwritableValueError(str(error)) from None
     except (PydanticSerializationError, RecursionError, UnicodeError, ValueError) as error:
-        raise UnwritableValueError(f"{_name_kind(value)} ({_cut(error)})") from None
+        raise UnwritableValueError(f"a {type(value).__name__} ({_cut(error)})") from None
 
 
 def read_value(data: bytes, media_type: str, metadata: Mapping[str, object]) -> object:
@@ -91,10 +91,6 @@ def _convert_number(value: Any) -> object:
     if convert is None or not hasattr(value, "dtype"):
         raise TypeError(f"a {type(value).__name__} is no JSON")
     return convert()
-
-
-def _name_kind(value: object) -> str:
-    return f"a {type(value).__name__}"
 
 
 def _cut(error: Exception) -> str:
