@@ -6,7 +6,7 @@ schema and answer. Every keyword is either enforced, known to assert nothing, or
 
 import json
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -31,17 +31,11 @@ CACHE_SIZE = 32  # schemas; a workflow's nodes often share one
 
 # Keywords by what they hold: one schema, a list of them, or schemas by name.
 _SINGLE_KEYWORDS = (
-    "additionalProperties",
-    "contains",
-    "else",
-    "if",
-    "items",
-    "not",
-    "propertyNames",
-    "then",
-)
+    "additionalProperties", "contains", "else", "if", "items", "not", "propertyNames", "then",
+)  # fmt: skip
 _LIST_KEYWORDS = ("allOf", "anyOf", "oneOf", "prefixItems")
 _NAMED_KEYWORDS = ("dependentSchemas", "properties")
+_SCHEMA_KEYWORDS = frozenset((*_SINGLE_KEYWORDS, *_LIST_KEYWORDS, *_NAMED_KEYWORDS))
 # Those whose schemas are checked against the same value as the schema that contains them.
 _SAME_VALUE_KEYWORDS = frozenset(
     {"allOf", "anyOf", "dependentSchemas", "else", "if", "not", "oneOf", "then"}
@@ -58,9 +52,7 @@ _ANNOTATIONS = frozenset(
      "default", "definitions", "deprecated", "description", "discriminator", "examples",
      "readOnly", "title", "writeOnly"}
 )  # fmt: skip
-_KNOWN_KEYWORDS = {
-    *_SINGLE_KEYWORDS, *_LIST_KEYWORDS, *_NAMED_KEYWORDS, *_ASSERTIONS, *_ANNOTATIONS, "$ref",
-}  # fmt: skip
+_KNOWN_KEYWORDS = {*_SCHEMA_KEYWORDS, *_ASSERTIONS, *_ANNOTATIONS, "$ref"}
 
 
 class BoundedSchema(NamedTuple):
@@ -170,8 +162,9 @@ class _ReferenceExpander:
             if name in _ASSERTIONS:
                 self._count_rules(PATTERN_RULES if name == "pattern" else 1 + _count_values(value))
                 plain[name] = value
-        for name, value in self._expand_inner(schema, trail, path, depth + 1):
-            plain[name] = value
+        for name, value in schema.items():
+            if name in _SCHEMA_KEYWORDS:
+                plain[name] = self._expand_value(name, value, trail, (*path, name), depth + 1)
         if "$ref" in schema:
             target = self._resolve_reference(schema["$ref"], trail)
             here = (*trail, str(schema["$ref"]))
@@ -185,33 +178,22 @@ class _ReferenceExpander:
         if self.rules > MAX_RULES:
             raise ValueError(f"lists more than {MAX_RULES} rules, values and names")
 
-    def _expand_inner(
-        self, schema: JsonObject, trail: tuple[str, ...], path: tuple[str, ...], depth: int
-    ) -> Iterator[tuple[str, object]]:
-        for name, value in schema.items():
-            below = (*path, name)
-            if name in _SINGLE_KEYWORDS:
-                yield name, self.expand(value, trail, below, depth)
-            elif name in _LIST_KEYWORDS:
-                if not isinstance(value, list):
-                    raise _build_schema_error(below)
-                yield (
-                    name,
-                    [
-                        self.expand(part, trail, (*below, str(place)), depth)
-                        for place, part in enumerate(value)
-                    ],
-                )
-            elif name in _NAMED_KEYWORDS:
-                if not isinstance(value, dict):
-                    raise _build_schema_error(below)
-                yield (
-                    name,
-                    {
-                        key: self.expand(part, trail, (*below, key), depth)
-                        for key, part in value.items()
-                    },
-                )
+    def _expand_value(
+        self, name: str, value: object, trail: tuple[str, ...], path: tuple[str, ...], depth: int
+    ) -> object:
+        """Expand the value of a keyword: one schema, a list of them, or schemas by name."""
+        if name in _SINGLE_KEYWORDS:
+            return self.expand(value, trail, path, depth)
+        if name in _LIST_KEYWORDS and isinstance(value, list):
+            return [
+                self.expand(part, trail, (*path, str(place)), depth)
+                for place, part in enumerate(value)
+            ]
+        if name in _NAMED_KEYWORDS and isinstance(value, dict):
+            return {
+                key: self.expand(part, trail, (*path, key), depth) for key, part in value.items()
+            }
+        raise _build_schema_error(path)
 
     def _resolve_reference(self, reference: object, trail: tuple[str, ...]) -> object:
         parts = str(reference).split("/")

@@ -53,14 +53,7 @@ class ImageOutput(Record):
 
 def build_request(given: ImageInput) -> ImageRequest:
     """Build the one operation that an input leads to."""
-    return ImageRequest(
-        prompt=given.prompt,
-        negative_prompt=given.negative_prompt,
-        width=given.width,
-        height=given.height,
-        steps=given.steps,
-        seed=given.seed,
-    )
+    return ImageRequest(**given.model_dump())
 
 
 def generate_image(call: Call[ImageInput]) -> Flow[Result]:

@@ -2,7 +2,6 @@
 
 import re
 import unicodedata
-from dataclasses import dataclass
 
 from pydantic import Field
 
@@ -97,21 +96,6 @@ class ResearchOutput(Record):
     warnings: list[str] = Field(default=[], description="what could not be done")
 
 
-@dataclass(frozen=True, slots=True)
-class _GatheredFacts:
-    """The main article, and the facts from all that were read."""
-
-    main: EncyclopediaArticle
-    sections: tuple[ResearchSection, ...]
-    summary: str
-
-    @property
-    def text(self) -> str:
-        parts = [f"{self.main.title}: {self.summary}"]
-        parts += [f"{section.title}: {section.text}" for section in self.sections]
-        return "\n\n".join(parts)
-
-
 def gather_facts(call: Call[ResearchInput]) -> Flow[Result]:
     """Look a topic up and tell what the articles say; with an LLM, also in one synthesis.
 
@@ -127,19 +111,22 @@ def gather_facts(call: Call[ResearchInput]) -> Flow[Result]:
             ErrorCode.PROVIDER_REJECTED,
             f"The encyclopedia has nothing on `{shorten(topic, 80)}`; try a simpler topic.",
         )
-    findings = _collect_facts(pages)
+    title, sections = pages[0].title, _collect_sections(pages)
+    summary = shorten(pages[0].summary, MAX_SUMMARY_CHARACTERS)
+    told = [(title, summary), *((section.title, section.text) for section in sections)]
+    text = "\n\n".join(f"{heading}: {words}" for heading, words in told)
     output: dict[str, object] = {
         "topic": given.topic,
-        "title": findings.main.title,
-        "summary": findings.summary,
-        "sections": [section.model_dump() for section in findings.sections],
+        "title": title,
+        "summary": summary,
+        "sections": [section.model_dump() for section in sections],
         "sources": [{"title": p.title, "url": p.url, "license": p.license} for p in pages],
-        "text": findings.text,
+        "text": text,
         "source_kind": source.kind,
         "warnings": warnings,
     }
     if given.synthesize and call.has_operation:
-        output["synthesis"], problem = yield from _synthesize(_build_request(topic, findings.text))
+        output["synthesis"], problem = yield from _synthesize(_build_request(topic, text))
         warnings += [problem] if problem else []
     return Result(output)
 
@@ -220,7 +207,7 @@ def _fold_text(text: str) -> str:
     return "".join(char for char in plain if not unicodedata.combining(char))
 
 
-def _collect_facts(pages: list[EncyclopediaArticle]) -> _GatheredFacts:
+def _collect_sections(pages: list[EncyclopediaArticle]) -> list[ResearchSection]:
     main, *others = pages
     sections = [
         ResearchSection(title=section.title, text=shorten(section.text, MAX_SECTION_CHARACTERS))
@@ -231,7 +218,7 @@ def _collect_facts(pages: list[EncyclopediaArticle]) -> _GatheredFacts:
         ResearchSection(title=page.title, text=shorten(page.summary, MAX_SECTION_CHARACTERS))
         for page in others
     ]
-    return _GatheredFacts(main, tuple(sections), shorten(main.summary, MAX_SUMMARY_CHARACTERS))
+    return sections
 
 
 def _build_request(topic: str, text: str) -> TextRequest:

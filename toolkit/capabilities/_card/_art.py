@@ -41,12 +41,6 @@ class _Dice:
 def draw_ornament(box: Box, radius: float, theme: Theme, seed: str) -> ClippedGroup:
     """Draw a panel filled with shapes in the theme's art colours, chosen by a text.
 
-    Args:
-        box: of the panel, in pixels.
-        radius: of its corners, in pixels.
-        theme: palette.
-        seed: usually the title.
-
     Example:
         >>> from toolkit.capabilities._card._themes import PALETTES
         >>> box, theme = Box(0, 0, 90, 60), PALETTES["dawn"]
@@ -60,14 +54,7 @@ def draw_ornament(box: Box, radius: float, theme: Theme, seed: str) -> ClippedGr
 
 
 def draw_rings(cx: float, cy: float, radius: float, theme: Theme) -> tuple[Shape, ...]:
-    """Draw circles within circles around a point, for a corner.
-
-    Args:
-        cx: centre, in pixels.
-        cy: centre, in pixels.
-        radius: of the outermost, in pixels.
-        theme: palette.
-    """
+    """Draw circles within circles around a point, for a corner."""
     one, two, three, four = theme.art
     colors = (theme.panel, two, one, three, four)
     shares = (1.0, 0.8, 0.6, 0.4, 0.2)
@@ -77,12 +64,7 @@ def draw_rings(cx: float, cy: float, radius: float, theme: Theme) -> tuple[Shape
 
 
 def draw_quotation_mark(box: Box, color: Color) -> tuple[Shape, ...]:
-    """Draw an opening quotation mark of two drops with tails.
-
-    Args:
-        box: to fill, in pixels.
-        color: of the mark.
-    """
+    """Draw an opening quotation mark of two drops with tails."""
     radius = min(box.w / 4.6, box.h / 3.2)
     drops: list[Shape] = []
     for left in (box.x, box.x + 2.45 * radius):

@@ -79,10 +79,6 @@ def fit_paragraphs(
 
     Args:
         paragraphs: at least one, none empty.
-        style: sizes and leading.
-        width: of the box, in pixels.
-        height: of the box, in pixels.
-        fonts: what measures and draws.
 
     Returns:
         The rows, or None where not even one line has room.
@@ -96,18 +92,18 @@ def fit_paragraphs(
     if _measure_height(style, smallest, 1, 0) > height:
         return None
 
-    def attempt(size: int) -> _WrapResult:
+    def wrap(size: int, width: float = width) -> _WrapResult:
         return _wrap_all(paragraphs, style, size, width, height, fonts)
 
-    size = _find_largest_size(style, lambda s: (tried := attempt(s)).whole and not tried.broken)
+    size = _find_largest_size(style, lambda s: (tried := wrap(s)).whole and not tried.broken)
     # Shrinking comes before cutting words; only words too long even at the smallest size are cut.
-    size = size or _find_largest_size(style, lambda s: attempt(s).whole)
+    size = size or _find_largest_size(style, lambda s: wrap(s).whole)
     if size is None:
-        rows = _shorten_rows(attempt(smallest).rows, style, width, smallest, fonts)
+        rows = _shorten_rows(wrap(smallest).rows, style, width, smallest, fonts)
         return FittedText(style, smallest, rows, shortened=True)
-    wrapped = attempt(size)
+    wrapped = wrap(size)
     if style.balanced and not wrapped.broken:
-        wrapped = _balance_rows(paragraphs, style, size, width, height, fonts, len(wrapped.rows))
+        wrapped = _balance_rows(wrapped, wrap, size, width)
     return FittedText(style, size, wrapped.rows, shortened=False)
 
 
@@ -222,21 +218,15 @@ class _LineWrapper:
 
 
 def _balance_rows(
-    paragraphs: Sequence[Paragraph],
-    style: TextStyle,
-    size: int,
-    width: float,
-    height: float,
-    fonts: Fonts,
-    rows: int,
+    wrapped: _WrapResult, wrap: Callable[[int, float], _WrapResult], size: int, width: float
 ) -> _WrapResult:
     """Find the narrowest setting with the same number of rows: lines of about the same length."""
     low, high = width / 2, width
-    best = _wrap_all(paragraphs, style, size, width, height, fonts)
+    best = wrapped
     while high - low > size / 2:
         middle = (low + high) / 2
-        tried = _wrap_all(paragraphs, style, size, middle, height, fonts)
-        if tried.whole and not tried.broken and len(tried.rows) == rows:
+        tried = wrap(size, middle)
+        if tried.whole and not tried.broken and len(tried.rows) == len(wrapped.rows):
             best, high = tried, middle
         else:
             low = middle

@@ -16,14 +16,6 @@ ASCENT = 0.93
 DESCENT = 0.24
 
 
-@dataclass(frozen=True, slots=True)
-class FontRun:
-    """A stretch of a line that one font file draws."""
-
-    path: str
-    text: str
-
-
 @dataclass(frozen=True)
 class Fonts:
     """Two chains of font files; each character is drawn by the first file that has it.
@@ -62,12 +54,7 @@ class Fonts:
         return cls((regular, bold), (bold, regular), bool(features.check("raqm")))
 
     def find_missing(self, text: str, bold: bool = False) -> tuple[str, ...]:
-        """Return the visible characters that no file of the chain has, each once, in order.
-
-        Args:
-            text: tidied text.
-            bold: which chain to ask.
-        """
+        """Return the visible characters that no file of the chain has, each once, in order."""
         chain = self._get_chain(bold)
         lost = (
             char
@@ -78,12 +65,7 @@ class Fonts:
         return tuple(lost)
 
     def to_drawable(self, text: str, bold: bool = False) -> str:
-        """Return the text without the clusters that cannot be drawn, or U+FFFD if none can.
-
-        Args:
-            text: tidied text of one paragraph.
-            bold: which chain draws it.
-        """
+        """Return the text without the clusters that cannot be drawn, or U+FFFD if none can."""
         lost = frozenset(self.find_missing(text, bold))
         if not lost:
             return text
@@ -91,45 +73,34 @@ class Fonts:
         # Only plain spaces are joined; a no-break space keeps its meaning.
         return " ".join(part for part in kept.split(" ") if part) or REPLACEMENT
 
-    def split_runs(self, text: str, bold: bool = False) -> tuple[FontRun, ...]:
-        """Cut a line where another font file has to take over, in reading order.
-
-        Args:
-            text: drawable text of one line.
-            bold: which chain draws it.
-        """
+    def split_runs(self, text: str, bold: bool = False) -> list[tuple[str, str]]:
+        """Cut a line where another font file has to take over, in reading order: path and text."""
         chain = self._get_chain(bold)
         if all(ord(char) in load_coverage(chain[0]) for char in text):
-            return (FontRun(chain[0], text),)
-        found: list[FontRun] = []
+            return [(chain[0], text)]
+        found: list[tuple[str, str]] = []
         for cluster in split_clusters(text):
-            last = found[-1].path if found else chain[0]
+            last, before = found[-1] if found else (chain[0], "")
             # Spaces and signs stay with the run before them, so that shaping sees whole phrases.
             order = (last, *chain) if not cluster[0].isalnum() else chain
             path = next((p for p in order if _covers(p, cluster)), chain[0])
             if found and path == last:
-                found[-1] = FontRun(path, found[-1].text + cluster)
+                found[-1] = (path, before + cluster)
             else:
-                found.append(FontRun(path, cluster))
-        return tuple(found)
+                found.append((path, cluster))
+        return found
 
     def place_runs(
         self, text: str, size: int, bold: bool, rtl: bool
     ) -> Iterator[tuple[ImageFont.FreeTypeFont, str, float, float]]:
         """Yield each run of a line with its font, the offset of its left edge and its width in
         pixels.
-
-        Args:
-            text: drawable text of one line.
-            size: font size in pixels.
-            bold: which chain draws it.
-            rtl: whether the line reads from right to left, so that runs go leftwards.
         """
         measured = []
-        for run in self.split_runs(text, bold):
-            font = self._load_font(run.path, size)
-            length = font.getlength(run.text, direction=self.get_direction(rtl))
-            measured.append((font, run.text, length))
+        for path, part in self.split_runs(text, bold):
+            font = self._load_font(path, size)
+            length = font.getlength(part, direction=self.get_direction(rtl))
+            measured.append((font, part, length))
         offset = 0.0
         for font, part, width in reversed(measured) if rtl else measured:
             yield font, part, offset, width
@@ -137,12 +108,6 @@ class Fonts:
 
     def measure_width(self, text: str, size: int, bold: bool = False, rtl: bool = False) -> float:
         """Measure the advance width of a line in pixels.
-
-        Args:
-            text: drawable text of one line.
-            size: font size in pixels.
-            bold: which chain draws it.
-            rtl: whether the line reads from right to left.
 
         Example:
             >>> fonts = Fonts.load_bundled()

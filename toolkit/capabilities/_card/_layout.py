@@ -10,7 +10,6 @@ from toolkit.capabilities._card._scene import (
     MIN_SIDE,
     Card,
     CardError,
-    Disc,
     Scene,
 )
 from toolkit.capabilities._card._stack import stack_texts
@@ -28,10 +27,6 @@ _MAX_NAMED_GLYPHS = 20
 
 def compose_scene(card: Card, fonts: Fonts) -> Scene:
     """Lay out a card as a scene.
-
-    Args:
-        card: what to show.
-        fonts: what measures and will draw.
 
     Returns:
         The scene both painters draw, with warnings about anything not shown as asked.
@@ -62,12 +57,11 @@ def compose_scene(card: Card, fonts: Fonts) -> Scene:
     template = TEMPLATES_BY_NAME[card.template]
     column = template.build_column(canvas)
     stacked = stack_texts(words.texts, column, fonts)
-    markers = tuple(Disc(x, y, r, column.inks.accent) for x, y, r in stacked.markers)
     return Scene(
         " ".join(tidy(card.title)),
         card.width,
         card.height,
-        (*template.build_layers(canvas, stacked), *markers),
+        (*template.build_layers(canvas, stacked), *stacked.markers),
         stacked.boxes,
         (*words.warnings, *stacked.warnings),
         words.missing,

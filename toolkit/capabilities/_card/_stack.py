@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from toolkit.capabilities._card._fit import FittedText, Paragraph, TextStyle, fit_paragraphs
 from toolkit.capabilities._card._fonts import ASCENT, DESCENT, Fonts
-from toolkit.capabilities._card._scene import Box, Line, TextBox
+from toolkit.capabilities._card._scene import Box, Disc, Line, TextBox
 from toolkit.capabilities._card._themes import Inks
 
 # Distances in pixels on a card of scale 1 (1200 by 630).
@@ -45,7 +45,7 @@ class TextStack:
 
     boxes: tuple[TextBox, ...]
     block: Box
-    markers: tuple[tuple[float, float, float], ...]  # centre x, centre y, radius
+    markers: tuple[Disc, ...]
     warnings: tuple[str, ...]
 
 
@@ -92,8 +92,6 @@ def stack_texts(
 
     Args:
         texts: drawable paragraphs by role; roles without text are left out or empty.
-        column: where, how large and in which colours.
-        fonts: what measures and draws.
 
     Returns:
         Text boxes that neither overlap nor leave the column, with warnings for what had to be
@@ -112,7 +110,7 @@ def stack_texts(
         setting.omitted.append("footer")
     elif footer and footer.shortened:
         setting.shortened.append("footer")
-    boxes, markers, block = _position_roles(setting, column, setting.free)
+    boxes, markers, block = _position_roles(setting, column)
     if footer:
         low = column.box.bottom - footer.height
         boxes += _build_boxes("footer", footer, column, low)
@@ -161,11 +159,11 @@ def _fit_footer(
 
 
 def _position_roles(
-    setting: _StackPass, column: TextColumn, spare: float
-) -> tuple[list[TextBox], list[tuple[float, float, float]], Box]:
-    top = column.box.y + max(0.0, spare) * column.anchor
+    setting: _StackPass, column: TextColumn
+) -> tuple[list[TextBox], list[Disc], Box]:
+    top = column.box.y + max(0.0, setting.free) * column.anchor
     boxes: list[TextBox] = []
-    markers: list[tuple[float, float, float]] = []
+    markers: list[Disc] = []
     y = top + column.lead
     for role, fitted in setting.fitted.items():
         y += _GAP_BEFORE.get(role, 0.0) * column.scale if boxes else 0.0
@@ -218,12 +216,11 @@ def _choose_ink(role: str, inks: Inks) -> tuple[int, int, int]:
     return inks.title if role in {"title", "bullet"} else inks.muted
 
 
-def _place_marker(box: TextBox, column: TextColumn) -> tuple[float, float, float]:
-    first = box.lines[0]
-    em = box.font_size
+def _place_marker(box: TextBox, column: TextColumn) -> Disc:
+    first, em = box.lines[0], box.font_size
     inset = 0.32 * em
     x = column.box.right - inset if first.rtl else column.box.x + inset
-    return x, first.baseline - _MARKER_RISE * em, 0.17 * em
+    return Disc(x, first.baseline - _MARKER_RISE * em, 0.17 * em, column.inks.accent)
 
 
 def build_styles(

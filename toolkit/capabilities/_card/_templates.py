@@ -76,6 +76,14 @@ class CardCanvas:
         whole = Box(left, top, round(box.right) - left, round(box.bottom) - top)
         return whole.mirror(self.width) if self.rtl else whole
 
+    def find_text_box(self, art: Box, left: float, below: float, beside: float) -> Box:
+        """Find the box for text below the art, or beside it, at these distances in pixels."""
+        inner = self.inner
+        if self.upright:
+            top = art.bottom + below
+            return Box(left, top, inner.right - left, inner.bottom - top)
+        return Box(left, inner.y, art.x - beside - left, inner.h)
+
     def build_column(
         self,
         box: Box,
@@ -127,13 +135,9 @@ def _place_classic_art(canvas: CardCanvas) -> Box:
 
 
 def _build_classic_column(canvas: CardCanvas) -> TextColumn:
-    inner, art, unit = canvas.inner, _place_classic_art(canvas), canvas.scale
-    left = inner.x + 36 * unit
-    if canvas.upright:
-        top = art.bottom + 44 * unit
-        box = Box(left, top, inner.right - left, inner.bottom - top)
-    else:
-        box = Box(left, inner.y, art.x - 52 * unit - left, inner.h)
+    unit = canvas.scale
+    left = canvas.inner.x + 36 * unit
+    box = canvas.find_text_box(_place_classic_art(canvas), left, 44 * unit, 52 * unit)
     return canvas.build_column(box, (72, 32))
 
 
@@ -154,12 +158,8 @@ def _place_split_art(canvas: CardCanvas) -> Box:
 
 
 def _build_split_column(canvas: CardCanvas) -> TextColumn:
-    inner, art, unit = canvas.inner, _place_split_art(canvas), canvas.scale
-    if canvas.upright:
-        top = art.bottom + inner.y
-        box = Box(inner.x, top, inner.w, inner.bottom - top)
-    else:
-        box = Box(inner.x, inner.y, art.x - 56 * unit - inner.x, inner.h)
+    inner, unit = canvas.inner, canvas.scale
+    box = canvas.find_text_box(_place_split_art(canvas), inner.x, inner.y, 56 * unit)
     return canvas.build_column(box, (66, 31), lead=36 * unit, title_lines=6)
 
 
@@ -202,12 +202,8 @@ def _place_quote_art(canvas: CardCanvas) -> Box:
 
 
 def _build_quote_column(canvas: CardCanvas) -> TextColumn:
-    inner, art, unit = canvas.inner, _place_quote_art(canvas), canvas.scale
-    if canvas.upright:
-        top = art.bottom + 36 * unit
-        box = Box(inner.x, top, inner.w, inner.bottom - top)
-    else:
-        box = Box(inner.x, inner.y, art.x - 52 * unit - inner.x, inner.h)
+    unit = canvas.scale
+    box = canvas.find_text_box(_place_quote_art(canvas), canvas.inner.x, 36 * unit, 52 * unit)
     return canvas.build_column(box, (60, 28), lead=84 * unit, title_lines=9)
 
 

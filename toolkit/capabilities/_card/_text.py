@@ -70,9 +70,6 @@ def _normalize_character(char: str) -> str:
 def is_ignorable(char: str) -> bool:
     """Tell whether a character shows nothing by itself, so that lacking its glyph loses nothing.
 
-    Args:
-        char: one character.
-
     Example:
         >>> is_ignorable("\\ufe0f"), is_ignorable("a")
         (True, False)
@@ -85,9 +82,6 @@ def split_clusters(text: str) -> list[str]:
     """Cut a text into what a reader sees as single characters: a base with all its marks.
 
     Marks beyond the fourth on one base are dropped.
-
-    Args:
-        text: composed text of one paragraph.
 
     Example:
         >>> split_clusters("ne\\u0301\\u0323")
@@ -125,7 +119,6 @@ def is_rtl(text: str, default: bool = False) -> bool:
     """Tell whether the first letter with a direction runs from right to left.
 
     Args:
-        text: one paragraph.
         default: the answer for text without any such letter, for instance digits only.
 
     Example:
@@ -143,9 +136,6 @@ def is_rtl(text: str, default: bool = False) -> bool:
 
 def split_pieces(text: str) -> list[Piece]:
     """Cut a text at every place where a line may end.
-
-    Args:
-        text: one tidied paragraph.
 
     Example:
         >>> [piece.text for piece in split_pieces("well-known 日本。")]

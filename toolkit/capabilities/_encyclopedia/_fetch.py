@@ -76,37 +76,24 @@ def _build_failure(response: httpx.Response) -> ProviderError | None:
     """Build the error for a response that failed; none for 200 and 404."""
     status = response.status_code
     after = _parse_retry_after(response.headers.get("retry-after"))
+    code, told = ErrorCode.PROVIDER_REJECTED, f"The encyclopedia answered {status}."
     if status in (200, 404):
-        code = _read_api_error(response) if status == 200 else None
-        if code is None:
+        error = _read_api_error(response) if status == 200 else None
+        if error is None:
             return None
-        if code in _BUSY_CODES:
-            return ProviderError(
-                ErrorCode.PROVIDER_RATE_LIMITED,
-                "The encyclopedia is too busy to answer.",
-                retry_after=max(after or 0.0, MIN_LAG_WAIT_S),
-                status=status,
-            )
-        return ProviderError(
-            ErrorCode.PROVIDER_REJECTED, "The encyclopedia refused the query.", status=status
-        )
-    if status == 429:
-        return ProviderError(
-            ErrorCode.PROVIDER_RATE_LIMITED,
-            "The encyclopedia limits how often it may be asked.",
-            retry_after=MIN_LAG_WAIT_S if after is None else after,
-            status=status,
-        )
-    if status >= 500 or status == 408:
-        return ProviderError(
-            ErrorCode.PROVIDER_UNAVAILABLE,
-            f"The encyclopedia answered {status}.",
-            retry_after=after,
-            status=status,
-        )
-    return ProviderError(
-        ErrorCode.PROVIDER_REJECTED, f"The encyclopedia answered {status}.", status=status
-    )
+        told = "The encyclopedia refused the query."
+        if error in _BUSY_CODES:
+            code, told = ErrorCode.PROVIDER_RATE_LIMITED, "The encyclopedia is too busy to answer."
+            after = max(after or 0.0, MIN_LAG_WAIT_S)
+    elif status == 429:
+        code = ErrorCode.PROVIDER_RATE_LIMITED
+        told = "The encyclopedia limits how often it may be asked."
+        after = MIN_LAG_WAIT_S if after is None else after
+    elif status >= 500 or status == 408:
+        code = ErrorCode.PROVIDER_UNAVAILABLE
+    if code is ErrorCode.PROVIDER_REJECTED:
+        after = None  # waiting would change nothing
+    return ProviderError(code, told, retry_after=after, status=status)
 
 
 def _read_api_error(response: httpx.Response) -> str | None:
