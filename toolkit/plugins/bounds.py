@@ -7,6 +7,7 @@ what is *expected* is `Operation.units()`. Each bound names the source it rests 
 import json
 import math
 import unicodedata
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -31,29 +32,36 @@ class ModelLimits(Protocol):
         """True if it may reason unasked."""
 
 
-class Bound(Protocol):
-    """The most units that one request for an operation can be billed."""
+@dataclass(frozen=True, slots=True)
+class Bound(ABC):
+    """The most units that one request for an operation can be billed.
 
-    @property
-    def source(self) -> str:
-        """The source that it rests on."""
+    Attributes:
+        source: where the vendor says what is billed.
+    """
 
+    source: str
+
+    @abstractmethod
     def units(self, operation: Any, model: ModelLimits, /) -> Mapping[str, float] | None:
         """Return the units, by name; none where they are unknown."""
 
-    def cap_holds(self, model: ModelLimits, /) -> bool:
-        """Tell whether the operation's own cap on the answer bounds what is billed for it."""
+    def cap_holds(self, _model: ModelLimits, /) -> bool:
+        """Tell whether the operation's own cap on the answer bounds what is billed for it.
+
+        Most operations have no cap.
+        """
+        return False
 
 
 @dataclass(frozen=True, slots=True)
-class TokenBound:
+class TokenBound(Bound):
     """A text's tokens: no more of them go in than bytes, and no more come out than the cap.
 
     A token stands for at least one byte of what the tokenizer reads, which is the text or its
     NFKC form: so the longer of the two bounds it, however rare the script.
 
     Attributes:
-        source: where the vendor says what its cap on the answer holds for.
         capped: whether that is all that is billed, reasoning included; the model's own limit
             counts otherwise.
         unless_it_reasons: whether that is so only for models that do not reason unasked.
@@ -67,7 +75,6 @@ class TokenBound:
     116.0
     """
 
-    source: str
     capped: bool = True
     unless_it_reasons: bool = False
     reasoning: Callable[[int], int] | None = None
@@ -103,28 +110,16 @@ def _count_input_bytes(operation: TextRequest) -> float:
     return given
 
 
-class Uncapped:
-    """An operation without a cap of its own."""
-
-    __slots__ = ()
-
-    def cap_holds(self, _model: ModelLimits, /) -> bool:
-        """Return False: there is nothing to cap."""
-        return False
-
-
 @dataclass(frozen=True, slots=True)
-class CharacterBound(Uncapped):
+class CharacterBound(Bound):
     """A spoken text's characters, however the vendor counts them.
 
     Counts by code points, by UTF-16 units, and with two for an ideograph are all within the bytes.
 
     Attributes:
-        source: where the vendor says how it counts.
         minimum: the characters that are billed for a text that is shorter.
     """
 
-    source: str
     minimum: int = 100
 
     def units(self, operation: SpeechRequest, _model: ModelLimits, /) -> Mapping[str, float] | None:
@@ -137,14 +132,8 @@ class CharacterBound(Uncapped):
 
 
 @dataclass(frozen=True, slots=True)
-class ExactBound(Uncapped):
-    """Units that are known before the call: an image's megapixels, one voice.
-
-    Attributes:
-        source: where the vendor says how it counts.
-    """
-
-    source: str
+class ExactBound(Bound):
+    """Units that are known before the call: an image's megapixels, one voice."""
 
     def units(
         self, operation: Operation[Any], _model: ModelLimits, /
@@ -158,14 +147,8 @@ class ExactBound(Uncapped):
 
 
 @dataclass(frozen=True, slots=True)
-class PixelBound(Uncapped):
-    """An image's pixels, by the megapixel that was begun.
-
-    Attributes:
-        source: where the vendor says how it counts.
-    """
-
-    source: str
+class PixelBound(Bound):
+    """An image's pixels, by the megapixel that was begun."""
 
     def units(self, operation: ImageRequest, _model: ModelLimits, /) -> Mapping[str, float] | None:
         """Return the image, and its megapixels rounded up.
