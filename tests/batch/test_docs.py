@@ -7,7 +7,7 @@ import papermill  # noqa: F401 - it loads our engine, which is not to be half ma
 import pytest
 
 from toolkit.batch import papermill_engine
-from toolkit.batch.kernel.sources import open_kernel_source
+from toolkit.batch.kernel.sources import KernelSource
 from toolkit.cli.errors import EXIT_CODES
 
 DOCS = (Path(__file__).parents[2] / "docs" / "batch.md").read_text(encoding="utf-8")
@@ -16,7 +16,7 @@ DOCS = (Path(__file__).parents[2] / "docs" / "batch.md").read_text(encoding="utf
 @pytest.mark.filterwarnings("ignore::ResourceWarning")  # papermill's own: it leaves its loop open
 def test_the_examples_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Given both Python blocks, when run, then the table and the notebooks are there."""
-    source = open_kernel_source(fork=True, spares=1, renew_after=papermill_engine.RENEW_AFTER)
+    source = KernelSource(fork=True, spares=1, renew_after=papermill_engine.RENEW_AFTER)
     monkeypatch.setattr(papermill_engine, "get_shared_source", lambda: source)
     monkeypatch.chdir(tmp_path)
     papermill_engine.register_engine()  # as its entry point does where this is installed

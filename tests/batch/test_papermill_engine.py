@@ -47,9 +47,7 @@ def test_papermill_runs_with_it(
     notebook: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Given papermill's own API, when it names the engine, then it is run, saved and raised."""
-    source = sources.open_kernel_source(
-        fork=True, spares=1, renew_after=papermill_engine.RENEW_AFTER
-    )
+    source = sources.KernelSource(fork=True, spares=1, renew_after=papermill_engine.RENEW_AFTER)
     monkeypatch.setattr(papermill_engine, "get_shared_source", lambda: source)
     papermill_engine.register_engine()
     path = notebook("x = 1", "print('found', x)\nassert x < 3")

@@ -4,6 +4,7 @@ import json
 import logging
 import time
 import warnings
+from contextlib import closing
 from datetime import datetime
 from importlib.resources import files
 from io import TextIOBase
@@ -14,9 +15,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from toolkit.batch.kernel.protocols import KernelSource
-from toolkit.batch.kernel.sources import open_kernel_source, prepare_python
-from toolkit.display.text import format_money
+from toolkit.batch.kernel.sources import KernelSource, prepare_python
+from toolkit.contract.money import format_usd
 
 NOTEBOOK = "01_social_card.ipynb"
 CELL_TIMEOUT_S = 120
@@ -76,19 +76,10 @@ def run_demo(topic: str, out: Path) -> bool:
 
 
 def _execute_notebook(topic: str, out: Path, executed: Path, console: Console) -> None:
-    source = open_kernel_source(fork=True, spares=0, renew_after=1)
-    try:
+    source = KernelSource(fork=True, spares=0, renew_after=1)
+    with closing(source), warnings.catch_warnings():
         # As papermill will want it. Its kernel does its imports while this process does those.
         prepare_python(source, PRELOADS)
-        _run_papermill(topic, out, executed, console, source)
-    finally:
-        source.close()
-
-
-def _run_papermill(
-    topic: str, out: Path, executed: Path, console: Console, source: KernelSource
-) -> None:
-    with warnings.catch_warnings():
         # Deprecations inside papermill and its kernel client are not the reader's.
         warnings.simplefilter("ignore")
         logging.getLogger("papermill").setLevel(logging.ERROR)
@@ -127,7 +118,7 @@ def _build_node_table(workflow: dict[str, Any]) -> Table:
             node["provider"] or "this machine",
             node["status"],
             str(node["retry_count"]),
-            format_money(node["cost_usd"]),
+            format_usd(node["cost_usd"]),
             _format_time(node["started_at"], node["completed_at"]),
         )
     return table
@@ -153,4 +144,4 @@ def _print_review(console: Console, task: dict[str, Any]) -> None:
     for issue in review["issues"]:
         console.print(Text(f"  - {issue}"))
     cost = task["cost_usd"]
-    console.print("Cost: " + format_money(cost) + ("" if cost is None else " (simulated)"))
+    console.print("Cost: " + format_usd(cost) + ("" if cost is None else " (simulated)"))

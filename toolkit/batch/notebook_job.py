@@ -26,7 +26,7 @@ from papermill.parameterize import parameterize_notebook
 
 from toolkit.batch import papermill_engine
 from toolkit.batch.grid import Parameters
-from toolkit.batch.kernel.protocols import KernelSource
+from toolkit.batch.kernel.sources import KernelSource
 from toolkit.batch.records import read_records
 from toolkit.batch.table import RowOutcome, RowStatus, replace_file
 from toolkit.contract.errors import ErrorCode, RequestError

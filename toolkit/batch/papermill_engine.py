@@ -29,10 +29,9 @@ from toolkit.batch.imports import find_preloads
 from toolkit.batch.kernel.protocols import (
     LAUNCHER,
     KernelRequest,
-    KernelSource,
     NotWarmError,
 )
-from toolkit.batch.kernel.sources import open_kernel_source
+from toolkit.batch.kernel.sources import KernelSource
 from toolkit.batch.records import IN_BATCH_VARIABLE
 
 ENGINE_NAME = "toolkit-warm"
@@ -230,7 +229,7 @@ class WarmEngine(Engine):
 @cache
 def get_shared_source() -> KernelSource:
     """Return the source for callers that name none: papermill's command line and API."""
-    source = open_kernel_source(fork=True, spares=1, renew_after=RENEW_AFTER)
+    source = KernelSource(fork=True, spares=1, renew_after=RENEW_AFTER)
     atexit.register(source.close)
     return source
 

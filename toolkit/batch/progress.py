@@ -11,13 +11,7 @@ LINE_INTERVAL_S = 5.0
 
 
 class BatchProgress:
-    """Shows on standard error what is done, what failed, and how long the rest will take.
-
-    Args:
-        total: how many notebooks there are to run.
-        shown: whether to show anything at all.
-        stream: where to; by default standard error.
-    """
+    """Shows on standard error what is done, what failed, and how long the rest will take."""
 
     def __init__(self, total: int, *, shown: bool = True, stream: TextIO | None = None) -> None:
         self._total = total

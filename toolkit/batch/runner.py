@@ -13,7 +13,7 @@ from jupyter_core.utils import ensure_event_loop
 from toolkit.batch import papermill_engine
 from toolkit.batch.grid import Grid, load_rows, read_defaults
 from toolkit.batch.imports import find_preloads
-from toolkit.batch.kernel.sources import open_kernel_source
+from toolkit.batch.kernel.sources import KernelSource
 from toolkit.batch.notebook_job import (
     KernelWish,
     NotebookJob,
@@ -174,7 +174,7 @@ def _run_jobs(
         return
     papermill_engine.register_engine()
     workers = min(batch.worker_count, len(jobs))
-    source = open_kernel_source(fork=batch.fork, spares=workers, renew_after=batch.renew_after)
+    source = KernelSource(fork=batch.fork, spares=workers, renew_after=batch.renew_after)
     wish = KernelWish(template.kernel, source, preload, batch.timeout)
     stopped, telling = threading.Event(), threading.Lock()
 

@@ -84,14 +84,11 @@ def write_results(out: Path, outcomes: Sequence[RowOutcome], report: Mapping[str
     rows = csv.writer(text, lineterminator="\n")
     rows.writerow(named)
     rows.writerows(
-        [_format_cell(value) for value in row] for row in zip(*named.values(), strict=True)
+        [json.dumps(value) if isinstance(value, dict | list) else value for value in row]
+        for row in zip(*named.values(), strict=True)
     )
     replace_file(out / "results.csv", text.getvalue())
     replace_file(out / "report.json", json.dumps(report, indent=2, ensure_ascii=False) + "\n")
-
-
-def _format_cell(value: Any) -> Any:
-    return json.dumps(value) if isinstance(value, dict | list) else value
 
 
 def replace_file(path: Path, text: str) -> None:

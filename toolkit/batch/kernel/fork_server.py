@@ -6,39 +6,16 @@ import queue
 import signal
 import socket
 import subprocess
-import tempfile
 import threading
-from collections import OrderedDict
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from shutil import rmtree
 from typing import IO, cast
 
 from toolkit.batch.kernel import _zygote
-from toolkit.batch.kernel.pool import (
-    PORTS,
-    KernelPool,
-    SpareKernel,
-    launch_cold,
-    write_connection_file,
-)
-from toolkit.batch.kernel.protocols import (
-    LAUNCHER,
-    ConnectionInfo,
-    Kernel,
-    KernelRequest,
-    NotWarmError,
-    SourceClosedError,
-)
+from toolkit.batch.kernel.protocols import LAUNCHER, NotWarmError
 
 READY_TIMEOUT_S = 60.0
-MAX_SOCKET_FOLDER = 80  # a path may have 107 bytes; the sockets' own names need some
-MAX_ZYGOTES = 4
-_KERNEL_VARIABLE_PREFIXES = (
-    "JPY_",
-    "PYDEVD_",
-)  # variables that differ by kernel, which imports do not read
 
 
 class ForkedKernel:
@@ -51,7 +28,7 @@ class ForkedKernel:
     def __init__(self, pid: int, zygote: "ForkServer") -> None:
         self.pid = pid
         self._zygote = zygote
-        self._listening = threading.Event()
+        self.listening = threading.Event()  # or it has ended
         self._ended = threading.Event()
         self._exit_code: int | None = None
 
@@ -59,17 +36,7 @@ class ForkedKernel:
         """Note that it has ended."""
         self._exit_code = code
         self._ended.set()
-        self._listening.set()
-
-    def mark_listening(self) -> None:
-        """Note that it listens."""
-        self._listening.set()
-
-    def wait_until_listening(self) -> None:
-        """Wait until it listens or has ended: who connects sooner is turned away, and waits to try
-        again.
-        """
-        self._listening.wait(READY_TIMEOUT_S)
+        self.listening.set()
 
     def poll(self) -> int | None:
         """Return its exit code, once it has one."""
@@ -197,7 +164,7 @@ class ForkServer:
             case {"forked": int(pid)}:
                 self._replies.put(self._find_kernel(pid))
             case {"listens": int(pid)}:
-                self._find_kernel(pid).mark_listening()
+                self._find_kernel(pid).listening.set()
             case {"ended": [int(pid), int(code)]}:
                 self._kernels.pop(pid).mark_ended(code)
                 if self._retired and not self._kernels:
@@ -206,88 +173,3 @@ class ForkServer:
     def _find_kernel(self, pid: int) -> ForkedKernel:
         """Find a kernel, or note a new one: it may say that it listens before its fork is told."""
         return self._kernels.setdefault(pid, ForkedKernel(pid, self))
-
-
-class ForkedKernelSource:
-    """A source of kernels from zygotes, by imports; one that died or forked often is replaced.
-
-    Where any spares are kept, one kernel is always forked ahead: it gets ready while a notebook
-    runs.
-    """
-
-    def __init__(self, *, spares: int, renew_after: int) -> None:
-        usual = len(tempfile.gettempdir()) < MAX_SOCKET_FOLDER
-        # The folder is private: mkdtemp makes it for this user alone.
-        short = None if usual else "/tmp"  # noqa: S108  # nosec B108
-        self.folder = tempfile.mkdtemp(prefix="toolkit-", dir=short)
-        self._renew_after = renew_after
-        self._forked_pool = KernelPool(min(1, spares), self._fork, Path(self.folder))
-        self._cold_pool = KernelPool(spares, launch_cold, Path(self.folder))
-        self._lock = threading.Lock()
-        self._servers: OrderedDict[tuple[object, ...], ForkServer] = OrderedDict()
-        self._retired: list[ForkServer] = []
-        self._closed = False
-
-    def prepare(self, wanted: KernelRequest) -> None:
-        """Start the process that will be forked: it does its imports meanwhile."""
-        self._get_server(wanted.split_command()[0], wanted)
-
-    def start(self, wanted: KernelRequest) -> tuple[Kernel, ConnectionInfo]:
-        """Return a forked kernel; where that cannot be, one that was started ahead of need."""
-        for _ in range(2):  # the first may have died with its zygote
-            try:
-                return self._forked_pool.start(wanted)
-            except NotWarmError:
-                continue
-        return self._cold_pool.start(wanted)
-
-    def close(self) -> None:
-        """Kill what is left, running kernels too."""
-        with self._lock:
-            self._closed = True
-            zygotes = (*self._servers.values(), *self._retired)
-        for zygote in zygotes:
-            zygote.close()
-        self._forked_pool.close()
-        self._cold_pool.close()
-        rmtree(self.folder, ignore_errors=True)
-
-    def _fork(self, wanted: KernelRequest, path: Path) -> SpareKernel:
-        interpreter, argv = wanted.split_command()
-        where: ConnectionInfo = {"ip": str(path.with_suffix("")), "transport": "ipc"}
-        where |= {port: number for number, port in enumerate(PORTS, 1)}
-        connection = write_connection_file(path, where)
-        options = [word for word in argv if word.startswith("--")]
-        kernel = self._get_server(interpreter, wanted).fork(
-            ("-f", str(path), *options), wanted.cwd, wanted.env
-        )
-
-        def wait_for_connection() -> ConnectionInfo:
-            kernel.wait_until_listening()
-            if kernel.poll() is not None:
-                raise NotWarmError
-            return connection
-
-        return SpareKernel(kernel, wait_for_connection)
-
-    def _get_server(self, interpreter: tuple[str, ...], wanted: KernelRequest) -> ForkServer:
-        env = frozenset(
-            item for item in wanted.env.items() if not item[0].startswith(_KERNEL_VARIABLE_PREFIXES)
-        )
-        key = (interpreter, wanted.preload, env)
-        with self._lock:
-            if self._closed:
-                raise SourceClosedError
-            zygote = self._servers.pop(key, None)
-            if zygote is not None and zygote.forks >= self._renew_after:
-                self._retire(zygote)
-            if zygote is None or not zygote.is_alive:
-                zygote = ForkServer(interpreter, wanted.env, wanted.preload)
-            self._servers[key] = zygote
-            while len(self._servers) > MAX_ZYGOTES:
-                self._retire(self._servers.popitem(last=False)[1])
-            return zygote
-
-    def _retire(self, zygote: ForkServer) -> None:
-        zygote.retire()
-        self._retired = [old for old in (*self._retired, zygote) if old.has_kernels]

@@ -47,9 +47,7 @@ class KernelPool:
     """Keeps some kernels ready, of the kind that was wanted last.
 
     Args:
-        number: how many.
         make: makes one, whose connection file is at a path.
-        folder: for connection files.
     """
 
     def __init__(self, number: int, make: KernelFactory, folder: Path) -> None:
@@ -65,9 +63,8 @@ class KernelPool:
 
     def start(self, wanted: KernelRequest) -> tuple[Kernel, ConnectionInfo]:
         """Return the kernel that was made first; another is made in its place."""
-        interpreter, argv = wanted.split_command()
         env = frozenset(wanted.env.items())
-        kind = (interpreter, _select_options(argv), wanted.cwd, env, wanted.preload)
+        kind = (wanted.split_command(), wanted.cwd, env, wanted.preload)
         with self._lock:
             if self._closed:
                 raise SourceClosedError
@@ -101,10 +98,10 @@ def launch_cold(wanted: KernelRequest, path: Path) -> SpareKernel:
     """Start a kernel in a process of its own, as papermill does."""
     from jupyter_client.launcher import launch_kernel
 
-    interpreter, argv = wanted.split_command()
+    interpreter, options = wanted.split_command()
     # Port 0: the kernel picks ports that are free and writes them into the file.
     write_connection_file(path, {**dict.fromkeys(PORTS, 0), "ip": "127.0.0.1", "transport": "tcp"})
-    command = [*interpreter, "-m", LAUNCHER, "-f", str(path), *_select_options(argv)]
+    command = [*interpreter, "-m", LAUNCHER, "-f", str(path), *options]
     process = launch_kernel(command, cwd=wanted.cwd, env={**wanted.env})
     return SpareKernel(process, lambda: _wait_for_ports(process, path))
 
@@ -116,10 +113,6 @@ def write_connection_file(path: Path, where: ConnectionInfo) -> ConnectionInfo:
     path.touch(0o600)
     path.write_text(json.dumps(info), encoding="utf-8")
     return {**info, "key": key.encode()}
-
-
-def _select_options(argv: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(word for word in argv if word.startswith("--"))
 
 
 def _wait_for_ports(process: "subprocess.Popen[bytes]", path: Path) -> ConnectionInfo:

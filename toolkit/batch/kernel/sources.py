@@ -1,64 +1,143 @@
-"""The choice of the source of warm kernels for a machine, and the one that forks none."""
+"""The source of warm kernels: they are forked if this machine can do that, else started early."""
 
 import os
 import sys
 import tempfile
+import threading
+from collections import OrderedDict
 from pathlib import Path
 from shutil import rmtree
 
-from toolkit.batch.kernel.pool import KernelPool, launch_cold
+from toolkit.batch.kernel.fork_server import READY_TIMEOUT_S, ForkServer
+from toolkit.batch.kernel.pool import (
+    PORTS,
+    KernelPool,
+    SpareKernel,
+    launch_cold,
+    write_connection_file,
+)
 from toolkit.batch.kernel.protocols import (
     LAUNCHER,
     ConnectionInfo,
     Kernel,
     KernelRequest,
-    KernelSource,
+    NotWarmError,
+    SourceClosedError,
 )
 from toolkit.batch.records import IN_BATCH_VARIABLE
 
+MAX_SOCKET_FOLDER = 80  # a path may have 107 bytes; the sockets' own names need some
+MAX_ZYGOTES = 4
+# Prefixes of variables that differ by kernel, which imports do not read.
+_KERNEL_VARIABLE_PREFIXES = ("JPY_", "PYDEVD_")
 
-class ProcessKernelSource:
-    """Keeps processes ready that have started as kernels do anywhere.
+
+class KernelSource:
+    """Gives kernels that are already prepared; safe to ask from many threads.
+
+    They are forked from zygotes, by imports; a zygote that died or forked often is replaced. A
+    kernel that cannot be forked is a process that was started ahead of need.
 
     Args:
-        spares: how many.
+        spares: how many kernels to keep ready. Of forked kernels there is one at most, which gets
+            ready while a notebook runs.
+        renew_after: number of forks after which a zygote is replaced.
+
+    Attributes:
+        folder: for connection files.
     """
 
-    def __init__(self, spares: int) -> None:
-        self.folder = tempfile.mkdtemp(prefix="toolkit-")
-        self._pool = KernelPool(spares, launch_cold, Path(self.folder))
+    def __init__(self, *, fork: bool, spares: int, renew_after: int) -> None:
+        self._forks = fork and can_fork()
+        is_long = self._forks and len(tempfile.gettempdir()) >= MAX_SOCKET_FOLDER
+        # The folder is private: mkdtemp makes it for this user alone.
+        short = "/tmp" if is_long else None  # noqa: S108  # nosec B108
+        self.folder = tempfile.mkdtemp(prefix="toolkit-", dir=short)
+        self._renew_after = renew_after
+        self._forked_pool = KernelPool(min(1, spares), self._fork, Path(self.folder))
+        self._cold_pool = KernelPool(spares, launch_cold, Path(self.folder))
+        self._lock = threading.Lock()
+        self._servers: OrderedDict[tuple[object, ...], ForkServer] = OrderedDict()
+        self._retired: list[ForkServer] = []
+        self._closed = False
 
     def prepare(self, wanted: KernelRequest) -> None:
-        """Do nothing: a process would be wasted where the kernel turns out to be another."""
+        """Start the process that will be forked: it does its imports meanwhile.
+
+        A kernel that is not forked is not started: it would be wasted if another kind is wanted.
+        """
+        if self._forks:
+            self._get_server(wanted.split_command()[0], wanted)
 
     def start(self, wanted: KernelRequest) -> tuple[Kernel, ConnectionInfo]:
-        """Return the kernel that was started first."""
-        return self._pool.start(wanted)
+        """Return a kernel that was never used, and where it listens.
+
+        Raises:
+            NotWarmError: if it can only be had cold.
+            SourceClosedError: if this was closed.
+        """
+        for _ in range(2 if self._forks else 0):  # the first may have died with its zygote
+            try:
+                return self._forked_pool.start(wanted)
+            except NotWarmError:
+                continue
+        return self._cold_pool.start(wanted)
 
     def close(self) -> None:
         """Kill what is left, running kernels too."""
-        self._pool.close()
+        with self._lock:
+            self._closed = True
+            zygotes = (*self._servers.values(), *self._retired)
+        for zygote in zygotes:
+            zygote.close()
+        self._forked_pool.close()
+        self._cold_pool.close()
         rmtree(self.folder, ignore_errors=True)
+
+    def _fork(self, wanted: KernelRequest, path: Path) -> SpareKernel:
+        interpreter, options = wanted.split_command()
+        where: ConnectionInfo = {"ip": str(path.with_suffix("")), "transport": "ipc"}
+        where |= {port: number for number, port in enumerate(PORTS, 1)}
+        connection = write_connection_file(path, where)
+        kernel = self._get_server(interpreter, wanted).fork(
+            ("-f", str(path), *options), wanted.cwd, wanted.env
+        )
+
+        def wait_for_connection() -> ConnectionInfo:
+            # Who connects sooner is turned away, and waits to try again.
+            kernel.listening.wait(READY_TIMEOUT_S)
+            if kernel.poll() is not None:
+                raise NotWarmError
+            return connection
+
+        return SpareKernel(kernel, wait_for_connection)
+
+    def _get_server(self, interpreter: tuple[str, ...], wanted: KernelRequest) -> ForkServer:
+        env = frozenset(
+            item for item in wanted.env.items() if not item[0].startswith(_KERNEL_VARIABLE_PREFIXES)
+        )
+        key = (interpreter, wanted.preload, env)
+        with self._lock:
+            if self._closed:
+                raise SourceClosedError
+            zygote = self._servers.pop(key, None)
+            if zygote is not None and zygote.forks >= self._renew_after:
+                self._retire(zygote)
+            if zygote is None or not zygote.is_alive:
+                zygote = ForkServer(interpreter, wanted.env, wanted.preload)
+            self._servers[key] = zygote
+            while len(self._servers) > MAX_ZYGOTES:
+                self._retire(self._servers.popitem(last=False)[1])
+            return zygote
+
+    def _retire(self, zygote: ForkServer) -> None:
+        zygote.retire()
+        self._retired = [old for old in (*self._retired, zygote) if old.has_kernels]
 
 
 def can_fork() -> bool:
     """Tell whether processes can be forked here; on macOS its own frameworks do not survive it."""
     return hasattr(os, "fork") and sys.platform != "darwin"
-
-
-def open_kernel_source(*, fork: bool, spares: int, renew_after: int) -> KernelSource:
-    """Open the fastest source this machine has.
-
-    Args:
-        fork: whether it may fork; without, each kernel is a process started ahead of need.
-        spares: how many kernels to keep ready; of those that are forked, one at most.
-        renew_after: after how many forks the process they are forked from is replaced.
-    """
-    if fork and can_fork():
-        from toolkit.batch.kernel.fork_server import ForkedKernelSource
-
-        return ForkedKernelSource(spares=spares, renew_after=renew_after)
-    return ProcessKernelSource(spares)
 
 
 def prepare_python(source: KernelSource, preload: tuple[str, ...]) -> None:

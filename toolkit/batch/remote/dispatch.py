@@ -1,7 +1,6 @@
 """The notebooks of a batch, handed to an executor, and once more where a worker was lost."""
 
 import json
-import secrets
 import sys
 import time
 from collections import Counter
@@ -38,11 +37,6 @@ OnDone = Callable[[NotebookJob, ExecutedNotebook | str], None]
 MakeRequest = Callable[[NotebookJob, dict[str, str]], RowRequest]
 
 
-def make_batch_id() -> str:
-    """Make the id of a batch: what its notebooks ask for is theirs alone."""
-    return secrets.token_hex(8)
-
-
 class RowDispatcher:
     """Hands notebooks to an executor until each has come to an end.
 
@@ -50,7 +44,6 @@ class RowDispatcher:
         factory: makes the executor, as this is entered, and once more where one was lost with its
             workers.
         make_request: makes what a worker is asked for, with the variables of its kernel.
-        batch_id: the id of the batch.
         limit: how many are handed out at once; none for as many as there are.
         add: is told of each that has ended, or why it could not be run, in one line.
     """
@@ -97,7 +90,6 @@ class RowDispatcher:
         """Run all notebooks.
 
         Args:
-            jobs: the notebooks.
             access: tells the variables by which they ask the engine.
 
         Raises:

@@ -34,7 +34,6 @@ def open_access(choice: EngineChoice, host: EngineHost | None) -> Iterator[Acces
     budget of the batch, and ends with the batch.
 
     Args:
-        choice: the engine.
         host: its addresses, if it is one of this process.
 
     Raises:

@@ -14,7 +14,6 @@ class RowPreloadPlugin(WorkerPlugin):
     A worker that comes later does so as it comes. At the end of the batch its kernels are ended.
 
     Args:
-        batch_id: of the batch.
         preload: what its kernels have imported; none where they are of another language.
         fork: whether kernels may be forked.
         renew_after: after how many the process that they are forked from is replaced.

@@ -19,7 +19,6 @@ class RowQueue:
     is then to blame.
 
     Args:
-        jobs: all of them.
         limit: how many may be under way.
     """
 
@@ -58,7 +57,6 @@ class RowQueue:
         """Blame a notebook for the loss of its worker; return whether it is run again.
 
         Args:
-            job: the notebook.
             is_certain: whether it was run often enough to be given up.
         """
         self._attempts[job.fingerprint] += 1

@@ -1,6 +1,7 @@
 """The rows of a batch on workers elsewhere: the engine opened for them, handed out, and kept."""
 
 import os
+import secrets
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from contextlib import closing
@@ -16,7 +17,7 @@ from toolkit.batch.notebook_job import (
 )
 from toolkit.batch.options import BatchOptions
 from toolkit.batch.remote.dask_rows import DaskRowExecutor
-from toolkit.batch.remote.dispatch import RowDispatcher, make_batch_id
+from toolkit.batch.remote.dispatch import RowDispatcher
 from toolkit.batch.remote.engine_access import open_access
 from toolkit.batch.remote.engine_host import choose_engine_host
 from toolkit.batch.remote.executors import RemoteWorkers
@@ -36,7 +37,7 @@ def run_remote_jobs(
     """Run the remaining jobs on workers elsewhere, which all ask one engine."""
     # What workers would not reach is told before there are any.
     host = choose_engine_host(remote.engine) if remote.engine.is_own else None
-    batch_id = make_batch_id()
+    batch_id = secrets.token_hex(8)  # the notebooks' requests are theirs alone
     text = nbformat.writes(template.notebook)
 
     def make_request(job: NotebookJob, variables: dict[str, str]) -> RowRequest:

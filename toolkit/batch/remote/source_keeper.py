@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 
-from toolkit.batch.kernel.protocols import KernelSource
-from toolkit.batch.kernel.sources import open_kernel_source
+from toolkit.batch.kernel.sources import KernelSource
 
 IDLE_S = 30.0  # after which the kernels that a worker has ready are ended
 
@@ -27,9 +26,7 @@ class SourceKeeper:
             for old in [one for one in self._sources if one != batch_id and not self._users[one]]:
                 self._discard(old)
             if batch_id not in self._sources:
-                self._sources[batch_id] = open_kernel_source(
-                    fork=fork, spares=1, renew_after=renew_after
-                )
+                self._sources[batch_id] = KernelSource(fork=fork, spares=1, renew_after=renew_after)
                 self._users[batch_id] = 0
             self._users[batch_id] += 1
             source = self._sources[batch_id]
