@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
+from toolkit.contract.money import format_usd
 from toolkit.display.records import html
-from toolkit.display.text import format_money
 
 SANDBOX, LIVE = "in the sandbox", "live"
 
@@ -33,7 +33,7 @@ class ClientInfo:
         return SANDBOX if self.sandbox else LIVE
 
     def __str__(self) -> str:
-        here, today = format_money(self.spent_here_usd), format_money(self.spent_today_usd)
+        here, today = format_usd(self.spent_here_usd), format_usd(self.spent_today_usd)
         kind = " simulated" if self.sandbox else ""
         return (
             f"{self.world}, {self.place}, account {self.account}:"
@@ -48,8 +48,8 @@ class ClientInfo:
         facts = {
             "place": self.place,
             "account": self.account,
-            "spent by this client": format_money(self.spent_here_usd),
-            "spent today": format_money(self.spent_today_usd),
+            "spent by this client": format_usd(self.spent_here_usd),
+            "spent today": format_usd(self.spent_today_usd),
             "dollars": "simulated" if self.sandbox else "as billed, by list prices",
         }
         return html.render_facts(f"Client {self.world}", facts)

@@ -10,13 +10,13 @@ from pydantic import BaseModel
 
 from toolkit.client._record_view import RecordView, UsageView
 from toolkit.client._wire.pages import RecordPage
-from toolkit.contract.money import sum_usd
+from toolkit.contract.money import format_usd, sum_usd
 from toolkit.contract.operations.queries import MAX_TOTAL
 from toolkit.display.records import html
 from toolkit.display.records.data_frame import to_data_frame
 from toolkit.display.records.inputs import describe_input
 from toolkit.display.records.tables import export_arrow, to_arrow, to_polars
-from toolkit.display.text import format_money, format_total
+from toolkit.display.text import format_total
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -108,7 +108,7 @@ class CollectionView(Generic[H]):
             facts += [f"{states[s]} {s}" for s in sorted(states, key=str)]
         costs = _list_costs(self._shown)
         if costs:
-            facts.append(format_money(sum_usd(costs)))
+            facts.append(format_usd(sum_usd(costs)))
         head, said = self._describe_count(), ", ".join(facts)
         if self._has_unshown:
             first = f"the first {len(self._shown)}"

@@ -14,13 +14,14 @@ from toolkit.contract.choices import Decision
 from toolkit.contract.connections import ConnectionTest
 from toolkit.contract.health import Provider
 from toolkit.contract.jobs import Candidate
+from toolkit.contract.money import format_usd
 from toolkit.contract.runs import Route
 from toolkit.contract.short_tracebacks import UnknownAttributeError
 from toolkit.contract.tasks import Criteria, RecommendedAction, Review
 from toolkit.contract.usage import UsageLine
 from toolkit.display.records import html
 from toolkit.display.records.data_frame import to_data_frame
-from toolkit.display.text import format_count, format_money, summarize_record
+from toolkit.display.text import format_count, summarize_record
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -180,7 +181,7 @@ class BillingView(RecordView[Billing]):
 
     def __repr__(self) -> str:
         simulated = " simulated" if self.record.simulated else ""
-        return f"<Billing {self.record.month}: {format_money(self.total_usd)}{simulated}>"
+        return f"<Billing {self.record.month}: {format_usd(self.total_usd)}{simulated}>"
 
     def _render_html(self) -> str:
         rows = [line.model_dump(mode="json") for line in self.record.lines]
@@ -224,7 +225,7 @@ class UsageView(RecordView[UsageLine]):
             line.key_id,
         )
         of = " ".join(str(name) for name in named if name is not None) or "in all"
-        return f"<Usage {of}: {line.jobs} jobs, {line.calls} calls, {format_money(line.cost_usd)}>"
+        return f"<Usage {of}: {line.jobs} jobs, {line.calls} calls, {format_usd(line.cost_usd)}>"
 
 
 class ConnectionTestView(RecordView[ConnectionTest]):

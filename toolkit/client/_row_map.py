@@ -24,9 +24,9 @@ from toolkit.client._wire.messages import make_annotation
 from toolkit.client._work_views import ExecutionView, RunView
 from toolkit.contract.base import to_canonical_json
 from toolkit.contract.errors import ErrorCode, RequestError, WorkError
+from toolkit.contract.money import format_usd
 from toolkit.contract.run_options import RunOptions
 from toolkit.display.progress.row_progress import RowProgress
-from toolkit.display.text import format_money
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -173,7 +173,7 @@ class RowMap(ABC, Generic[D]):
         # Without signs of dollars: two of them in a cell of a table are a formula to a notebook.
         left_usd = round(max(0.0, self._budget.left_usd), 9)
         bound, left, limit = (
-            format_money(usd).lstrip("$") for usd in (bound_usd, left_usd, self._budget.limit_usd)
+            format_usd(usd).lstrip("$") for usd in (bound_usd, left_usd, self._budget.limit_usd)
         )
         return (
             f"BUDGET_EXCEEDED: it may cost {bound}, and {left} of {limit} US dollars are left;"

@@ -36,15 +36,6 @@ SHOWN_DIGITS = 6  # of a number with a fraction
 MISSING_FIELD = "missing"  # the field of what a plan or task lacks
 
 
-def format_money(amount: float | None) -> str:
-    """Write US dollars; an unknown price is written `unknown`, never 0.
-
-    >>> format_money(None), format_money(0), format_money(0.00123), format_money(1e-07)
-    ('unknown', '$0', '$0.00123', '$0.0000001')
-    """
-    return format_usd(amount)
-
-
 def format_spending(cost: float | None, incurred: float) -> str:
     """Write a cost, and beside it what was paid in all where that is more: all attempts and
     retries.
@@ -53,7 +44,7 @@ def format_spending(cost: float | None, incurred: float) -> str:
     ('$0.02', '$0.02 ($0.05 with all attempts)', 'unknown ($0.05 with all attempts)')
     """
     more = incurred > (cost or 0.0)
-    return format_money(cost) + (f" ({format_money(incurred)} with all attempts)" if more else "")
+    return format_usd(cost) + (f" ({format_usd(incurred)} with all attempts)" if more else "")
 
 
 def format_missing(missing: "Iterable[Missing | Mapping[str, Any]]") -> str:
@@ -173,11 +164,11 @@ def format_cell(column: str, value: object) -> str:
     'max cost usd: $0.0000001'
     """
     if column.endswith("_usd") and (value is None or isinstance(value, int | float)):
-        return format_money(value)
+        return format_usd(value)
     if "_usd_" in column and isinstance(value, int | float):
-        return format_money(value)
+        return format_usd(value)
     if column.endswith("_usd") and isinstance(value, Mapping):
-        return ", ".join(f"{k.replace('_', ' ')}: {format_money(v)}" for k, v in value.items())
+        return ", ".join(f"{k.replace('_', ' ')}: {format_usd(v)}" for k, v in value.items())
     if column.endswith("_ms") and isinstance(value, int | float):
         return format_seconds(value / 1000)
     if column.endswith("_bytes") and isinstance(value, int):
@@ -212,7 +203,7 @@ def format_inline(value: object, name: str = "") -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if name.endswith("_usd") and isinstance(value, int | float):
-        return format_money(value)
+        return format_usd(value)
     if isinstance(value, float) and abs(value) < 10**SHOWN_DIGITS:
         return f"{value:.{SHOWN_DIGITS}g}"
     return "" if value is None else str(value)
@@ -241,7 +232,7 @@ def summarize_record(kind: str, record: "BaseModel") -> str:
     if hasattr(record, "size_bytes"):
         parts.append(format_size(record.size_bytes))
     if hasattr(record, "cost_usd") and getattr(record, "completed_at", None) is not None:
-        parts.append(format_money(record.cost_usd))
+        parts.append(format_usd(record.cost_usd))
     return f"<{kind} {' '.join(parts)}>"
 
 
@@ -261,7 +252,7 @@ def format_event(event: "Event") -> str:
     if isinstance(latency, int | float):
         parts.append(f"{latency / 1000:.2f} s")
     if isinstance(cost, int | float):
-        parts.append(format_money(float(cost)))
+        parts.append(format_usd(float(cost)))
     error = data.get("error")
     lacking = data.get(MISSING_FIELD)
     if isinstance(lacking, list) and lacking:

@@ -6,7 +6,8 @@ from typing import Any
 import anywidget
 import traitlets
 
-from toolkit.display.text import SYMBOLS, format_money, truncate_line
+from toolkit.contract.money import format_usd
+from toolkit.display.text import SYMBOLS, truncate_line
 from toolkit.display.workflow.arrangement import MARGIN, BoxSize
 from toolkit.display.workflow.groups import fold_graph, group_nodes
 from toolkit.display.workflow.layers import lay_out_graph
@@ -131,9 +132,7 @@ def describe_state(status: str, fields: Mapping[str, object]) -> dict[str, str]:
     elif status == "completed":
         cost = fields.get("cost_usd")
         cached = fields.get("cached_from")
-        line += (
-            ", cached" if cached else f", {format_money(cost)}" if isinstance(cost, float) else ""
-        )
+        line += ", cached" if cached else f", {format_usd(cost)}" if isinstance(cost, float) else ""
     elif status in ("failed", "cancelled"):
         error = fields.get("error")
         code = error.get("code") if isinstance(error, Mapping) else getattr(error, "code", None)

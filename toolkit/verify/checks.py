@@ -12,7 +12,7 @@ from toolkit.cassettes import CassetteMode
 from toolkit.cassettes.yaml_file import RecordedExchange, has_content, read_exchanges
 from toolkit.client import Client
 from toolkit.contract.errors import ToolkitError
-from toolkit.display.text import format_money
+from toolkit.contract.money import format_usd
 from toolkit.engine import Registry
 from toolkit.settings import Settings
 from toolkit.verify.comparison import compare
@@ -227,8 +227,8 @@ def _skip_over_budget(check: Check, room_usd: float) -> None:
     if check.bound_usd is not None and check.bound_usd > room_usd:
         check.result = "skipped"
         check.notes = [
-            f"may come to {format_money(check.bound_usd)}, and"
-            f" {format_money(max(room_usd, 0.0))} is left:"
+            f"may come to {format_usd(check.bound_usd)}, and"
+            f" {format_usd(max(room_usd, 0.0))} is left:"
             " raise --max-cost"
         ]
 
@@ -267,7 +267,7 @@ def _run_check(
     if check.bound_usd is not None and record.cost_source not in ("metered", "reported"):
         check.notes.append("tells no usage: its cost is an estimate")
     if check.bound_usd is not None and (check.paid_usd or 0) > check.bound_usd:
-        check.notes.append(f"came to more than its bound of {format_money(check.bound_usd)}")
+        check.notes.append(f"came to more than its bound of {format_usd(check.bound_usd)}")
     check.result = "differs" if check.notes else "ok"
     if check.bound_usd is None:
         check.notes.append(UNPRICED_NOTE)

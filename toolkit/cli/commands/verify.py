@@ -113,7 +113,7 @@ def _verify_planning(
     import json
 
     from toolkit.cli.output import escape_controls, print_json
-    from toolkit.display.text import format_money
+    from toolkit.contract.money import format_usd
     from toolkit.verify.planning import PlannedObjective, load_objectives, measure_planning
 
     if max_cost is None:
@@ -138,7 +138,7 @@ def _verify_planning(
         print_json(report.to_dict())
     else:
         low, high = report.interval
-        paid = f"Paid {format_money(report.cost_usd)} of {format_money(max_cost)}."
+        paid = f"Paid {format_usd(report.cost_usd)} of {format_usd(max_cost)}."
         typer.echo(
             f"{report.provider} {report.model}: {report.exact} of {len(report.results)} plans exact"
             f" (95 % interval {low:.2f} to {high:.2f})."
@@ -161,21 +161,21 @@ def _print_report(report: "Report") -> None:
 
 
 def _summarize_report(report: "Report") -> list[str]:
-    from toolkit.display.text import format_money
+    from toolkit.contract.money import format_usd
 
     lines = []
     if not report.checks:
         lines.append("Nothing is connected here.")
     for vendor in report.connectable:
         lines.append(f"Next: toolkit connections discover --connect {vendor}")
-    limit = format_money(report.max_cost_usd)
+    limit = format_usd(report.max_cost_usd)
     if report.live:
-        lines.append(f"Paid {format_money(report.paid_usd)} of {limit}.")
+        lines.append(f"Paid {format_usd(report.paid_usd)} of {limit}.")
     elif report.checks:
         bounds = [check.bound_usd or 0 for check in report.checks if check.result == "planned"]
         lines.append(
             f"Nothing was asked. With --live these {len(bounds)} calls may come to"
-            f" {format_money(sum(bounds))}; no call is made that could pass {limit}."
+            f" {format_usd(sum(bounds))}; no call is made that could pass {limit}."
         )
     return lines
 
@@ -186,10 +186,10 @@ def _format_unit(name: str, value: object) -> str:
 
 
 def _build_row(check: "Check") -> dict[str, Any]:
-    from toolkit.display.text import format_money
+    from toolkit.contract.money import format_usd
 
     def dollars(amount: float | None) -> str:
-        return "" if amount is None else format_money(amount)
+        return "" if amount is None else format_usd(amount)
 
     return {
         "provider": check.provider,

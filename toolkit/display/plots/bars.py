@@ -8,10 +8,10 @@ from matplotlib.figure import Figure
 
 from toolkit.contract.billing import Billing
 from toolkit.contract.jobs import Candidate
+from toolkit.contract.money import format_usd
 from toolkit.contract.runs import Route
 from toolkit.contract.usage import UsageLine
 from toolkit.display.plots.figure import Chart, escape_mathtext
-from toolkit.display.text import format_money
 
 KEPT_COLOUR, DROPPED_COLOUR, CHOSEN_COLOUR = "#2f6f8f", "#b8b8b8", "#c8553d"
 # One for each party, told apart by the colour-blind too (Okabe and Ito); then they come again.
@@ -42,7 +42,7 @@ def draw_candidates(route: Route) -> Chart:
     cost_axis.barh(range(len(shown)), [cost or 0.0 for cost in costs], color=colours)
     for place, candidate in enumerate(shown):
         cost_axis.annotate(
-            f" {format_money(candidate.estimated_cost_usd)}",
+            f" {format_usd(candidate.estimated_cost_usd)}",
             (candidate.estimated_cost_usd or 0.0, place),
             va="center",
             fontsize=8,
@@ -117,7 +117,7 @@ def _prepare_axis(ax: Axes | None, width: float, height: float = 3.2) -> Axes:
 
 def _format_dollars(amount: float) -> str:
     """Write money as text: matplotlib would read what is between dollar signs as a formula."""
-    return format_money(amount).replace("$", r"\$")
+    return format_usd(amount).replace("$", r"\$")
 
 
 def _choose_colour(candidate: Candidate, route: Route) -> str:

@@ -8,11 +8,7 @@ from toolkit.display.text import format_event
 
 
 class EventLines:
-    """Prints a line for each event that says something new.
-
-    Args:
-        stream: where to.
-    """
+    """Prints a line for each event that says something new."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream

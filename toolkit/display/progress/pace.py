@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import datetime
+from graphlib import TopologicalSorter
 
 from toolkit.display.progress.node_states import NodeState
 
@@ -10,12 +11,7 @@ LATE_PART = 0.1  # of the expected time: what is left of a node that takes longe
 
 
 class Pace:
-    """What the nodes of a graph have taken so far, by capability.
-
-    Args:
-        nodes: all of them, by id.
-        now: the time.
-    """
+    """What the nodes of a graph have taken so far, by capability."""
 
     def __init__(self, nodes: Mapping[str, NodeState], now: datetime) -> None:
         self._nodes = nodes
@@ -77,15 +73,8 @@ class Pace:
 
 def _measure_longest_chain(nodes: Mapping[str, NodeState], left: Mapping[str, float]) -> float:
     """Measure the longest chain of nodes that are left, each after those that it depends on."""
+    before = {id: [up for up in nodes[id].depends_on if up in left] for id in left}
     chains: dict[str, float] = {}
-    waiting = list(left)
-    while waiting:
-        id = waiting[-1]
-        before = [each for each in nodes[id].depends_on if each in left]
-        missing = [each for each in before if each not in chains]
-        if id in chains or not missing:
-            chains[id] = left[id] + max((chains[each] for each in before), default=0.0)
-            waiting.pop()
-        else:
-            waiting += missing
+    for id in TopologicalSorter(before).static_order():
+        chains[id] = left[id] + max((chains[up] for up in before[id]), default=0.0)
     return max(chains.values())

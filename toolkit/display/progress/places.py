@@ -2,26 +2,16 @@
 
 import sys
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TextIO, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TextIO, TypeAlias
 
 from toolkit.display.progress.html import render_line, render_progress
 from toolkit.display.progress.words import escape_line, format_headline
 from toolkit.display.progress.work_progress import WorkProgress
 
 if TYPE_CHECKING:
-    from toolkit.display.progress.terminal import TerminalRows
+    from rich.live import Live
 
 Place: TypeAlias = Literal["notebook", "batch", "terminal", "log"]
-
-
-class Screen(Protocol):
-    """A screen on which progress is drawn, and then one line is left."""
-
-    def draw(self, work: WorkProgress) -> None:
-        """Draw how far work is."""
-
-    def end(self, line: str) -> None:
-        """Leave one line in place of what was drawn."""
 
 
 class NotebookScreen:
@@ -51,40 +41,25 @@ class NotebookScreen:
 
 
 class TerminalScreen:
-    """Rows in a terminal, written over; what draws them is loaded for the first drawing.
-
-    Args:
-        stream: of the terminal.
-    """
+    """Rows in a terminal, written over; what draws them is loaded for the first drawing."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
-        self._rows: TerminalRows | None = None
+        self._live: Live | None = None
 
     def draw(self, work: WorkProgress) -> None:
         """Draw how far work is."""
-        if self._rows is None:
-            from toolkit.display.progress.terminal import TerminalRows
+        from toolkit.display.progress.terminal import open_live, render_work
 
-            self._rows = TerminalRows(self._stream)
-        self._rows.draw(work)
+        if self._live is None:
+            self._live = open_live(self._stream)
+        self._live.update(render_work(work, datetime.now(UTC)), refresh=True)
 
     def end(self, line: str) -> None:
         """Leave one line in place of what was drawn."""
-        if self._rows is not None:
-            self._rows.remove()
+        if self._live is not None:
+            self._live.stop()
         print(escape_line(line), file=self._stream, flush=True)
-
-
-class BatchScreen:
-    """The output of a cell that nobody looks at while it runs: its last line alone."""
-
-    def draw(self, work: WorkProgress) -> None:
-        """Draw nothing."""
-
-    def end(self, line: str) -> None:
-        """Show the line, which Voilà has in its page's own font."""
-        NotebookScreen().end(line)
 
 
 def find_place() -> Place:
@@ -99,17 +74,12 @@ def find_place() -> Place:
     return "terminal" if sys.stderr.isatty() else "log"
 
 
-def open_screen(place: Place) -> Screen | None:
+def open_screen(place: Place) -> NotebookScreen | TerminalScreen | None:
     """Open the screen of a place; a log has none, and is written in lines."""
-    match place:
-        case "notebook":
-            return NotebookScreen()
-        case "batch":
-            return BatchScreen()
-        case "terminal":
-            return TerminalScreen(sys.stderr)
-        case "log":
-            return None
+    if place == "log":
+        return None
+    # Voilà has the last line of a batch in its page's own font, so that it is a display, too.
+    return TerminalScreen(sys.stderr) if place == "terminal" else NotebookScreen()
 
 
 def _is_watched(shell: Any) -> bool:

@@ -4,10 +4,11 @@ import sys
 import time
 from collections import Counter
 
+from toolkit.contract.money import format_usd
 from toolkit.display.progress.html import render_line, render_stacked_bar
 from toolkit.display.progress.places import NotebookScreen, find_place
 from toolkit.display.progress.words import escape_line
-from toolkit.display.text import format_money, truncate_line
+from toolkit.display.text import truncate_line
 
 REDRAW_INTERVAL_S = 0.2
 MAX_ERROR_CHARACTERS = 240
@@ -19,9 +20,7 @@ class RowProgress:
     At the end, each reason has a line with the first row's error.
 
     Args:
-        total: how many rows there are.
         limit_usd: the budget over all of them, if there is one.
-        is_shown: whether anything is shown.
     """
 
     def __init__(self, total: int, limit_usd: float | None, *, is_shown: bool = True) -> None:
@@ -72,12 +71,12 @@ class RowProgress:
         for counts, words in ((self._failed, "failed"), (self._not_begun, "not begun")):
             if counts:
                 parts.append(f"{counts.total()} {words} ({_list_reasons(counts)})")
-        budget = "" if self._limit_usd is None else f" of {format_money(self._limit_usd)}"
-        parts.append(f"{format_money(round(spent_usd, 9))}{budget}")
+        budget = "" if self._limit_usd is None else f" of {format_usd(self._limit_usd)}"
+        parts.append(f"{format_usd(round(spent_usd, 9))}{budget}")
         left, begun = self._total - self.done, self.done - self._not_begun.total()
         if begun and left:
             all_usd = spent_usd + spent_usd / begun * left
-            parts.append(f"about {format_money(float(f'{all_usd:.2g}'))} for all")
+            parts.append(f"about {format_usd(float(f'{all_usd:.2g}'))} for all")
         if self._paced and left:
             pace_s = (time.monotonic() - self._began) / self._paced
             parts.append(f"about {pace_s * left:.0f} s left")

@@ -1,6 +1,6 @@
 """Progress in a terminal: rows that are written over, by rich."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TextIO
 
 from rich.bar import Bar
@@ -22,28 +22,16 @@ BAR_WIDTH = 16
 MAX_LINE_CHARACTERS = 160  # of a text that is being written: its end
 
 
-class TerminalRows:
-    """Rows on a terminal's screen.
-
-    Args:
-        stream: of the terminal.
-    """
-
-    def __init__(self, stream: TextIO) -> None:
-        console = Console(file=stream, highlight=False)
-        self._live = Live(console=console, auto_refresh=False, transient=True)
-        self._live.start()
-
-    def draw(self, work: WorkProgress) -> None:
-        """Draw how far work is."""
-        self._live.update(_render_work(work, datetime.now(UTC)), refresh=True)
-
-    def remove(self) -> None:
-        """Take the rows off the screen."""
-        self._live.stop()
+def open_live(stream: TextIO) -> Live:
+    """Open the rows on a terminal's screen, which go when they are stopped."""
+    console = Console(file=stream, highlight=False)
+    live = Live(console=console, auto_refresh=False, transient=True)
+    live.start()
+    return live
 
 
-def _render_work(work: WorkProgress, now: datetime) -> RenderableType:
+def render_work(work: WorkProgress, now: datetime) -> RenderableType:
+    """Render how far work is: a line for all of it, a row a node, and the texts being written."""
     table = Table.grid(padding=(0, 2, 0, 0), expand=True)
     for _ in range(5):
         table.add_column(no_wrap=True)

@@ -4,16 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from toolkit.contract.money import format_usd
 from toolkit.display.progress.node_states import NodeState
 from toolkit.display.progress.pace import Pace
 from toolkit.display.progress.work_progress import WorkProgress
-from toolkit.display.text import (
-    SYMBOLS,
-    format_count,
-    format_money,
-    format_seconds,
-    truncate_line,
-)
+from toolkit.display.text import SYMBOLS, format_count, format_seconds, truncate_line
 
 MAX_ROWS = 12  # of a graph with more nodes, those that run or failed are shown
 MAX_ID_CHARACTERS = 40
@@ -105,7 +100,7 @@ def _make_row(node: NodeState, work: WorkProgress, pace: Pace, now: datetime) ->
         status=node.status,
         part=pace.measure_part(node),
         seconds="" if took_s is None else f"{took_s:.1f} s",
-        cost=format_money(node.cost_usd) if node.is_over and node.status == "completed" else "",
+        cost=format_usd(node.cost_usd) if node.is_over and node.status == "completed" else "",
         note=note,
         text=node.text,
     )
@@ -120,7 +115,7 @@ def _choose_symbol(status: str) -> str:
 
 
 def _format_money(work: WorkProgress) -> str:
-    budget = "" if work.budget_usd is None else f" of {format_money(work.budget_usd)}"
+    budget = "" if work.budget_usd is None else f" of {format_usd(work.budget_usd)}"
     return work.describe_spending() + budget
 
 

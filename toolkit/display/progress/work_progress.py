@@ -6,7 +6,6 @@ from pydantic import BaseModel
 
 from toolkit.contract.events import Event
 from toolkit.contract.jobs import Job
-from toolkit.contract.plans import Missing
 from toolkit.contract.tasks import Task
 from toolkit.contract.workflows import WorkflowRecord
 from toolkit.display.progress.node_states import OVER, NodeState
@@ -19,9 +18,6 @@ class WorkProgress:
     """The progress of a run, a workflow or a task.
 
     Of a task, the nodes are those of the workflow that it runs now.
-
-    Args:
-        record: as it was when last read.
 
     Attributes:
         id, title, status: of the work.
@@ -100,7 +96,8 @@ class WorkProgress:
             if isinstance(record, Task):
                 self.title = truncate_line(record.objective, MAX_TITLE_CHARACTERS)
                 self.budget_usd = record.constraints.max_cost_usd
-                self._describe_block(record.question, record.missing)
+                if self.status == "blocked":
+                    self.outcome = record.question or format_missing(record.missing)
             else:
                 title = record.capability if isinstance(record, Job) else record.name
                 self.title = truncate_line(title, MAX_TITLE_CHARACTERS)
@@ -136,10 +133,6 @@ class WorkProgress:
         for node in record.nodes:
             self.nodes.setdefault(node.id, NodeState(node.id)).apply_record(node)
             self._note_running(node.id, is_running=node.status == "running")
-
-    def _describe_block(self, question: str | None, missing: list[Missing]) -> None:
-        if self.status == "blocked":
-            self.outcome = question or format_missing(missing)
 
 
 def _format_detail(detail: object) -> str:

@@ -5,10 +5,11 @@ from collections.abc import Callable, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
+from toolkit.contract.money import format_usd
 from toolkit.display.records import html
 from toolkit.display.records.attempt_view import AttemptView, read_score
 from toolkit.display.records.text_differences import WORDS, compare_texts
-from toolkit.display.text import format_money, truncate_line
+from toolkit.display.text import truncate_line
 
 if TYPE_CHECKING:
     from toolkit.contract.tasks import RecommendedAction, Review
@@ -38,7 +39,7 @@ def render_attempts(attempts: Sequence[AttemptView], caption: str = "") -> str:
         ),
         ("issues", _render_across(attempts, _show_issues)),
         ("runs again", [_render_actions(each.review) for each in attempts]),
-        ("cost", [escape(format_money(each.cost_usd)) for each in attempts]),
+        ("cost", [escape(format_usd(each.cost_usd)) for each in attempts]),
         ("workflow", [escape(f"{each.workflow_id} {each.status}") for each in attempts]),
     ]
     head = "".join(_render_head(each) for each in attempts)
@@ -65,7 +66,7 @@ def _describe_attempt(attempt: AttemptView) -> str:
         parts = [f"{review.decision} by {review.reviewer}"]
         score = read_score(attempt.scored, "score")
         parts += [] if score is None else [f"score {score:.2f}"]
-    parts.append(format_money(attempt.cost_usd))
+    parts.append(format_usd(attempt.cost_usd))
     parts += [truncate_line(issue) for issue in (review.issues if review is not None else [])]
     return f"{attempt.title}: {parts[0]}, {'; '.join(parts[1:])}"
 

@@ -1,7 +1,7 @@
 """Two runs, workflows or tasks beside each other: what is the same, and what differs."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -100,22 +100,17 @@ class WorkComparison:
         """Return a row for each fact: of which node, what, as both have it, and if it differs."""
         import pandas as pd
 
-        columns = ["node", "what", "a", "b"]
-        frame = pd.DataFrame(
-            [[one.node, one.what, one.a, one.b] for one in self.facts],
-            columns=columns,
-            dtype=object,
-        )
-        frame["differs"] = [one.differs for one in self.facts]
+        names = ["node", "what", "a", "b", "differs"]
+        frame = pd.DataFrame(self._list_facts(), columns=names, dtype=object)
+        frame["differs"] = frame["differs"].astype(bool)
         return frame.drop(columns="node") if self.kind in ("runs", "jobs") else frame
 
     def to_dict(self) -> dict[str, object]:
         """Return it as JSON values: both ids, and every fact of both."""
-        facts = [
-            {"node": one.node, "what": one.what, "a": one.a, "b": one.b, "differs": one.differs}
-            for one in self.facts
-        ]
-        return {"kind": self.kind, "a": self.a, "b": self.b, "facts": facts}
+        return {"kind": self.kind, "a": self.a, "b": self.b, "facts": self._list_facts()}
+
+    def _list_facts(self) -> list[dict[str, object]]:
+        return [{**asdict(one), "differs": one.differs} for one in self.facts]
 
     def format_lines(self, width: int = ROOM) -> list[str]:
         """Write what differs as lines of text: a table, then the texts word by word.

@@ -28,9 +28,6 @@ def render_table(
     """Render a plain table of some columns.
 
     Args:
-        rows: the rows.
-        columns: names of the columns.
-        caption: the caption.
         most: greatest number of rows; the last row says how many more there are.
         rest: words for the number of further rows, if there are more than `rows` has.
 

@@ -90,9 +90,7 @@ def build_section(title: str, name: str, records: Sequence[Mapping[str, object]]
     """Build the table of a list of records, with the columns that matter of its kind.
 
     Args:
-        title: of the table.
         name: of the kind, as a record calls the list: `attempts`.
-        records: as JSON values.
     """
     rows = [_build_row(row) for row in records]
     known = dict.fromkeys(key for row in rows for key in row)

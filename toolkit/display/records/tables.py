@@ -51,7 +51,6 @@ def to_polars(records: Sequence[BaseModel], model: type[BaseModel] | None = None
     """Build a polars table.
 
     Args:
-        records: the records.
         model: what they are, so that a table of none has columns, too.
 
     Raises:
@@ -70,7 +69,6 @@ def to_arrow(records: Sequence[BaseModel], model: type[BaseModel] | None = None)
     """Build an Arrow table.
 
     Args:
-        records: the records.
         model: what they are, so that a table of none has columns, too.
 
     Raises:
@@ -93,7 +91,6 @@ def export_arrow(
     """Export records as an Arrow stream in a PyCapsule, by whichever library there is.
 
     Args:
-        records: the records.
         requested_schema: what the reader would like, as the interface has it.
         model: what they are, so that a table of none has columns, too.
 

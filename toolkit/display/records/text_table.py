@@ -24,7 +24,6 @@ def format_table(
     """Lay out a table with a line for each row; what does not fit is cut short.
 
     Args:
-        head: the names of the columns.
         rows: the cells, each on one line.
         room: cells that a line has.
         whole: the column that is never cut.
@@ -50,7 +49,6 @@ def format_facts(facts: Sequence[tuple[str, str]], room: int) -> Iterator[str]:
     """Lay out names with their values, which go on below themselves where they are long.
 
     Args:
-        facts: each name with its value, on one line.
         room: cells that a line has.
 
     >>> list(format_facts([("id", "run_1"), ("what", "a long story")], 12))

@@ -5,12 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from toolkit.contract.base import to_canonical_json
-from toolkit.contract.money import sum_usd
+from toolkit.contract.money import format_usd, sum_usd
 from toolkit.contract.workflows import FUNCTION_CAPABILITY, Node, WorkflowRecord
 from toolkit.display.text import (
     SYMBOLS,
     format_count,
-    format_money,
     format_seconds,
     format_spending,
     format_total,
@@ -68,8 +67,6 @@ def lay_out_workflow(
     """Lay a workflow out from left to right; many nodes make for smaller boxes.
 
     Args:
-        name: for the caption.
-        nodes: the workflow's.
         planned: it was not submitted: say what nodes are given instead of how they are.
         cost: what it cost, in words, as its record says.
     """
@@ -156,7 +153,7 @@ def _list_measures(node: Node) -> list[str]:
     """List provider, seconds, cost and retries, as far as they are known."""
     took = measure_duration_s(node)
     parts = [node.provider or "", "" if took is None else format_seconds(took)]
-    parts.append("" if node.cost_usd is None else format_money(node.cost_usd))
+    parts.append("" if node.cost_usd is None else format_usd(node.cost_usd))
     parts.append("cached" if node.cached_from else "")
     return [part for part in parts if part]
 
@@ -190,7 +187,7 @@ def _build_box(
             for node in members
             if node.status == "completed" and node.cost_usd is not None
         ]
-        spent = f" · {format_money(sum_usd(costs))}" if costs else ""
+        spent = f" · {format_usd(sum_usd(costs))}" if costs else ""
         if not planned:
             lines.append(format_state_counts(members) + spent)
         if size.lines <= len(lines) and not planned:

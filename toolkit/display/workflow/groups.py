@@ -37,8 +37,6 @@ def group_nodes(
     side by side, a whole layer of one capability is.
 
     Args:
-        capabilities: of each node, by its id.
-        depends_on: the dependencies of each node.
         apart: nodes that stay alone, to be seen.
 
     >>> group_nodes({"a": "x"}, {"a": []})

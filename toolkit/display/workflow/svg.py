@@ -29,8 +29,6 @@ def draw_workflow_svg(
     """Draw a workflow from left to right.
 
     Args:
-        name: what it is called.
-        nodes: its nodes as they stand.
         planned: it was not submitted; nodes say what they are given.
         cost: what it cost, in words, for the caption.
 

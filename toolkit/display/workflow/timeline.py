@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from math import floor, log10
 
-from toolkit.contract.money import sum_usd
+from toolkit.contract.money import format_usd, sum_usd
 from toolkit.contract.workflows import Node, WorkflowRecord
-from toolkit.display.text import SYMBOLS, fit_text, format_money, format_seconds, format_total
+from toolkit.display.text import SYMBOLS, fit_text, format_seconds, format_total
 from toolkit.display.theme import (
     build_ink_attributes,
     build_state_attributes,
@@ -143,7 +143,7 @@ def _build_row(bars: Sequence[TimelineBar]) -> TimelineRow:
         name, state = f"{first.id} and {len(bars) - 1} more", find_group_state(nodes)
         costs = [node.cost_usd for node in nodes if node.cost_usd is not None]
         counts = format_state_counts(nodes)
-        note = f"{counts} · {format_money(sum_usd(costs))}" if costs else counts
+        note = f"{counts} · {format_usd(sum_usd(costs))}" if costs else counts
         labels = list(dict.fromkeys(node.label for node in nodes))
         words = [f"{first.id} to {nodes[-1].id}", ", ".join(labels), note]
     return TimelineRow(
@@ -165,7 +165,7 @@ def format_note(bar: TimelineBar) -> str:
         f"{SYMBOLS.get(node.status, '·')} {node.status}" if took is None else format_seconds(took)
     ]
     if node.cost_usd is not None:
-        parts.append(format_money(node.cost_usd))
+        parts.append(format_usd(node.cost_usd))
     parts += [text for text in (node.provider, "cached" if node.cached_from else "") if text]
     if node.retry_count:
         parts.append(format_total(node.retry_count, "retries"))

@@ -11,8 +11,8 @@ from toolkit.contract.base import JsonObject
 from toolkit.contract.choices import OptimizeFor
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.jobs import Options
+from toolkit.contract.money import format_usd
 from toolkit.contract.run_options import RunOptions
-from toolkit.display.text import format_money
 from toolkit.notebook import widget_html
 from toolkit.notebook.background import Work, follow_events
 from toolkit.notebook.schema_form import NOT_GIVEN, SchemaForm
@@ -118,7 +118,7 @@ class CapabilityForm(Panel):
 
     def _show_route(self, given: dict[str, object]) -> None:
         route = self._client.route(self.name, given, **self.collect_options())
-        cost = format_money(route.record.estimated_cost_usd)
+        cost = format_usd(route.record.estimated_cost_usd)
         who = f"{route.provider} ({route.model})" if route.provider else "this machine's CPU"
         self.show_message(f"It would be served by {who}, for about {cost}.", fault=False)
 

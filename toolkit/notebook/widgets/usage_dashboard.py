@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 import ipywidgets
 
 from toolkit.client import Client
-from toolkit.contract.money import sum_usd
+from toolkit.contract.money import format_usd, sum_usd
 from toolkit.contract.usage import UsageLine
 from toolkit.display.records.html import render_bar
-from toolkit.display.text import format_money
 from toolkit.notebook.widget_base import Panel, make_button, make_labelled, make_row
 
 if TYPE_CHECKING:
@@ -66,7 +65,7 @@ class UsageDashboard(Panel):
     def __repr__(self) -> str:
         jobs = sum(line.jobs for line in self.lines)
         cost = sum_usd(line.cost_usd for line in self.lines)
-        return f"<UsageDashboard by {self.group.value}: {jobs} jobs, {format_money(cost)}>"
+        return f"<UsageDashboard by {self.group.value}: {jobs} jobs, {format_usd(cost)}>"
 
     def _read_usage(self) -> None:
         today = datetime.now(UTC).date()
@@ -87,7 +86,7 @@ class UsageDashboard(Panel):
         rows = "".join(
             f'<tr><th scope="row">{escape(str(getattr(line, group) or "none"))}</th>'
             f"<td>{render_bar(line.cost_usd / dearest)}"
-            f"{format_money(line.cost_usd)}</td>"
+            f"{format_usd(line.cost_usd)}</td>"
             f"<td>{render_bar(mean / slowest)}{mean:.0f} ms</td>"
             f'<td class="tk-number">{line.jobs}</td><td class="tk-number">{line.failed}</td>'
             f'<td class="tk-number">{line.cached}</td></tr>'
