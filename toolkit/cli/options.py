@@ -78,43 +78,20 @@ TARGET_OPTIONS = {
 }
 
 
-def service_command(function: Callable[..., None]) -> Callable[..., None]:
-    """Make a command that has the target options; the function takes the output first."""
-    return _make_client_command(function, TARGET_OPTIONS, "any")
-
-
-def existing_command(function: Callable[..., None]) -> Callable[..., None]:
-    """Make a command of existing things, as `service_command`; it creates no data directory."""
-    return _make_client_command(function, TARGET_OPTIONS, "none")
-
-
-def default_dir_command(function: Callable[..., None]) -> Callable[..., None]:
-    """Make a command as `service_command`, that creates no directory of a mistyped name."""
-    return _make_client_command(function, TARGET_OPTIONS, "default")
-
-
-def read_command(function: Callable[..., None]) -> Callable[..., None]:
-    """Make a command as `existing_command` that only reads, and has `--read-only`, too."""
-    return _make_client_command(function, READ_TARGET_OPTIONS, "none")
-
-
-def read_command_unless(
-    instead: Callable[..., bool],
-) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Make a command as `read_command`, unless `instead` can do without a client.
-
-    Args:
-        instead: takes the target and the command's own options; returns true if it did all.
-    """
-    return partial(_make_client_command, options=READ_TARGET_OPTIONS, makes="none", instead=instead)
-
-
-def _make_client_command(
+def service_command(
     function: Callable[..., None],
-    options: Mapping[str, inspect.Parameter],
-    makes: DirectoryPolicy,
+    options: Mapping[str, inspect.Parameter] = TARGET_OPTIONS,
+    makes: DirectoryPolicy = "any",
     instead: Callable[..., bool] | None = None,
 ) -> Callable[..., None]:
+    """Make a command that has the target options; the function takes the output first.
+
+    Args:
+        makes: the data directories that it creates.
+        instead: takes the target and the command's own options; returns true if it did all, and
+            no client is needed.
+    """
+
     def run(target: dict[str, Any], **given: Any) -> None:
         where = Target(**target)
         if instead is not None and instead(where, **given):
@@ -123,3 +100,11 @@ def _make_client_command(
             function(ClientOutput(client, where.as_json, where), **given)
 
     return make_command(function, options, run)
+
+
+# A command of existing things creates no data directory.
+existing_command = partial(service_command, makes="none")
+# Another creates none of a mistyped name.
+default_dir_command = partial(service_command, makes="default")
+# A command that only reads has `--read-only`, too.
+read_command = partial(service_command, options=READ_TARGET_OPTIONS, makes="none")

@@ -31,6 +31,17 @@ def escape_controls(text: str) -> str:
     return text.translate(_CONTROLS)
 
 
+def print_json(value: object, indent: int | None = 2) -> None:
+    """Print a value as JSON, without characters that control the terminal."""
+    text = json.dumps(value, indent=indent, ensure_ascii=False)
+    print(text.translate(_UNESCAPED), flush=True)
+
+
+def print_note(text: str) -> None:
+    """Print a note for the reader on stderr, which is no result."""
+    print(escape_controls(text), file=sys.stderr, flush=True)
+
+
 class Output:
     """The output of a command: results on stdout, the rest on stderr."""
 
@@ -69,7 +80,6 @@ class Output:
 
         Args:
             things: handles, records, or the JSON of some.
-            columns: names of fields.
             row: a function that makes the values of the columns from a record.
         """
         records = [_to_record(thing) for thing in things]
@@ -80,13 +90,8 @@ class Output:
         else:
             self.print_note("There are none.")
 
-    def print_json(self, value: object, indent: int | None = 2) -> None:
-        """Print a value as JSON."""
-        print_json(value, indent)
-
-    def print_note(self, text: str) -> None:
-        """Print a note for the reader on stderr, which is no result."""
-        print(escape_controls(text), file=sys.stderr, flush=True)
+    print_json = staticmethod(print_json)
+    print_note = staticmethod(print_note)
 
 
 @dataclass(frozen=True)
@@ -127,7 +132,6 @@ class ClientOutput(Output):
 
         Args:
             path: below `/v1`.
-            columns: names of fields.
             limit: greatest number of items; None for all.
             filters: the filters of the list; None is as if a filter was left out.
         """
@@ -141,12 +145,6 @@ class ClientOutput(Output):
         if limit is not None and len(items) > limit:
             shown = "There are more" if total is None else f"{limit} of {total:,} are shown"
             self.print_note(f"{shown}: --all, or a higher --limit.")
-
-
-def print_json(value: object, indent: int | None = 2) -> None:
-    """Print a value as JSON, without characters that control the terminal."""
-    text = json.dumps(value, indent=indent, ensure_ascii=False)
-    print(text.translate(_UNESCAPED), flush=True)
 
 
 def _to_record(thing: "Printable") -> dict[str, Any]:

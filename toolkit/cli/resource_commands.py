@@ -59,9 +59,7 @@ def add_resource_commands(
     """Add what the table of operations has for a resource as for others: reading, ending, deleting.
 
     Args:
-        app: the group.
         resource: its name on the client and in the table.
-        columns: of the list.
         rows: the list of records that `show` prints below the facts.
         of: the columns of those.
     """

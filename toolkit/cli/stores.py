@@ -70,8 +70,6 @@ def run_on_store(
     No engine is opened: that would resume work that was left, with this shell's variables.
 
     Args:
-        settings: where it is.
-        work: what to do with the open store.
         read_only: write nothing; of a data directory, all accounts are one then.
 
     Raises:

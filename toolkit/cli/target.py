@@ -85,7 +85,6 @@ def open_client(where: Target, makes: DirectoryPolicy = "any") -> "Iterator[Clie
     An embedded engine resumes no work that was left: listing runs asks for none.
 
     Args:
-        where: the target.
         makes: the data directories that are created where there are none: `any`, only the
             `default` one, or `none`: that engine has an empty temporary folder.
 

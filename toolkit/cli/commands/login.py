@@ -9,7 +9,7 @@ import typer
 
 from toolkit.cli import local_completion
 from toolkit.cli.options import existing_command
-from toolkit.cli.output import ClientOutput, escape_controls, print_json, print_rows
+from toolkit.cli.output import ClientOutput, escape_controls, print_json, print_note, print_rows
 from toolkit.cli.target import AsJson
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.profiles.secret import Secret, find_key_fault
@@ -88,11 +88,11 @@ def logout(profile: ProfileName = None) -> None:
         return
     print(escape_controls(f"Logged out of {kept.base_url}: the profile `{name}` is deleted."))
     if not _delete_entry(name, kept):
-        _print_note(
+        print_note(
             f"The system's keyring could not be reached: the key of `{name}` is still there."
         )
     if kept.key_id:
-        _print_note(f"The key is still valid; `toolkit keys revoke {kept.key_id}` ends it.")
+        print_note(f"The key is still valid; `toolkit keys revoke {kept.key_id}` ends it.")
 
 
 def profiles(as_json: AsJson = False) -> None:
@@ -122,13 +122,13 @@ def profiles(as_json: AsJson = False) -> None:
         used = [name for name in PROFILE_COLUMNS if any(row.get(name) for row in shown)]
         print_rows(shown, [name for name in PROFILE_COLUMNS if name in used])
     else:
-        _print_note("There are none: `toolkit login URL` makes one.")
+        print_note("There are none: `toolkit login URL` makes one.")
     if os.environ.get(BASE_URL_VARIABLE):
-        _print_note(
+        print_note(
             f"{BASE_URL_VARIABLE} is set, and goes before profiles that are not named by --profile."
         )
     elif active is not None and active not in [row["name"] for row in rows]:
-        _print_note(f"{PROFILE_VARIABLE} names `{active}`, which is not here.")
+        print_note(f"{PROFILE_VARIABLE} names `{active}`, which is not here.")
 
 
 @existing_command
@@ -195,7 +195,7 @@ def _check_address(name: str, url: str | None, before: "Profile | None") -> str:
             f" `toolkit logout --profile {name}` first.",
         )
     if parsed.scheme == "http" and parsed.host not in LOOPBACK_HOSTS:
-        _print_note(
+        print_note(
             f"{parsed.host} is spoken to without encryption, the key included: prefer https://."
         )
     return address
@@ -303,12 +303,8 @@ def _print_login(name: str, made: "Profile", account: "CallerAccount") -> None:
     print(escape_controls(f"The profile `{name}` has its key in {place}."))
     chosen = choose_profile(None, None)
     if chosen is None or chosen[0] != name:
-        _print_note(f"Use it by --profile {name}, or TOOLKIT_PROFILE={name}.")
+        print_note(f"Use it by --profile {name}, or TOOLKIT_PROFILE={name}.")
     if os.environ.get(BASE_URL_VARIABLE):
-        _print_note(
+        print_note(
             f"{BASE_URL_VARIABLE} is set, and goes before profiles that are not named by --profile."
         )
-
-
-def _print_note(text: str) -> None:
-    print(escape_controls(text), file=sys.stderr)

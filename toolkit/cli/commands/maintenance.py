@@ -1,7 +1,7 @@
 """Commands that look after a data directory, or a database: doctor, backup and prune."""
 
 import re
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
@@ -95,6 +95,7 @@ def _open_place_of_records(
     data_dir: Path, database: str | None, artifact_url: str | None
 ) -> "Iterator[tuple[Settings, BlobPlace]]":
     """Open the place of artifacts' bytes of a data directory that is there, or of a database."""
+    from toolkit.store.blobs import open_place
     from toolkit.store.data_dir.location import find_database
 
     settings = None
@@ -103,20 +104,10 @@ def _open_place_of_records(
     if settings is None or settings.database is None:
         find_database(data_dir)  # what is wrong with that is told before anything else
     settings = settings or make_settings(data_dir, database, artifact_url)
-    with _open_place(settings) as place:
-        yield settings, place
-
-
-@contextmanager
-def _open_place(settings: "Settings") -> "Iterator[BlobPlace]":
-    from toolkit.store.blobs import open_place
-
     endpoint_url = settings.artifact_endpoint_url
     place = open_place(settings.data_dir, settings.artifact_url, endpoint_url=endpoint_url)
-    try:
-        yield place
-    finally:
-        place.close()
+    with closing(place):
+        yield settings, place
 
 
 def _open_upkeep(

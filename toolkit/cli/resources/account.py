@@ -1,11 +1,12 @@
 """`toolkit account`."""
 
+from functools import partial
 from typing import Annotated
 
 import typer
 
 from toolkit.cli.commands import account_admin
-from toolkit.cli.options import read_command_unless, service_command
+from toolkit.cli.options import read_command, service_command
 from toolkit.cli.output import ClientOutput
 from toolkit.cli.resource_commands import make_group
 
@@ -15,7 +16,7 @@ app = make_group(
 
 
 @app.command()
-@read_command_unless(account_admin.show_account)
+@partial(read_command, instead=account_admin.show_account)
 def show(
     shell: ClientOutput,
     account: Annotated[  # noqa: ARG001 - `show_account` sees to it
