@@ -41,22 +41,20 @@ class Background:
             self._acting = True
         threading.Thread(target=self._run_actions, name="toolkit-widget", daemon=True).start()
 
-    def start_feed(self, work: Work) -> None:
-        """Run something long, such as following events, beside all else."""
+    def start_feed(self, work: Work, *, is_awaited: bool = True) -> None:
+        """Run something long, such as following events, beside all else.
+
+        Args:
+            is_awaited: whether `settle` waits for its end; one that goes on until the widget is
+                closed has none before.
+        """
         with self._changed:
             if self.closed.is_set():
                 return
-            self._feeds += 1
+            self._feeds += is_awaited
         threading.Thread(
-            target=self._run_feed, args=(work,), name="toolkit-feed", daemon=True
+            target=self._run_feed, args=(work, is_awaited), name="toolkit-feed", daemon=True
         ).start()
-
-    def start_watch(self, work: Work) -> None:
-        """Run something that goes on until the widget is closed; nothing waits for its end."""
-        if not self.closed.is_set():
-            threading.Thread(
-                target=self._run_reporting, args=(work,), name="toolkit-feed", daemon=True
-            ).start()
 
     def expect(self, is_expecting: bool) -> None:
         """Say whether a watch has yet to see something happen, which `settle` waits for."""
@@ -87,21 +85,21 @@ class Background:
                 work = self._actions.popleft()
             self._run_reporting(work)
 
-    def _run_feed(self, work: Work) -> None:
+    def _run_feed(self, work: Work, is_awaited: bool) -> None:
         self._run_reporting(work)
         with self._changed:
-            self._feeds -= 1
+            self._feeds -= is_awaited
             self._changed.notify_all()
 
     def _run_reporting(self, work: Work) -> None:
         try:
             work()
-        except ToolkitError as error:
-            if not self.closed.is_set():
-                self._tell(str(error))
         except Exception as error:  # nothing else would report the end of a thread
             if not self.closed.is_set():
-                self._tell(f"That did not work ({type(error).__name__}).")
+                is_told = isinstance(error, ToolkitError)
+                self._tell(
+                    str(error) if is_told else f"That did not work ({type(error).__name__})."
+                )
 
 
 def follow_events(

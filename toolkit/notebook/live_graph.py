@@ -168,7 +168,7 @@ class LiveGraph(Panel):
     def _start_watch(self, work: WorkflowRun | Task) -> None:
         """Watch some work from now on, for as long as the graph shows it."""
         self._background.expect(True)
-        self._background.start_watch(lambda: self._watch(work))
+        self._background.start_feed(lambda: self._watch(work), is_awaited=False)
 
     def _watch(self, work: WorkflowRun | Task) -> None:
         """Show what changes, whoever changes it, and when it is over wait for a retry.

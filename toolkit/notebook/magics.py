@@ -53,22 +53,30 @@ def _make_argument(name: str) -> Callable[[Any], Any]:
     )
 
 
-def _take_run_options(function: Any) -> Any:
-    """Have a magic take every option of a run."""
-    for name in reversed(RUN_OPTIONS):
-        function = _make_argument(name)(function)
-    return function
+def _take_options(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Have a magic take several options, in their order."""
+
+    def take(function: Any) -> Any:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return take
 
 
-_optimize = _make_argument("optimize_for")
-_max_cost = _make_argument("max_cost_usd")
-_endpoint = _make_argument("endpoint_id")
-_compute = _make_argument("compute_id")
-_no_wait = argument("--no-wait", action="store_true", help="only start it")
-_quiet = argument("-q", "--quiet", action="store_true", help="show no progress")
-_tag = argument("--tag", action="append", help="a word to find it by in lists; repeatable")
-_note = argument("--note", help="a remark on it")
-_to = argument("--to", metavar="NAME", help="also put the result into this variable")
+_run_options = _take_options(*map(_make_argument, RUN_OPTIONS))
+_task_limits = _take_options(
+    *map(_make_argument, ("optimize_for", "max_cost_usd", "endpoint_id", "compute_id"))
+)
+_labels = _take_options(
+    argument("--tag", action="append", help="a word to find it by in lists; repeatable"),
+    argument("--note", help="a remark on it"),
+)
+_waiting = _take_options(
+    argument("--no-wait", action="store_true", help="only start it"),
+    argument("-q", "--quiet", action="store_true", help="show no progress"),
+    argument("--to", metavar="NAME", help="also put the result into this variable"),
+)
 
 
 @magics_class
@@ -119,12 +127,9 @@ class ToolkitMagics(Magics):
     @magic_arguments()
     @argument("capability", help="such as llm.generate or llm.generate@1")
     @argument("fields", nargs="*", help="more of its input: name=text, or name:=JSON")
-    @_take_run_options
-    @_tag
-    @_note
-    @_no_wait
-    @_quiet
-    @_to
+    @_run_options
+    @_labels
+    @_waiting
     @cell_magic
     def run(self, line: str, cell: str) -> Any:
         """Run one capability; the cell is its main text, with {variables} filled in.
@@ -160,17 +165,11 @@ class ToolkitMagics(Magics):
     @no_var_expand
     @magic_arguments()
     @argument("--plan-only", action="store_true", help="only plan it: the result is the plan")
-    @_optimize
-    @_max_cost
-    @_endpoint
-    @_compute
+    @_task_limits
     @argument("--planner", choices=get_args(PlannerChoice), help="rules, a language model, or auto")
     @argument("--review", choices=get_args(ReviewMode), help="checks, or a language model as well")
-    @_tag
-    @_note
-    @_no_wait
-    @_quiet
-    @_to
+    @_labels
+    @_waiting
     @cell_magic
     def task(self, line: str, cell: str) -> Any:
         """Have an objective planned, run and reviewed; the cell says it, {variables} filled in."""
@@ -204,9 +203,7 @@ class ToolkitMagics(Magics):
     @no_var_expand
     @magic_arguments()
     @argument("--draw", action="store_true", help="only draw it: the result is the Workflow")
-    @_no_wait
-    @_quiet
-    @_to
+    @_waiting
     @cell_magic
     def workflow(self, line: str, cell: str) -> Any:
         """Run a workflow; the cell is its body as YAML or JSON, {variables} filled into texts."""
@@ -235,7 +232,7 @@ class ToolkitMagics(Magics):
         name, found = find_notebook_client(self.shell.user_ns)
         if found is None:
             name = CLIENT_VARIABLE
-            found = _open_server_client() if names_server() else _open_local_client()
+            found = _open_server_client() if names_server() else AnyClient.local()
             self.shell.push({CLIENT_VARIABLE: found})
         if self._told is None or self._told() is not found:
             self._told = weakref.ref(found)
@@ -256,7 +253,7 @@ class ToolkitMagics(Magics):
             return _check_client(self.shell.user_ns[given.client], given.client)
         if given.base_url or given.profile:
             return _open_server_client(given.base_url, given.api_key_env, given.profile)
-        return _open_local_client(given.data_dir, given.sandbox) if here else None
+        return AnyClient.local(given.data_dir, sandbox=given.sandbox) if here else None
 
     def _wait_for(self, made: Any, given: "Namespace") -> Any:
         """Wait for work; its variable is set however it ends."""
@@ -346,10 +343,6 @@ def _check_client(found: object, name: str) -> AnyClient:
     if not isinstance(found, AnyClient):
         raise UsageError(f"{name} is no Client of the toolkit")
     return found
-
-
-def _open_local_client(data_dir: str | None = None, sandbox: bool = False) -> AnyClient:
-    return AnyClient.local(data_dir, sandbox=sandbox)
 
 
 def _open_server_client(

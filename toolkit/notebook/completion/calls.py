@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from toolkit.client import AsyncClient, Client, Workflow
+from toolkit.contract.operations.index import INDEX
 from toolkit.contract.operations.work_queries import (
     RunsQuery,
     TasksQuery,
@@ -25,21 +26,11 @@ from toolkit.notebook.completion.feeds import (
     shorten,
 )
 
-# The paths of the resources whose records are completed, by the client's name of each.
+# The paths of the resources whose records have an id, by the client's name of each.
 PATHS = {
-    "runs": "/runs",
-    "jobs": "/jobs",
-    "workflows": "/workflows",
-    "tasks": "/tasks",
-    "plans": "/plans",
-    "artifacts": "/artifacts",
-    "connections": "/providers/connections",
-    "endpoints": "/endpoints",
-    "compute": "/compute",
-    "storage": "/storage",
-    "templates": "/templates",
-    "agents": "/agents",
-    "api_keys": "/account/keys",
+    "api_keys" if one.resource == "keys" else one.resource: one.path[len("/v1") : -len("/{id}")]
+    for one in INDEX
+    if one.verb == "read" and one.path.endswith("/{id}")
 }
 _QUERIES: dict[str, type[WorkQuery]] = {
     "runs": RunsQuery,
@@ -353,14 +344,7 @@ def list_run_providers(
 def complete_filter(
     feed: ClientFeed, area: str, name: str, capabilities: list[Proposal]
 ) -> list[Proposal] | None:
-    """Complete the value of a filter, or of the tags of new work; none for what is free.
-
-    Args:
-        feed: of the client.
-        area: the resource.
-        name: of the filter.
-        capabilities: the names of all that there are.
-    """
+    """Complete the value of a filter, or of the tags of new work; none for what is free."""
     if name == "status" and area in _QUERIES:
         return [Proposal(status) for status in _QUERIES[area].STATUSES]
     if name in ("tag", "tags") and area in _QUERIES:

@@ -223,8 +223,7 @@ class WorkflowEditor(Panel):
         except ValueError as error:
             self.show_message(str(error))
             return
-        is_function = node is not None and self._functions.find(node) is not None
-        if node is not None and is_function:
+        if node is not None and self._functions.find(node) is not None:
             values = self._functions.fill(node, values)["input"]
         self._change(input=values)
 
