@@ -238,7 +238,7 @@ class _Reader:
 
     def _describe(self, place: Place, value: Any) -> None:
         """Describe the content of an object."""
-        kind: Any = type(value)
+        kind = type(value)
         if kind is types.FunctionType:
             self._describe_function(place, value)
         elif kind is types.CodeType:

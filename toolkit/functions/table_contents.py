@@ -260,7 +260,6 @@ _CONTENTS: Mapping[str, Sequence[tuple[str, Content, bool]]] = {
 }
 
 
-@lru_cache(maxsize=1_024)
 def find_table_content(kind: type) -> tuple[Content, bool] | None:
     """Find the content function of a type of one of the libraries.
 
@@ -268,7 +267,12 @@ def find_table_content(kind: type) -> tuple[Content, bool] | None:
         The function, and whether the identity of a value matters. None for another type.
     """
     library = kind.__module__.partition(".")[0]
-    for name, read, has_identity in _CONTENTS.get(library, ()):
+    return _find_library_content(library, kind) if library in _CONTENTS else None
+
+
+@lru_cache(maxsize=256)
+def _find_library_content(library: str, kind: type) -> tuple[Content, bool] | None:
+    for name, read, has_identity in _CONTENTS[library]:
         base = attrgetter(name)(sys.modules[library])
         # NumPy's other arrays have attributes of their own, which are read as those of any class.
         if issubclass(kind, base) and (kind is base or not is_array_type(base)):
