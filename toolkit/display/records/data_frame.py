@@ -1,6 +1,6 @@
 """Records as `pandas.DataFrame`s."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, get_args, get_origin
 
@@ -26,7 +26,6 @@ def to_data_frame(
     """Build a table of one row a record with flat columns, as `list_rows` does.
 
     Args:
-        records: the records.
         model: the model of the records, so that an empty table has columns, too.
 
     >>> from toolkit.contract.tasks import Criteria
@@ -54,7 +53,7 @@ def list_columns(model: type[BaseModel]) -> list[str]:
             columns.append(field.alias or name)
         if name == "error":
             columns += ERROR_COLUMNS
-    return _order_columns(columns)
+    return list(dict.fromkeys([*_list_leading(columns), *columns]))
 
 
 def list_rows(records: Sequence[BaseModel]) -> list[dict[str, object]]:
@@ -83,22 +82,15 @@ def list_rows(records: Sequence[BaseModel]) -> list[dict[str, object]]:
     result = []
     for record, row, row_members in zip(records, rows, members, strict=True):
         nested = _list_nested_fields(type(record))
-        ordered = _order_columns([name for name in row if name not in nested])
-        leading = [name for name in ordered if name in LEADING_COLUMNS] if "id" in row else []
-        result.append(
-            {
-                **{name: row[name] for name in leading},
-                **{name: row_members.get(name) for name in shown},
-                **{name: row[name] for name in ordered if name not in leading},
-            }
-        )
+        plain = {name: value for name, value in row.items() if name not in nested}
+        leading = {name: plain.pop(name) for name in _list_leading(plain)}
+        result.append({**leading, **{name: row_members.get(name) for name in shown}, **plain})
     return result
 
 
-def _order_columns(columns: Sequence[str]) -> list[str]:
-    """Put the leading columns first, if the records have ids."""
-    leading = [name for name in LEADING_COLUMNS if name in columns] if "id" in columns else []
-    return [*leading, *(name for name in columns if name not in leading)]
+def _list_leading(columns: Collection[str]) -> list[str]:
+    """List the columns that come first, if the records have ids."""
+    return [name for name in LEADING_COLUMNS if name in columns] if "id" in columns else []
 
 
 @cache

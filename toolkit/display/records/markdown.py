@@ -5,7 +5,7 @@ CommonMark parser reads the text here, and the HTML has the elements below and n
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from html import escape
 from typing import TYPE_CHECKING
@@ -105,9 +105,17 @@ def _render_token(token: "Token") -> str:
         return _render_tokens(token.children or ())
     if token.hidden:  # a paragraph of a list without blank lines
         return "\n" if token.nesting < 0 else ""
-    render = _LEAVES.get(token.type)
-    if render is not None:
-        return render(token)
+    match token.type:
+        case "code_inline":
+            return f"<code>{escape(token.content)}</code>"
+        case "code_block" | "fence":
+            return f"<pre><code>{escape(token.content)}</code></pre>\n"
+        case "image":
+            return _render_image(token)
+        case "softbreak":
+            return "\n"
+        case "math_inline" | "math_inline_double" | "math_block" | "math_brackets":
+            return _render_math(token)
     end = "\n" if token.block and token.nesting < 1 else ""
     if token.nesting < 0 and token.tag in {*ELEMENTS, LINK_ELEMENT}:
         return f"</{token.tag}>{end}"
@@ -117,7 +125,7 @@ def _render_token(token: "Token") -> str:
         return _render_link_opening(
             str(token.attrGet("href") or ""), str(token.attrGet("title") or "")
         )
-    return _render_text(token)
+    return _escape_text(token.content)
 
 
 def _render_attributes(token: "Token") -> str:
@@ -158,18 +166,6 @@ def _escape_text(text: str) -> str:
     return shown.replace("\\", "<span>\\</span>").replace("$", "<span>$</span>")
 
 
-def _render_text(token: "Token") -> str:
-    return _escape_text(token.content)
-
-
-def _render_code(token: "Token") -> str:
-    return f"<code>{escape(token.content)}</code>"
-
-
-def _render_code_block(token: "Token") -> str:
-    return f"<pre><code>{escape(token.content)}</code></pre>\n"
-
-
 def _render_math(token: "Token") -> str:
     """Render a formula in its delimiters; one that does more than typeset is shown as code."""
     opening = token.markup
@@ -178,17 +174,3 @@ def _render_math(token: "Token") -> str:
         return f"<code>{escape(shown)}</code>"
     element = "p" if token.block else "span"
     return f"<{element}>{escape(shown)}</{element}>"
-
-
-_LEAVES: "dict[str, Callable[[Token], str]]" = {
-    "text": _render_text,
-    "code_inline": _render_code,
-    "code_block": _render_code_block,
-    "fence": _render_code_block,
-    "image": _render_image,
-    "softbreak": lambda _: "\n",
-    "math_inline": _render_math,
-    "math_inline_double": _render_math,
-    "math_block": _render_math,
-    "math_brackets": _render_math,
-}
