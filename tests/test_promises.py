@@ -16,10 +16,10 @@ TABLE = {int(n): (promise, re.findall(r"`(\S+)`", named)) for n, promise, named 
 WORDS = {
     1: "kill|acknowledged", 2: "kill", 3: "kill|crash|resumed", 4: "bytes", 5: "kill|conflict",
     6: "acknowledge", 7: "stop", 8: "lease|fence", 9: "full|locked|space", 10: "clock",
-    11: "idempotency", 12: "key", 13: "envelope|refus|internal", 14: "retr|fail|served|page",
+    11: "idempotency", 12: "key", 13: "envelope|refus|internal", 14: "retr|fail|missing|page",
     15: "key", 16: "secret|key", 17: "name|variable", 18: "address", 19: "account|foreign",
     20: "id", 21: "ours|owner", 22: "key|sign-up|loopback|account", 23: "body|json",
-    24: "graph|nodes|cycle", 25: "name|umask|private", 26: "code", 27: "budget|spend",
+    24: "graph|nodes|cycle|faulty body", 25: "name|umask|private", 26: "code", 27: "budget|spend",
     28: "network|larger",
     29: "again|retry|retries|refus", 30: "call|limit|twice|breaker", 31: "answer",
     32: "link|address|host", 33: "plan", 34: "fence|data|pass", 35: "text|browser|terminal",
@@ -27,7 +27,7 @@ WORDS = {
     39: "allowance|charged", 40: "fits|process", 41: "locked|reading|work", 42: "retry|wait",
     43: "upload|download", 44: "records", 45: "condition|collector", 46: "profile",
     47: "share", 48: "function",
-    49: "worker", 53: "function|value", 54: "worker|scheduler", 56: "socket|signature|server",
+    49: "worker", 53: "function|value", 54: "worker|cluster", 56: "socket|signature|server",
     58: "compressed",
 }  # fmt: skip
 

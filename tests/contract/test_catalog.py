@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolkit import Client
+from toolkit import Client, RequestError
 from toolkit.vendors import load_vendors
 
 
@@ -16,6 +16,12 @@ def test_gpus(client: Client) -> None:
     compute = client.compute.create("easel", gpus[0].id)
     assert compute.error is None
     assert client.endpoints.create(gpu_ids=gpus[0].record.pool).status == "ready"
+
+
+def test_no_gpus_without_a_connection(bare: Client) -> None:
+    """Given no connection to a GPU cloud, then the error says which to register."""
+    with pytest.raises(RequestError, match="register runpod"):
+        bare.catalog.gpus()
 
 
 def test_models(bare: Client) -> None:

@@ -1,7 +1,5 @@
 """GPU work on a pod of one's own, on an endpoint of one's own, or where the vendor likes."""
 
-from collections.abc import Callable
-
 import pytest
 
 from toolkit import Client, RequestError
@@ -85,23 +83,6 @@ def test_a_place_is_used_by_the_connection_that_rented_it(client: Client, table:
     assert run.record.connection_id == equal
 
 
-def test_a_workflow_on_a_pod(client: Client) -> None:
-    """Given a workflow with a compute, then its image is made there and its text as ever."""
-    compute = client.compute.create("easel", GPU)
-    body = {
-        "name": "poster",
-        "compute_id": compute.id,
-        "nodes": [
-            {"id": "copy", "capability": "llm.generate@1", "input": {"objective": "Tides."}},
-            {"id": "art", "capability": "image.generate@1", "input": ASKED},
-        ],
-    }
-    done = client.workflows.create(body).wait()
-    assert {node.id: node.provider for node in done.nodes} == {"copy": "minimax", "art": "runpod"}
-    job = client.jobs.get(next(n.job_id for n in done.nodes if n.id == "art"))
-    assert (job.record.compute_id, job.model) == (compute.id, "pod")
-
-
 def test_what_a_worker_in_a_pod_refuses(client: Client) -> None:
     """Given an input that the worker refuses, then the job fails with its words."""
     compute = client.compute.create("comfy", GPU, image="example/comfyui:1")
@@ -161,22 +142,3 @@ def test_a_provider_that_does_not_work_in_pods(client: Client) -> None:
             "llm.generate", {"objective": "Tides."}, provider="runpod", compute_id=compute.id
         )
     assert refused.value.code.name == "PROVIDER_NOT_ALLOWED"
-
-
-@pytest.mark.parametrize(
-    "ask",
-    [
-        lambda client: client.compute.create("easel", GPU),
-        lambda client: client.storage.create("weights", 20),
-        lambda client: client.templates.create("worker", "example/worker:1"),
-        lambda client: client.catalog.gpus(),
-    ],
-    ids=["compute", "storage", "templates", "gpus"],
-)
-def test_nothing_is_rented_without_a_connection(
-    bare: Client, ask: Callable[[Client], object]
-) -> None:
-    """Given no connection to a GPU cloud, then nothing of it is made or shown."""
-    with pytest.raises(RequestError, match="register runpod") as refused:
-        ask(bare)
-    assert refused.value.code.name == "CREDENTIALS_MISSING"

@@ -12,44 +12,6 @@ from toolkit import Client, RequestError
 ASKED = {"prompt": "a lighthouse at dusk", "steps": 2, "width": 256, "height": 256}
 
 
-def test_the_defaults(client: Client) -> None:
-    """Given nothing, then each field has the default of the specification's table."""
-    record = client.endpoints.create().record
-    assert record.id.startswith("ep_")
-    assert (record.name, record.gpu_ids, record.image) == ("toolkit-endpoint", "ADA_24", "")
-    assert (record.workers_min, record.workers_max) == (0, 1)
-    assert record.storage_id is None
-    assert record.status == "ready"
-
-
-def test_every_field(client: Client) -> None:
-    """Given every field, then the endpoint has them, and works."""
-    volume = client.storage.create("weights", 20)
-    template = client.templates.create("worker", "example/sdxl:1")
-    endpoint = client.endpoints.create(
-        "studio",
-        gpu_ids="AMPERE_48",
-        workers_min=1,
-        workers_max=3,
-        storage_id=volume.id,
-        template_id=template.id,
-    )
-    assert endpoint.error is None
-    shown = client.endpoints.get(endpoint.id).to_dict()
-    wanted = {
-        "name": "studio",
-        "gpu_ids": "AMPERE_48",
-        "workers_min": 1,
-        "workers_max": 3,
-        "storage_id": volume.id,
-        "template_id": template.id,
-        "status": "ready",
-    }
-    assert wanted.items() <= shown.items()
-    run = client.runs.create("image.generate", ASKED, endpoint_id=endpoint.id).wait()
-    assert run.model == "serverless"
-
-
 def test_a_template_counts_before_an_image(client: Client) -> None:
     """Given both, then the template is used, as the image is for when there is none."""
     template = client.templates.create("worker", "example/sdxl:1")

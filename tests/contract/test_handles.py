@@ -68,6 +68,9 @@ def test_a_task_is_judged_and_resumed_by_its_handle(bare: Client) -> None:
     assert refused.value.code.name == "CONFLICT"
     bare.connections.connect("minimax", "openai", "elevenlabs")
     assert task.resume().wait(progress=False).status == "completed"
+    with pytest.raises(RequestError) as refused:
+        task.resume()
+    assert refused.value.code.name == "CONFLICT"
     assert task.submit_review("fail", issues=["It is about coffee."]) is task
     assert (task.status, task.review and task.review.decision) == ("failed", "fail")
 

@@ -285,15 +285,6 @@ def test_what_nothing_here_does_blocks(author: RawCaller) -> None:
     assert task["data"]["missing_capabilities"] == ["email.send"]
 
 
-def test_a_question_blocks_until_it_is_answered(author: RawCaller) -> None:
-    """Given an objective that the model has to ask about, then the task waits with the question."""
-    script(author, answer(plan(question="A poem about what?", deliver=[])))
-    task = author.task("Make a nice one", planner="llm")
-    assert (task["status"], task["data"]["question"]) == ("blocked", "A poem about what?")
-    made = author.get(f"/v1/plans/{task['data']['plan_id']}")["data"]
-    assert (made["planner"], made["nodes"]) == ("llm", [])
-
-
 def test_a_task_pays_for_its_planner(author: RawCaller) -> None:
     """Given a task that a model planned, then its tokens are in what was paid, and named."""
     script(author, answer(CYCLE), answer(RIGHT))
@@ -357,6 +348,7 @@ def test_an_answer_to_the_question_is_planned_with_the_objective(author: RawCall
     alone = plan({**WRITE, "quote": "A poem about tea"}, deliver=["write"])
     script(author, answer(plan(question="A poem about what?", deliver=[])), answer(alone))
     task = author.task("Make a nice one", planner="llm")
+    assert (task["status"], task["data"]["question"]) == ("blocked", "A poem about what?")
     path = f"/v1/tasks/{task['data']['id']}"
     author.send("POST", f"{path}/resume", {"answer": "A poem about tea, please"})
     done = author.poll(path, "completed", "failed")["data"]

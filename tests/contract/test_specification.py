@@ -72,12 +72,6 @@ def test_a_create_response_is_an_envelope_with_a_prefixed_id(
 
 
 @section(f"{RESOURCES} > Response envelope")
-def test_status_is_on_the_workflow_submit_response(caller: RawCaller) -> None:
-    """Given a submitted workflow, then `status` stands on the envelope and is `queued`."""
-    assert caller.create(*CREATED["wfl_"])["status"] == "queued"
-
-
-@section(f"{RESOURCES} > Response envelope")
 @pytest.mark.parametrize(
     ("method", "path", "body"),
     [

@@ -40,24 +40,6 @@ def test_a_shared_template_outlives_its_endpoint(client: Client) -> None:
     assert client.templates.delete(template.id).status == "deleted"
 
 
-def test_an_endpoint_of_an_image_has_no_template(client: Client) -> None:
-    """Given an endpoint with an image, then no template is made for it, here or at the vendor."""
-    endpoint = client.endpoints.create("studio", image="example/sdxl:1")
-    assert (endpoint.record.status, endpoint.record.template_id) == ("ready", None)
-    assert list(client.templates.list()) == []
-    assert client.endpoints.delete(endpoint.id).record.deleted is True
-
-
-def test_a_template_outlives_two_endpoints(client: Client) -> None:
-    """Given two endpoints of one template, then one may go without harm to the other."""
-    template = client.templates.create("worker", "example/worker:1")
-    first, second = (client.endpoints.create(n, template_id=template.id) for n in ("one", "two"))
-    client.endpoints.delete(first.id)
-    assert client.endpoints.get(second.id).status == "ready"
-    third = client.endpoints.create("three", template_id=template.id)
-    assert (third.status, third.record.template_id) == ("ready", template.id)
-
-
 @pytest.mark.parametrize("serverless", [True, False])
 def test_a_template_of_the_other_kind(client: Client, serverless: bool) -> None:
     """Given a template for pods, or for endpoints, then the other kind cannot be made of it."""

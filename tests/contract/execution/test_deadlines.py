@@ -72,12 +72,6 @@ def test_a_node_with_a_deadline_of_its_own(client: Client) -> None:
     assert {node.id: node.status for node in done.nodes} == {"slow": "failed", "other": "completed"}
 
 
-def test_a_deadline_that_is_kept(client: Client, faults: Faults) -> None:
-    """Given time enough, then a deadline changes nothing."""
-    faults.clear()
-    assert client.runs.create("llm.generate", ASKED, deadline_s=30).wait().status == "completed"
-
-
 @pytest.mark.parametrize("deadline_s", [0, -1, 1e9])
 def test_what_is_no_deadline(client: Client, deadline_s: float) -> None:
     """Given a deadline that is none, then the run is refused."""

@@ -84,21 +84,6 @@ def test_a_cap_is_not_lowered_below_an_answer_nor_with_a_schema(client: Client) 
         assert refused.value.code.name == "BUDGET_EXCEEDED"
 
 
-def test_what_has_no_price_is_dropped_under_a_budget_and_named_where_it_is_all(
-    client: Client,
-) -> None:
-    """Given a budget, then others are called; where no price is known the model is named."""
-    spoken = client.runs.create("speech.generate", {"text": PROSE["english"]}).wait()
-    asked = {"name": "narrator", "reference_audio": spoken.artifact_id}
-    with pytest.raises(RequestError) as refused:
-        client.runs.create("voice.clone", asked, max_cost_usd=1.0)
-    assert refused.value.code.name == "BUDGET_EXCEEDED"
-    assert "voice-clone" in str(refused.value)
-    assert "no known price" in str(refused.value)
-    route = client.route("voice.clone", asked)
-    assert route.provider == "minimax"
-
-
 @pytest.mark.parametrize("policy", [None, "cost", "latency", "quality", "balanced"])
 def test_a_workflow_pays_no_more_than_its_limit(client: Client, policy: str | None) -> None:
     """Given dense texts side by side under a limit, then what is paid stays within it."""

@@ -40,6 +40,7 @@ def build_failing_workflow(**fields: object) -> Json:
 
 @section(WORKFLOWS)
 @section(STATES)
+@section("Resources and their fields > Response envelope")
 def test_a_workflow_is_accepted_and_queued(caller: RawCaller) -> None:
     """Given a graph, then 202 with a `wfl_` id and `status: queued`; polling finds the end."""
     answer = caller.send("POST", "/v1/workflows", {"name": "w", "nodes": [node("a")]})
@@ -106,15 +107,6 @@ def test_a_place_that_is_not_there_is_not_found(caller: RawCaller, place: str) -
     ):
         answer = caller.send("POST", path, body)
         assert (answer.status_code, answer.json()["error"]["code"]) == (404, "NOT_FOUND")
-
-
-@section("Limits")
-@section(WORKFLOW)
-@pytest.mark.parametrize("retries", [0, 1, 2, 3])
-def test_max_retries_is_from_0_to_3(caller: RawCaller, retries: int) -> None:
-    """Given a number in the limit, then it is taken."""
-    body = {"name": "w", "max_retries": retries, "nodes": [node("a")]}
-    assert caller.create("/v1/workflows", body)["data"]["max_retries"] == retries
 
 
 @section("Limits")

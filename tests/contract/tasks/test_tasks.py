@@ -1,33 +1,12 @@
 """Tasks: an objective, planned, run, reviewed."""
 
-from io import BytesIO
-
 import pytest
-from PIL import Image
 
 from tests.support.views import render_views
-from toolkit import Client, RequestError, WorkError
+from toolkit import Client, WorkError
 from toolkit.cli.output import ClientOutput
 from toolkit.display.text import format_event
 from toolkit.notebook import TaskReview, WorkflowGraph
-
-
-def test_one_objective_in_reviewed_artifacts_out(client: Client) -> None:
-    """Given an objective, when it is a task, then a card and a narration pass the review."""
-    task = client.tasks.create(
-        "A social card with a spoken summary about tidal power", max_cost_usd=0.10
-    ).wait()
-    assert task.status == "completed"
-    assert task.review.decision == "pass"
-    assert 0 < task.record.cost_incurred_usd <= 0.10
-    card = Image.open(BytesIO(client.artifacts.get(task.final_artifact_id).content()))
-    assert (card.format, card.size) == ("PNG", (1200, 630))
-    kinds = {client.artifacts.get(a).record.media_type for a in task.record.artifact_ids.values()}
-    assert kinds == {"image/png", "audio/mpeg"}
-    workflow = client.workflows.get(task.workflow_id)
-    assert workflow.record.task_id == task.id
-    types = [event.type for event in client.tasks.events(task.id)]
-    assert types == ["task.planning", "task.executing", "task.reviewing", "task.completed"]
 
 
 def test_a_plan_is_a_dry_run(client: Client) -> None:
@@ -37,29 +16,6 @@ def test_a_plan_is_a_dry_run(client: Client) -> None:
     assert plan.nodes[-1].capability.startswith("composition.layout")
     assert 0 < plan.estimated_cost_usd.low <= plan.estimated_cost_usd.high
     assert len(client.jobs.list()) == 0
-
-
-def test_what_is_missing_blocks_and_can_be_put_right(bare: Client) -> None:
-    """Given no connection for speech, when one is made, then the blocked task goes on."""
-    task = bare.tasks.create("A narration about tea")
-    task.wait(check=False)
-    assert task.status == "blocked"
-    assert "minimax" in task.record.missing_connections
-    bare.connections.create("minimax", "environment", "MINIMAX_API_KEY")
-    resumed = bare.tasks.resume(task.id).wait()
-    assert resumed.status == "completed"
-    with pytest.raises(RequestError) as refused:
-        bare.tasks.resume(task.id)
-    assert refused.value.code.name == "CONFLICT"
-
-
-def test_what_nobody_can_make_blocks(client: Client) -> None:
-    """Given an objective that no capability meets, then the task is blocked and says which."""
-    task = client.tasks.create("A video about tea").wait(check=False)
-    assert task.status == "blocked"
-    assert task.record.missing_capabilities
-    cancelled = task.cancel()
-    assert (cancelled.status, cancelled.record.error.code) == ("failed", "CANCELLED")
 
 
 def test_a_budget_too_small_fails_before_anything_is_spent(client: Client) -> None:
