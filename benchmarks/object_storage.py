@@ -62,12 +62,13 @@ class Transfers:
 
 @contextmanager
 def serve_artifacts(
-    folder: Path, storage: str, size: int, reads: str
+    folder: Path, cloud: str, storage: str, size: int, reads: str
 ) -> Iterator[tuple[str, int, str]]:
     """Serve a toolkit whose artifacts are in object storage, until the block ends.
 
     Args:
         folder: its data directory.
+        cloud: the URL of its vendors.
         storage: the URL of the object storage.
         size: of the largest upload, in bytes.
         reads: `proxied` or `presigned`.
@@ -81,10 +82,7 @@ def serve_artifacts(
         "artifact_reads": reads,
         "upload_limit_bytes": str(size),
     }
-    with (
-        serve_cloud() as cloud,
-        serve_toolkit(folder, find_cloud_urls(cloud), **given) as (url, pid),
-    ):
+    with serve_toolkit(folder, find_cloud_urls(cloud), **given) as (url, pid):
         (key,) = open_accounts(url, 1, ("minimax", "openai"))
         yield url, pid, key
 
@@ -100,14 +98,16 @@ def write_random_file(path: Path, size: int) -> None:
     path.write_bytes(os.urandom(1_000_000) * (size // 1_000_000))
 
 
-async def count_bytes(folder: Path, storage: str, reads: str, size: int) -> dict[str, float]:
+async def count_bytes(
+    folder: Path, cloud: str, storage: str, reads: str, size: int
+) -> dict[str, float]:
     """Upload and read an artifact, and count; in MB."""
     file = folder / "large.bin"
     write_random_file(file, size)
     found: dict[str, float] = {}
     with (
         TcpRelay(storage) as to_storage,
-        serve_artifacts(folder / reads, to_storage.url, size, reads) as (url, pid, key),
+        serve_artifacts(folder / reads, cloud, to_storage.url, size, reads) as (url, pid, key),
         TcpRelay(url) as relay,
     ):
         async with AsyncClient(relay.url, key) as client:
@@ -128,13 +128,13 @@ async def count_bytes(folder: Path, storage: str, reads: str, size: int) -> dict
 
 
 async def time_transfers(
-    folder: Path, storage: str, size: int, rounds: int
+    folder: Path, cloud: str, storage: str, size: int, rounds: int
 ) -> dict[str, Transfers]:
     """Write and read an artifact, through a server and straight, in turns."""
     found = {name: Transfers() for name in ("write", "read", "straight.write", "straight.read")}
     file, copy = folder / "large.bin", folder / "copy.bin"
     straight = s3fs.S3FileSystem(endpoint_url=storage)
-    with serve_artifacts(folder / "timed", storage, size, "proxied") as (url, pid, key):
+    with serve_artifacts(folder / "timed", cloud, storage, size, "proxied") as (url, pid, key):
         async with AsyncClient(url, key) as client:
             await warm_up(client)
             for number in range(rounds):
@@ -157,10 +157,15 @@ async def time_transfers(
 async def main(size: int = SIZE, rounds: int = ROUNDS) -> int:
     """Measure; exit code 1 if a limit is not kept."""
     os.environ.update(VARIABLES)
-    with tempfile.TemporaryDirectory() as name, run_s3_server() as storage:
+    with (
+        tempfile.TemporaryDirectory() as name,
+        serve_cloud() as cloud,
+        run_s3_server() as storage,
+    ):
         make_bucket(storage, BUCKET)
-        counted = {reads: await count_bytes(Path(name), storage, reads, size) for reads in READS}
-        timed = await time_transfers(Path(name), storage, size, rounds)
+        places = (Path(name), cloud, storage)
+        counted = {reads: await count_bytes(*places, reads, size) for reads in READS}
+        timed = await time_transfers(*places, size, rounds)
     whole = size / MB
     proxied = counted["proxied"]
     lines = (

@@ -5,6 +5,7 @@ import gc
 import os
 import signal
 import socket
+import sys
 from collections.abc import Callable, Iterator
 from functools import cache
 from importlib.metadata import EntryPoints, entry_points
@@ -15,6 +16,7 @@ import pytest
 import uvicorn
 
 from tests.support.dask_cluster import DaskCluster
+from tests.support.forked_programs import install_forked_programs
 from tests.support.reused_workers import ReusedWorker, end_spare_workers
 from tests.support.s3_server import BUCKET, VARIABLES, make_bucket, run_s3_server
 from tests.support.socket_server import stop_listening
@@ -111,6 +113,18 @@ def _workers_are_kept() -> Iterator[None]:
         patch.setattr(worker_pool, "WorkerProcess", ReusedWorker)
         yield
     end_spare_workers()
+
+
+@pytest.fixture(scope="session")
+def _forked_python(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    with install_forked_programs(tmp_path_factory.mktemp("programs") / "bin") as folder:
+        yield folder / "python"
+
+
+@pytest.fixture
+def fork_programs(_forked_python: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given programs that a test has Python run, each is forked and costs no imports."""
+    monkeypatch.setattr(sys, "executable", str(_forked_python))
 
 
 @pytest.fixture(scope="session")

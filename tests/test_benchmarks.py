@@ -36,6 +36,8 @@ from benchmarks import (
 from benchmarks.__main__ import NAMES, render_table
 from benchmarks._planning_lines import read_lines
 
+pytestmark = pytest.mark.usefixtures("fork_programs")
+
 
 def figures(capsys: pytest.CaptureFixture[str]) -> dict[str, dict[str, object]]:
     """The lines that were printed, by figure, each with all that a line has."""
@@ -101,11 +103,13 @@ def test_long_day(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Monkey
 
 
 def test_many_clients(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Given all clients for two seconds, then nothing is refused, lost or done twice."""
+    """Given some clients for a second, then nothing is refused, lost or done twice."""
+    monkeypatch.setattr(many_clients, "CLIENTS", 16)
+    monkeypatch.setattr(many_clients, "ACCOUNTS", 4)
     monkeypatch.setattr(many_clients, "MOST_GROWTH", 10.0)  # what is left is warming up
     monkeypatch.setattr(many_clients, "MOST_TIMES_SLOWER", 1e9)  # of so short a while
     monkeypatch.setattr(many_clients, "ROUNDS", 1)
-    assert asyncio.run(many_clients.main(2.0, 0.2)) == 0
+    assert asyncio.run(many_clients.main(1.0, 0.1)) == 0
     found = figures(capsys)
     names = (
         "faults", "lost", "doubled", "memory", "throughput", "read_p99", "accept_p99",
@@ -118,18 +122,22 @@ def test_many_clients(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mo
 
 def test_shared_limits(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Given two servers for a second, then what a vendor refused and a key got are told."""
-    monkeypatch.setattr(shared_limits, "ENGINES", 2)
-    shared_limits.main(1.0)
+    for name, few in {"ENGINES": 2, "CALLERS": 8, "WARM_UP_S": 0.1, "KEY_BURST": 5}.items():
+        monkeypatch.setattr(shared_limits, name, few)
+    shared_limits.main(0.3)
     found = {json.loads(line)["figure"] for line in capsys.readouterr().out.splitlines()}
     names = ("refused", "used", "alone.refused", "alone.used", "key_rate")
     assert found == {f"shared_limits.{name}" for name in names}
 
 
 def test_startup(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Given one round, then processes, clients and the demo are told beside their floors."""
-    monkeypatch.setitem(
-        startup.DEMO, "demo", lambda: 0.0
-    )  # which takes long, and is tried elsewhere
+    """Given processes that take no time, then each is told beside its floor.
+
+    The processes themselves are started by `test_figure_guards.py`.
+    """
+    for works in (startup.FLOORS, startup.STARTS, startup.CLIENTS, startup.DEMO):
+        for name in works:
+            monkeypatch.setitem(works, name, lambda: 0.01)
     startup.main(1, 1)
     names = ("import", "help", "first_run", "client", "async_client", "demo")
     assert set(figures(capsys)) == {f"startup.{name}" for name in names}
@@ -231,8 +239,10 @@ def test_one_table_has_all_benchmarks() -> None:
     ]
 
 
-def test_transfers(capsys: pytest.CaptureFixture[str]) -> None:
+def test_transfers(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Given small artifacts, then what a server grows by is told of all ways to send them."""
+    monkeypatch.setattr(transfers, "READERS", 3)
+    monkeypatch.setattr(transfers, "UPLOADS", 3)
     asyncio.run(transfers.main(1_000_000, 0.1, 1))
     names = ("slow_readers", "half_uploads", "uploads", "large_inputs")
     assert set(figures(capsys)) == {f"transfers.{name}" for name in names}
@@ -245,8 +255,9 @@ def test_server_frameworks(capsys: pytest.CaptureFixture[str]) -> None:
     assert set(figures(capsys)) == {f"server_frameworks.{name}" for name in names}
 
 
-def test_workers(capsys: pytest.CaptureFixture[str]) -> None:
+def test_workers(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Given a moment's load, then what two workers do over one is told."""
+    monkeypatch.setattr(workers, "CALLERS", 8)
     workers.report_workers("workers.sqlite", 1, 0.3, [None] * 3)
     (line,) = [json.loads(text) for text in capsys.readouterr().out.splitlines()]
     assert line["value"] == pytest.approx(2 * line["per_s"] / line["apart_per_s"], abs=0.05)
@@ -274,8 +285,12 @@ def test_filtered_lists(capsys: pytest.CaptureFixture[str]) -> None:
     assert found["filtered_lists.tag"]["found"] == 1
 
 
-def test_store_growth(capsys: pytest.CaptureFixture[str]) -> None:
-    """Given a few jobs of each kind, then what they leave and what durability costs is told."""
+def test_store_growth(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given a few jobs of a kind, then what they leave and what durability costs is told.
+
+    Texts are what `test_figure_guards.py` has.
+    """
+    monkeypatch.delitem(store_growth.JOBS, "llm")
     asyncio.run(store_growth.main(0.02, 1))
     found = figures(capsys)
     for kind in store_growth.JOBS:

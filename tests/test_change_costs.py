@@ -64,11 +64,10 @@ def test_the_page_shows_a_vendor_and_a_capability() -> None:
     assert file.count("\n") <= MAX_VENDOR_LINES
 
 
-@pytest.mark.parametrize("name", STEPS)
-def test_the_new_file_is_all_it_takes(copy: Path, name: str) -> None:
-    """Given the file alone, when the page's use of it is run, then it works as the page says."""
-    where = "import toolkit; print(toolkit.__file__)\n"
-    done = run_python(copy, "-c", where + STEPS[name][2])
+def test_the_new_files_are_all_it_takes(copy: Path) -> None:
+    """Given the files alone, when the page's uses of them are run, then they work as it says."""
+    uses = ["import toolkit; print(toolkit.__file__)", *(use for _, _, use in STEPS.values())]
+    done = run_python(copy, "-c", "\n".join(uses))
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(str(copy))
 

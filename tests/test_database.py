@@ -80,6 +80,7 @@ def test_the_worlds_are_apart(tmp_path: Path, postgres_url: str) -> None:
         Client.local(tmp_path, database=postgres_url)
 
 
+@pytest.mark.usefixtures("fork_programs")
 def test_the_password_is_in_no_message(
     tmp_path: Path, postgres: PostgresCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:

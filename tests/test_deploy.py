@@ -23,8 +23,6 @@ def rehearse(folder: Path) -> str:
     for said, here in (("/srv/", f"{folder}/srv/"), ("/backup/", f"{folder}/backup/")):
         assert said in script
         script = script.replace(said, here)
-    # Engines are programs of their own here, as one of them is killed.
-    script = script.replace("toolkit serve", f"{sys.executable} -m toolkit serve")
     for port in ("8001", "8002", "8786", "9000"):
         assert port in script
         script = script.replace(port, str(free_port()))
@@ -39,7 +37,7 @@ def test_a_stranger_puts_up_the_parts(tmp_path: Path, postgres: PostgresCluster)
     assert psql is not None
     env = {
         "PGHOST": "127.0.0.1", "PGPORT": str(postgres.port), "PGUSER": "toolkit",
-        "PGPASSWORD": postgres.password,
+        "PGPASSWORD": postgres.password, "TOOLKIT_LEASE_S": "5",
     }  # fmt: skip
     done = type_commands(rehearse(tmp_path), tmp_path / "here", tmp_path, env)
     logs = "\n".join(path.read_text()[-2_000:] for path in (tmp_path / "srv").glob("*.log"))

@@ -84,8 +84,8 @@ async def compare_sizes() -> Ratios:
     """Compare the CPU time that a node takes in a large workflow and in a small one."""
     found = {}
     for shape in large_workflow.SHAPES:
-        few = await large_workflow.measure(shape, 300, time.process_time)
-        many = await large_workflow.measure(shape, 1_200, time.process_time)
+        few = await large_workflow.measure(shape, 200, time.process_time)
+        many = await large_workflow.measure(shape, 800, time.process_time)
         found[f"large_workflow.{shape}.growth"] = many["ms"] / few["ms"]
     return found
 
@@ -94,7 +94,7 @@ def measure_dispatch() -> None:
     """Measure a few steps, and a batch of a few notebooks, here and on a cluster."""
     pytest.importorskip("distributed")
     with warnings.catch_warnings():
-        dispatch.main(2, 20, 12)  # the first round has the workers import what they need
+        dispatch.main(2, 20, 8)  # the first round has the workers import what they need
 
 
 def measure_lists() -> None:
@@ -106,7 +106,7 @@ def measure_postgres() -> None:
     """Measure a few nodes, runs, commits and a killed engine, by CPU time what an engine does."""
     if find_postgres() is None:
         pytest.skip("PostgreSQL is not installed")
-    postgres.main(100, 200, (), 2, 20, 1, lease_s=1.0, limits_s=0, clock=time.process_time)
+    postgres.main(60, 100, (), 2, 10, 1, lease_s=1.0, limits_s=0, clock=time.process_time)
 
 
 def measure_object_storage() -> None:
@@ -131,7 +131,7 @@ def measure_apart(measure: Callable[[], Ratios]) -> Ratios:
     ("measure", "most"),
     [
         pytest.param(
-            lambda: read_ratios(lambda: asyncio.run(gateway.main(4, 0.3, 0.8))),
+            lambda: read_ratios(lambda: asyncio.run(gateway.main(2, 0.2, 0.8))),
             {
                 "gateway.added_ms.normal": 18,
                 "gateway.added_ms.full": 40,
@@ -152,12 +152,12 @@ def measure_apart(measure: Callable[[], Ratios]) -> Ratios:
             id="embedded",
         ),
         pytest.param(
-            lambda: read_ratios(lambda: streaming.main(4, 1)),
+            lambda: read_ratios(lambda: streaming.main(2, 1)),
             {"streaming.first_ms": 60, "streaming.piece_ms": 120},
             id="streaming",
         ),
         pytest.param(
-            lambda: read_ratios(lambda: asyncio.run(dag_overhead.main(200, 3, time.process_time))),
+            lambda: read_ratios(lambda: asyncio.run(dag_overhead.main(200, 2, time.process_time))),
             {"dag_overhead.chain": 16, "dag_overhead.fan": 30, "dag_overhead.layered": 36},
             id="dag_overhead",
         ),

@@ -6,52 +6,17 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
-from pydantic import Field
 
 from scripts import capability_calls
+from tests.support.worker_capability import load_work_registry
 from toolkit import AsyncClient, Client
-from toolkit.contract.base import Record, Request
-from toolkit.local import Registry
-from toolkit.plugins import Call, Capability, Flow, Result, run_in_process
-
-
-class CountInput(Request):
-    """The text to count."""
-
-    text: str = Field(min_length=1)
-
-
-class CountOutput(Record):
-    """The count."""
-
-    words: int
-
-
-def count_words(text: str) -> int:
-    """Count words."""
-    return len(text.split())
-
-
-def count(call: Call[CountInput]) -> Flow[Result]:
-    """Count in a worker."""
-    return Result({"words": (yield from run_in_process(count_words, call.input.text))})
-
-
-COUNT = Capability(
-    id="text.count",
-    title="Count",
-    description="Counts words.",
-    input_model=CountInput,
-    output_model=CountOutput,
-    flow=count,
-)
 
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
     """A sandbox with one capability more."""
     folder = tmp_path_factory.mktemp("calls")
-    with Client.local(folder, sandbox=True, registry=Registry.load([COUNT])) as opened:
+    with Client.local(folder, sandbox=True, registry=load_work_registry()) as opened:
         yield opened
 
 
@@ -86,9 +51,9 @@ def test_a_call_has_a_signature(client: Client) -> None:
 
 def test_a_capability_of_somebody_else_has_its_call(client: Client) -> None:
     """Given a capability that is not built in, then it is called by its name, too."""
-    assert "text_count" in dir(client.capabilities)
-    made = getattr(client.capabilities, "text_count")(text="the tide turns")  # noqa: B009
-    assert made.wait(progress=False).output == {"words": 3}
+    assert "test_work" in dir(client.capabilities)
+    made = getattr(client.capabilities, "test_work")(task="double", args=[21])  # noqa: B009
+    assert made.wait(progress=False).output == {"result": 42}
 
 
 async def test_the_async_client_has_the_same_calls(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ def cloud() -> Iterator[CloudProcess]:
     """A vendor in a process of its own, which bills by its own books."""
     with open_cloud(LEDGER_MODULE, latency_ms=10) as opened:
         # Calls that end one by one have others begin while some are still in flight.
-        slow = {"vendor": "minimax", "delay_ms": 250, "spread_ms": 240, "times": None}
+        slow = {"vendor": "minimax", "delay_ms": 125, "spread_ms": 120, "times": None}
         httpx.post(f"{opened.url}/_sandbox/faults", json=slow, trust_env=False).raise_for_status()
         yield opened
 
@@ -191,13 +191,13 @@ with Client.local(data_dir, sandbox=True) as client:
 """
 
 
-@pytest.mark.parametrize("bounds", [4.5])
+@pytest.mark.usefixtures("fork_programs")
 def test_two_processes_on_one_directory_share_the_budget_of_one_map(
-    tmp_path: Path, bill: Bill, bounds: float
+    tmp_path: Path, bill: Bill
 ) -> None:
     """Given the same call by two engines on one directory, then both stay within its limit."""
     with Client.local(tmp_path, sandbox=True) as client:
-        limit = _find_bound(client) * bounds
+        limit = _find_bound(client) * 4.5
     given = [str(tmp_path), str(limit), str(ROWS), TEXT]
     kernels = [
         subprocess.Popen(

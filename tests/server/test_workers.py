@@ -16,21 +16,41 @@ import pytest
 from tests.support.timing import PATIENCE_S, wait_until, wait_until_async
 from toolkit.server.worker_group import FIRST_PAUSE_S, WorkerGroup
 
-pytestmark = pytest.mark.skipif(
-    not hasattr(socket, "SO_REUSEPORT") or not Path("/proc/self/task").exists(),
-    reason="needs a system that shares ports, and tells of processes",
-)
+pytestmark = [
+    pytest.mark.skipif(
+        not hasattr(socket, "SO_REUSEPORT") or not Path("/proc/self/task").exists(),
+        reason="needs a system that shares ports, and tells of processes",
+    ),
+    pytest.mark.usefixtures("fork_programs"),
+]
+PYTHON = sys.executable
+# A server whose workers are forked.
+START = "import sys; sys.executable = sys.argv.pop(1); from toolkit.cli import main; main()"
+
+
+def build_command(data_dir: Path, workers: int, port: int = 0) -> list[str]:
+    """Build the command line of a server."""
+    command = [
+        sys.executable,
+        "-c",
+        START,
+        sys.executable,
+        "serve",
+        "--sandbox",
+        "--port",
+        str(port),
+    ]
+    return [*command, "--workers", str(workers), "--data-dir", str(data_dir)]
 
 
 @contextmanager
-def start_workers(data_dir: Path, count: int) -> Iterator["subprocess.Popen[str]"]:
-    """Start a group of workers, and yield the parent process before any of them is ready."""
-    options = ("--workers", str(count), "--port", "0", "--data-dir", str(data_dir))
-    with subprocess.Popen(
-        [sys.executable, "-m", "toolkit", "serve", "--sandbox", *options],
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
+def start_workers(data_dir: Path) -> Iterator["subprocess.Popen[str]"]:
+    """Start two workers, and yield the parent process before any of them is ready.
+
+    It is no fork, so that the workers are children of the process that is yielded.
+    """
+    command = [PYTHON, *build_command(data_dir, 2)[1:]]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             yield process
         finally:
@@ -48,7 +68,7 @@ def read_url(process: "subprocess.Popen[str]") -> str:
 @contextmanager
 def serve_by_workers(data_dir: Path) -> Iterator[tuple["subprocess.Popen[str]", str]]:
     """Serve by two workers; yield the parent process and the URL."""
-    with start_workers(data_dir, 2) as process:
+    with start_workers(data_dir) as process:
         yield process, read_url(process)
 
 
@@ -97,10 +117,8 @@ def test_workers_end_with_whoever_started_them(tmp_path: Path) -> None:
 def test_a_port_that_is_taken_is_refused(tmp_path: Path) -> None:
     """Given workers on a port, then others cannot be started on it."""
     with serve_by_workers(tmp_path / "data") as (_, url):
-        port = url.rpartition(":")[2]
-        command = ("serve", "--sandbox", "--workers", "2", "--port", port)
         refused = subprocess.run(
-            [sys.executable, "-m", "toolkit", *command, "--data-dir", str(tmp_path / "other")],
+            build_command(tmp_path / "other", 2, int(url.rpartition(":")[2])),
             capture_output=True,
             text=True,
             timeout=PATIENCE_S,
@@ -113,10 +131,10 @@ def test_a_port_that_is_taken_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("is_first", [True, False], ids=["first", "another"])
 def test_restarts_a_worker_killed_while_it_starts(tmp_path: Path, is_first: bool) -> None:
-    """Given three workers, when one is killed while it starts, then all three serve."""
-    with start_workers(tmp_path / "data", 3) as process:
+    """Given two workers, when one is killed while it starts, then both serve."""
+    with start_workers(tmp_path / "data") as process:
         known: set[int] = set()
-        if not is_first:  # the others start once the first is ready
+        if not is_first:  # the other starts once the first is ready
             wait_until(lambda: list_workers(process), "the first worker has started")
             known = list_workers(process)
         wait_until(lambda: list_workers(process) - known, "a worker has started")
@@ -124,7 +142,7 @@ def test_restarts_a_worker_killed_while_it_starts(tmp_path: Path, is_first: bool
         os.kill(killed, signal.SIGKILL)
         url = read_url(process)
         assert is_served(url)
-        assert len(list_workers(process) - {killed}) == 3
+        assert len(list_workers(process) - {killed}) == 2
         process.terminate()
         assert process.wait(PATIENCE_S) == 0
 
@@ -133,15 +151,11 @@ def test_ends_with_the_exit_code_of_a_worker_that_refuses_to_start(tmp_path: Pat
     """Given a data directory that is a file, then the group ends with its workers' refusal."""
     data_dir = tmp_path / "data"
     data_dir.write_text("")
-    options = ("--sandbox", "--port", "0", "--data-dir", str(data_dir))
     alone, group = (
         subprocess.run(
-            [sys.executable, "-m", "toolkit", "serve", *options, "--workers", workers],
-            capture_output=True,
-            timeout=PATIENCE_S,
-            check=False,
+            build_command(data_dir, workers), capture_output=True, timeout=PATIENCE_S, check=False
         )
-        for workers in ("1", "3")
+        for workers in (1, 2)
     )
     assert alone.returncode > 0
     assert group.returncode == alone.returncode
@@ -156,7 +170,7 @@ async def test_waits_longer_before_each_start_of_a_worker_that_dies_at_once(tmp_
         "os.kill(os.getpid(), 9)"
     )
     lasting = "import sys\nprint(1, flush=True)\nsys.stdin.read()"
-    commands = [[sys.executable, "-c", code] for code in (lasting, dying)]
+    commands = [[PYTHON, "-c", code] for code in (lasting, dying)]
     running = asyncio.create_task(WorkerGroup(commands, lambda: None).run())
     await wait_until_async(lambda: starts.exists() and len(starts.read_text().split()) > 2)
     assert not running.done()

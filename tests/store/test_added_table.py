@@ -6,7 +6,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -32,13 +32,22 @@ remarks = Table(
     ).to_info(),
 )
 """
-WORK = """
-import sys
+# Does what each line says, with a database or in a directory, and tells what was printed.
+PROGRAM = """
+import json, sys
+from typer.testing import CliRunner
 from toolkit import Client
+from toolkit.cli import app
 with Client.local(sys.argv[1], sandbox=True) as client:
     client.runs.create("speech.generate", {"text": "Salt."}).wait(progress=False)
+print(json.dumps("worked"), flush=True)
+for line in sys.stdin:
+    words, database = json.loads(line)
+    done = CliRunner().invoke(app, words, env={"TOOLKIT_DATABASE": database})
+    if done.exit_code:
+        raise SystemExit(done.output) from done.exception
+    print(json.dumps(done.stdout), flush=True)
 """
-COMMAND = "from toolkit.cli import app; app()"
 DOC = '{"text": "salt"}'
 INSERT = f"INSERT INTO remarks SELECT 'rem_1', account_id, id, '{DOC}' FROM jobs"
 SUM = "SELECT sum(records) FROM stored_bytes"
@@ -49,26 +58,42 @@ AGE = "UPDATE roots SET created_at = '2020-01-01T00:00:00.000Z'"
 Run = Callable[..., str]
 
 
-@pytest.fixture
-def run(tmp_path: Path) -> Run:
-    """What runs a program by a copy of the package whose tables have one more."""
-    package = tmp_path / "source" / "toolkit"
+@pytest.fixture(scope="module")
+def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the package whose tables have one more."""
+    package = tmp_path_factory.mktemp("source") / "toolkit"
     shutil.copytree(Path(toolkit.__file__).parent, package)
     with (package / "store" / "tables.py").open("a") as tables:
         tables.write(TABLE)
+    return package
 
-    def run_program(program: str, *arguments: object, database: str | None = None) -> str:
-        environment = {**os.environ, "PYTHONPATH": str(package.parent)}
-        if database is not None:
-            environment["TOOLKIT_DATABASE"] = database
-        command = [sys.executable, "-P", "-c", program, *map(str, arguments)]
-        done = subprocess.run(
-            command, env=environment, cwd=tmp_path, capture_output=True, check=False, text=True
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
 
-    return run_program
+@pytest.fixture
+def data_dir(tmp_path: Path) -> Path:
+    """A directory where the copy has done some work."""
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def run(package: Path, data_dir: Path) -> Iterator[Run]:
+    """What runs a command by the copy of the package, and returns what it printed."""
+    with subprocess.Popen(
+        [sys.executable, "-P", "-c", PROGRAM, str(data_dir)],
+        env={**os.environ, "PYTHONPATH": str(package.parent)},
+        cwd=data_dir.parent, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    ) as program:  # fmt: skip
+        asking, answering = program.stdin, program.stdout
+        assert asking is not None
+        assert answering is not None
+
+        def run_command(*words: object, database: str | None = None) -> str:
+            print(json.dumps([list(map(str, words)), database]), file=asking, flush=True)
+            printed: str = json.loads(answering.readline())
+            return printed
+
+        assert json.loads(answering.readline()) == "worked"
+        yield run_command
+        asking.close()
 
 
 def check_counted(execute: Callable[[str], Any]) -> None:
@@ -82,19 +107,18 @@ def check_counted(execute: Callable[[str], Any]) -> None:
 def prune(run: Run, data_dir: Path, database: str | None = None) -> Any:
     """Prune what is older than a day; return how many rows of the table are told to have gone."""
     words = ("prune", "--older-than", "1d", "--data-dir", data_dir, "--json")
-    dry = json.loads(run(COMMAND, *words, "--dry-run", database=database))
-    wet = json.loads(run(COMMAND, *words, database=database))
+    dry = json.loads(run(*words, "--dry-run", database=database))
+    wet = json.loads(run(*words, database=database))
     assert dry["rows"] == wet["rows"]
     return wet["rows"]["remarks"]
 
 
-def test_an_added_table_is_kept_up_in_a_directory(run: Run, tmp_path: Path) -> None:
+def test_an_added_table_is_kept_up_in_a_directory(run: Run, data_dir: Path, tmp_path: Path) -> None:
     """Given one more table, then its rows are counted, backed up and pruned in a directory."""
-    data_dir, copy = tmp_path / "data", tmp_path / "copy"
-    run(WORK, data_dir)
+    copy = tmp_path / "copy"
     with closing(sqlite3.connect(data_dir / "state.db", isolation_level=None)) as rows:
         check_counted(rows.execute)
-        run(COMMAND, "backup", copy, "--data-dir", data_dir)
+        run("backup", copy, "--data-dir", data_dir)
         with closing(sqlite3.connect(copy / "state.db")) as copied:
             assert copied.execute(REMARKS).fetchall() == [("rem_1", DOC)]
         rows.execute(AGE)
@@ -103,21 +127,20 @@ def test_an_added_table_is_kept_up_in_a_directory(run: Run, tmp_path: Path) -> N
 
 
 def test_an_added_table_is_kept_up_in_a_database(
-    run: Run, tmp_path: Path, postgres_url: str
+    run: Run, data_dir: Path, tmp_path: Path, postgres_url: str
 ) -> None:
     """Given one more table, then its rows are moved, counted, backed up and pruned there."""
-    data_dir, copy = tmp_path / "data", tmp_path / "copy"
+    copy = tmp_path / "copy"
     programs = find_postgres()
     assert programs is not None
-    run(WORK, data_dir)
     with closing(sqlite3.connect(data_dir / "state.db", isolation_level=None)) as source:
         source.execute(INSERT)
-    run(COMMAND, "migrate", "--from", data_dir, "--to", postgres_url)
+    run("migrate", "--from", data_dir, "--to", postgres_url)
     with psycopg.connect(postgres_url, autocommit=True) as rows:
         assert rows.execute(REMARKS).fetchall() == [("rem_1", DOC)]
         rows.execute("DELETE FROM remarks")
         check_counted(lambda query: rows.execute(query.encode()))
-        run(COMMAND, "backup", copy, "--data-dir", data_dir, database=postgres_url)
+        run("backup", copy, "--data-dir", data_dir, database=postgres_url)
         restore = [str(programs / "pg_restore"), "--table", "remarks", "--file", "-"]
         dump = subprocess.run(
             [*restore, str(copy / "database.dump")], check=True, capture_output=True, text=True

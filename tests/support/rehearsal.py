@@ -10,8 +10,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.support.forked_cli import install_forked_toolkit
+from tests.support.forked_programs import install_forked_programs
 from tests.support.timing import PATIENCE_S
+
+BEGINNING = "sleep() { command sleep 0.1; }\nset -euo pipefail\nset -x"
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,8 @@ def type_commands(
 ) -> Rehearsal:
     """Type commands into a shell that knows `toolkit`; all that they began ends with it.
 
+    Where the page sleeps, the shell looks again soon.
+
     Args:
         script: the commands.
         folder: where they are typed.
@@ -44,14 +48,14 @@ def type_commands(
     """
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     with (
-        install_forked_toolkit(beside / "bin") as found,
+        install_forked_programs(beside / "bin") as found,
         (beside / "typed").open("w+") as typed,
         (beside / "shown").open("w+") as shown,
     ):
         installed = Path(sys.executable).parent  # where what is installed beside us has commands
         path = os.pathsep.join([str(found), str(installed), os.environ["PATH"]])
         shell = subprocess.Popen(
-            ["bash", "-c", f"set -euo pipefail\nset -x\n{script}"],
+            ["bash", "-c", f"{BEGINNING}\n{script}"],
             cwd=folder,
             env={**os.environ, **(env or {}), "PATH": path},
             stdout=shown,

@@ -88,11 +88,16 @@ def is_of_tier(name: str, tier: str) -> bool:
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leave out the files that the tier has nothing of, as importing all of them takes long."""
     tier = config.option.tier
-    if tier == "all" or collection_path.is_dir():
+    if tier == "all":
         return None
-    file = collection_path.relative_to(config.rootpath).as_posix()
-    in_part = tier == "first" and any(row.startswith(f"{file}::") for row in FIRST_TIER)
-    return None if in_part or is_of_tier(file, tier) else True
+    name = collection_path.relative_to(config.rootpath).as_posix()
+    rows = {"first": FIRST_TIER, "style": STYLE}.get(tier, ())
+    if collection_path.is_dir():
+        folder = f"{name}/"
+        has_some = not rows or any(row.startswith(folder) or folder.startswith(row) for row in rows)
+        return None if has_some or collection_path == config.rootpath else True
+    in_part = tier == "first" and any(row.startswith(f"{name}::") for row in rows)
+    return None if in_part or is_of_tier(name, tier) else True
 
 
 @pytest.hookimpl(tryfirst=True)

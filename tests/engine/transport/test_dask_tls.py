@@ -79,6 +79,7 @@ def test_certificates_are_looked_for_when_it_is_opened(
         open_client(tmp_path, 1, lost)
 
 
+@pytest.mark.usefixtures("fork_programs")
 def test_certificates_are_for_an_address_that_encrypts(
     certificates: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,163 @@
+"""A `python` and a `toolkit` that cost no imports: each is forked from one process that made them.
+
+Starting a program of ours costs more than what most tests have it do. What a caller finds as
+`python` or `toolkit` (`CALLER`) hands its words, folder, variables and open files to that process
+over a socket; from then on it is the program itself, and it ends with its caller. Its process id is
+another one than its caller's.
+"""
+
+import json
+import os
+import pkgutil
+import runpy
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+from tests.crash.fork_server import preload
+from toolkit.batch.kernel._zygote import INLINE_BACKEND
+
+# What is neither a module nor a text is none of ours, and is run by Python itself.
+CALLER = """\
+#!{python} -SE
+import json, os, signal, socket, sys
+words = {words!r} + sys.argv[1:]
+if words[:1] not in (["-m"], ["-c"]):
+    os.execv({python!r}, [{python!r}, *words])
+os.umask(mask := os.umask(0))
+asked = json.dumps([words, os.getcwd(), dict(os.environ), mask]).encode()
+with socket.socket(socket.AF_UNIX) as line:
+    line.connect({address!r})
+    socket.send_fds(line, [len(asked).to_bytes(4, "big")], [0, 1, 2])
+    line.sendall(asked)
+    with line.makefile("r") as answers:
+        program = int(answers.readline())
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda number, _: os.kill(program, number))
+        ended = answers.readline()
+sys.exit(int(ended or 1))
+"""
+PROGRAMS: dict[str, list[str]] = {"python": [], "toolkit": ["-m", "toolkit"]}
+
+
+@contextmanager
+def install_forked_programs(folder: Path, *modules: str) -> Iterator[Path]:
+    """Put the programs into a folder, which is what to find them by; all they began ends after.
+
+    Args:
+        folder: where they are put.
+        modules: what they import beside what a server does.
+    """
+    folder.mkdir()
+    address = str(folder / "s")
+    for name, words in PROGRAMS.items():
+        caller = folder / name
+        text = CALLER.format(python=sys.executable, words=words, address=address)
+        caller.write_text(text, encoding="utf-8")
+        caller.chmod(0o700)
+    line = [sys.executable, "-m", __name__, address, *modules]
+    parent = subprocess.Popen(line, stdout=subprocess.PIPE, start_new_session=True)
+    try:
+        assert parent.stdout is not None
+        assert parent.stdout.readline() == b"ready\n"
+        yield folder
+    finally:
+        os.killpg(parent.pid, signal.SIGKILL)
+        parent.wait()
+        parent.stdout.close()
+
+
+def _run_program(line: socket.socket) -> None:
+    """Be the program that a caller asks for."""
+    size, files, _, _ = socket.recv_fds(line, 4, 3)
+    with line.makefile("rb") as asked:
+        said = asked.read(int.from_bytes(size, "big"))
+    if not said.endswith(b"]"):  # the caller was killed meanwhile
+        os._exit(1)
+    words, folder, environment, mask = json.loads(said)
+    for mine, theirs in enumerate(files):
+        os.dup2(theirs, mine)
+        os.close(theirs)
+    os.umask(mask)
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    line.sendall(f"{os.getpid()}\n".encode())
+    threading.Thread(target=_end_with_caller, args=[line], daemon=True).start()
+    kind, what, *rest = words
+    if kind == "-m":
+        sys.argv = [what, *rest]
+        runpy.run_module(what, run_name="__main__", alter_sys=True)
+    else:
+        sys.argv = ["-c", *rest]
+        sys.modules["__main__"] = ModuleType("__main__")
+        exec(compile(what, "<string>", "exec"), vars(sys.modules["__main__"]))
+
+
+def _end_with_caller(line: socket.socket) -> None:
+    if not line.recv(1):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _answer(line: socket.socket) -> None:
+    code = 1
+    try:
+        _run_program(line)
+        code = 0
+    except SystemExit as ending:
+        code = ending.code if isinstance(ending.code, int) else int(ending.code is not None)
+    except BaseException:
+        import traceback
+
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        with suppress(OSError):  # the caller may have been killed
+            line.sendall(f"{code}\n".encode())
+        os._exit(0)
+
+
+def _reap_children(*_: object) -> None:
+    with suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
+def main(address: str, *others: str) -> None:
+    """Fork a program for each caller, until it is killed."""
+    preload()
+    import ipykernel.kernelapp  # noqa: F401
+
+    from toolkit.cli import resources
+
+    for module in pkgutil.iter_modules(resources.__path__, f"{resources.__name__}."):
+        import_module(module.name)
+    modules = "client", "engine.access.account_admin", "store.maintenance.backup"
+    for name in (*modules, "store.maintenance.doctor"):
+        import_module(f"toolkit.{name}")
+    os.environ["MPLBACKEND"] = INLINE_BACKEND  # as a kernel has it when it imports matplotlib
+    for name in others:
+        import_module(name)
+    signal.signal(signal.SIGCHLD, _reap_children)  # so that what they cost counts
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(address)
+        listener.listen()
+        print("ready", flush=True)
+        while True:
+            line, _ = listener.accept()
+            if os.fork() == 0:
+                _answer(line)
+            line.close()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
