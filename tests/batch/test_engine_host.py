@@ -2,20 +2,18 @@
 
 import socket
 from pathlib import Path
-from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
-from tests.batch.conftest import Write
+from tests.batch.conftest import PROCESSES, Write, run_batch
 from tests.support.dask_cluster import DaskCluster
-from toolkit import batch
 from toolkit.cli import app
 from toolkit.contract.errors import ErrorCode, RequestError
 
 pytest.importorskip("distributed")
 
-PROCESSES = "tests.support.batch_executors:open_processes"
+ONE = {"x": [1]}
 ASK = """
 import os
 from toolkit import AsyncClient, Client, batch
@@ -40,15 +38,6 @@ def own_address() -> str:
         return str(asking.getsockname()[0])
 
 
-def run_batch(path: Path, **more: Any) -> Any:
-    """Run a batch of one notebook, by an engine of its own."""
-    folder = path.parent
-    return batch.run(
-        path, {"x": [1]}, out=folder / "out", progress=False, data_dir=folder / "data",
-        sandbox=True, **more,
-    )  # fmt: skip
-
-
 def test_workers_elsewhere_do_not_reach_loopback(
     notebook: Write, tmp_path: Path, own_address: str
 ) -> None:
@@ -57,7 +46,7 @@ def test_workers_elsewhere_do_not_reach_loopback(
     (tmp_path / "grid.yaml").write_text("x: [1]")
     for scheduler in ("198.51.100.7:8786", "tls://198.51.100.7:8786", f"{own_address}:8786"):
         with pytest.raises(RequestError) as refused:
-            run_batch(path, dask=scheduler)
+            run_batch(path, ONE, dask=scheduler)
         assert refused.value.code is ErrorCode.INVALID_REQUEST
         assert f"--host {own_address}" in str(refused.value)
         assert "\n" not in str(refused.value)
@@ -80,9 +69,8 @@ def test_an_address_is_listened_on_and_told(
 ) -> None:
     """Given 0.0.0.0 or an address, then workers are told one, and a line says who can ask."""
     host = own_address if listens == "an address" else "0.0.0.0"
-    (row,) = run_batch(notebook("x: int = 1", ASK), dask=cluster.address, host=host).to_dict(
-        "records"
-    )
+    table = run_batch(notebook("x: int = 1", ASK), ONE, dask=cluster.address, host=host)
+    (row,) = table.to_dict("records")
     assert row["status"] == "completed", row
     told = own_address if listens == "an address" else "127.0.0.1"
     assert row["url"].startswith(f"http://{told}:")
@@ -95,4 +83,4 @@ def test_an_address_is_listened_on_and_told(
 def test_an_executor_does_not_tell_where_its_workers_are(notebook: Write) -> None:
     """Given 0.0.0.0 and an executor, then an address is asked for, as none can be found."""
     with pytest.raises(RequestError, match="name this machine's own by --host"):
-        run_batch(notebook("x: int = 1"), executor=PROCESSES, host="0.0.0.0")
+        run_batch(notebook("x: int = 1"), ONE, executor=PROCESSES, host="0.0.0.0")

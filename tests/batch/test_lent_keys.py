@@ -5,14 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.batch.conftest import Write
+from tests.batch.conftest import PROCESSES, Write, run_batch
 from tests.conftest import Server
 from toolkit import Client, batch
 from toolkit.settings import Settings
 
 pytest.importorskip("uvicorn")
 
-PROCESSES = "tests.support.batch_executors:open_processes"
 # An artifact of the account, but not of the batch, is an input that a row names by its id.
 PROBE = """
 from toolkit import Client, batch
@@ -61,13 +60,10 @@ def check_row(recorded: dict[str, object]) -> None:
     assert 0 < recorded["spent"] <= LIMIT_USD  # type: ignore[operator]
 
 
-def test_a_notebook_works_within_the_budget_of_its_batch(notebook: Write, tmp_path: Path) -> None:
+def test_a_notebook_works_within_the_budget_of_its_batch(notebook: Write) -> None:
     """Given an engine of the batch's process, then its key works, to the budget and no further."""
     path = notebook("x: int = 1\ngiven = ''", PROBE)
-    table = batch.run(
-        path, {"x": [1]}, out=tmp_path / "out", progress=False, data_dir=tmp_path / "data",
-        sandbox=True, executor=PROCESSES, max_cost_usd=LIMIT_USD,
-    )  # fmt: skip
+    table = run_batch(path, {"x": [1]}, executor=PROCESSES, max_cost_usd=LIMIT_USD)
     row = table.iloc[0].to_dict()
     assert row["status"] == "completed", row["error"]
     check_row(row)

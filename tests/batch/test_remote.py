@@ -12,20 +12,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
-from tests.batch.conftest import Write
+from tests.batch.conftest import PROCESSES, Write, run_batch
 from tests.conftest import Server
 from tests.support.dask_cluster import DaskCluster, clean_environment
 from tests.support.timing import PATIENCE_S, wait_until
 from toolkit import Client, batch
 from toolkit.batch.remote.row import RowRequest
 from toolkit.batch.remote.task import run_row
+from toolkit.cli import app
 from toolkit.contract.errors import RequestError, ServiceError
 from toolkit.settings import Settings
 
 pytest.importorskip("distributed")
 
-PROCESSES = "tests.support.batch_executors:open_processes"
 ASK = """
 from toolkit import Client, batch
 client = Client()
@@ -90,28 +91,21 @@ def start_command(
     )
 
 
-def list_runs(folder: Path) -> list[Any]:
-    """List the runs that the batch's engine has done."""
-    with Client.local(folder / "data", sandbox=True) as client:
-        return list(client.runs.list())
-
-
 @pytest.mark.parametrize("carrier", ["dask", "executor"])
 def test_a_lost_worker_s_notebook_is_resumed_and_nothing_is_paid_twice(
     carrier: str, cluster: DaskCluster, notebook: Write, tmp_path: Path
 ) -> None:
     """Given a worker that is killed after a paid call, then another one has the same answer."""
     path = notebook("x: int = 1\nfolder = ''", ASK, LOSE_WORKER, GO_ON)
-    options = ["--dask", cluster.address] if carrier == "dask" else ["--executor", PROCESSES]
-    running = start_command(path, f"x: [1, 2, 3]\nfolder: {tmp_path}", *options, "--json")
-    out, err = running.communicate(timeout=PATIENCE_S)
-    assert running.returncode == 0, err
-    rows = json.loads(out)["rows"]
+    workers = {"dask": cluster.address} if carrier == "dask" else {"executor": PROCESSES}
+    table = run_batch(path, {"x": [1, 2, 3], "folder": [str(tmp_path)]}, **workers)
+    assert set(table["status"]) == {"completed"}, list(table["error"])
     assert (tmp_path / "lost").exists()
-    told = [run for row in rows for run in row["recorded"]["runs"]]
-    assert len(set(told)) == 6
-    runs = list_runs(tmp_path)
-    assert {run.id for run in runs} == set(told)  # and no others, which a second call would be
+    told = {run for runs in table["runs"] for run in runs}
+    assert len(told) == 6
+    with Client.local(tmp_path / "data", sandbox=True) as client:
+        runs = list(client.runs.list())
+    assert {run.id for run in runs} == told  # and no others, which a second call would be
     assert "sk_live_" not in "".join(one.read_text() for one in (tmp_path / "out").iterdir())
 
 
@@ -134,11 +128,12 @@ def test_one_that_kills_its_workers_is_the_only_one_that_fails(
 ) -> None:
     """Given a pool that breaks again and again, then the notebook that breaks it alone fails."""
     path = notebook("x: int = 1\nfolder = ''", KILL_WORKERS)
-    grid = f"x: {list(range(20))}\nfolder: {tmp_path}"
-    running = start_command(path, grid, "--executor", PROCESSES, "--json")
-    out, err = running.communicate(timeout=PATIENCE_S)
-    assert running.returncode == 1, err
-    (failed,) = [row for row in json.loads(out)["rows"] if row["status"] != "completed"]
+    (tmp_path / "grid.yaml").write_text(f"x: {list(range(20))}\nfolder: {tmp_path}")
+    where = ["--out", str(tmp_path / "out"), "--sandbox", "--data-dir", str(tmp_path / "data")]
+    given = [str(path), "--grid", str(tmp_path / "grid.yaml"), "--executor", PROCESSES, "--json"]
+    shown = CliRunner().invoke(app, ["batch", *given, *where])
+    assert shown.exit_code == 1, shown.stderr
+    (failed,) = [row for row in json.loads(shown.stdout)["rows"] if row["status"] != "completed"]
     assert failed["parameters"]["x"] == 7
     assert "Its worker was lost 3 times that it ran" in failed["error"]
     assert "\n" not in failed["error"]
@@ -155,19 +150,9 @@ def test_one_engine_has_one_cache_and_its_key_is_stored_nowhere(
         "    'llm.generate', {'objective': 'On salt'}).wait()\n"
         "batch.record('cached', run.record.cached)",
     )
-    data = tmp_path / "data"
-    table = batch.run(
-        path,
-        {"x": [1, 2]},
-        out=tmp_path / "out",
-        workers=1,
-        progress=False,
-        dask=cluster.address,
-        sandbox=True,
-        data_dir=data,
-    )
+    table = run_batch(path, {"x": [1, 2]}, workers=1, dask=cluster.address)
     assert sorted(table["cached"]) == [False, True]
-    with Client.local(data, sandbox=True) as client:
+    with Client.local(tmp_path / "data", sandbox=True) as client:
         assert not list(client.api_keys.list())
 
 
@@ -200,19 +185,10 @@ def test_a_key_that_a_server_lends_ends(
     assert (left.revoked_at is None) == is_killed
 
 
-def test_all_workers_get_ready_at_once(
-    cluster: DaskCluster, notebook: Write, tmp_path: Path
-) -> None:
+def test_all_workers_get_ready_at_once(cluster: DaskCluster, notebook: Write) -> None:
     """Given one notebook, then two workers are prepared for it, and what they started ends."""
-    table = batch.run(
-        notebook("x: int = 1", LIST_FORKED_FROM),
-        {"x": [1]},
-        out=tmp_path / "out",
-        progress=False,
-        dask=cluster.address,
-        sandbox=True,
-        data_dir=tmp_path / "data",
-    )
+    path = notebook("x: int = 1", LIST_FORKED_FROM)
+    table = run_batch(path, {"x": [1]}, dask=cluster.address)
     (zygotes,), (own,) = table["zygotes"], table["own"]
     assert len(zygotes) == 2  # of one kind: what was prepared is what the kernel came from
     assert own in zygotes
@@ -254,24 +230,20 @@ def test_what_cannot_be_used_is_refused(notebook: Write, tmp_path: Path) -> None
 
 
 def test_a_batch_waits_for_no_worker_for_ever(
-    notebook: Write,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    notebook: Write, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Given a cluster without workers, and then no cluster, a batch says so at once, and ends."""
     monkeypatch.setenv("TOOLKIT_WORKER_WAIT_S", "0")
     monkeypatch.setenv("TOOLKIT_SCHEDULER_WAIT_S", "0")
     path = notebook("x: int = 1")
-    given: dict[str, Any] = {"out": tmp_path / "out", "data_dir": tmp_path / "data"}
     with (
         DaskCluster(workers=0) as cluster,
         pytest.raises(ServiceError, match="and was not for 0 s of worker_wait_s"),
     ):
-        batch.run(path, {"x": [1]}, dask=cluster.address, sandbox=True, progress=False, **given)
+        run_batch(path, {"x": [1]}, dask=cluster.address)
     assert "is there: notebooks wait for one, up to 0 s" in capsys.readouterr().err
     with pytest.raises(ServiceError, match=r"scheduler at tcp://127\.0\.0\.1:9 does not"):
-        batch.run(path, {"x": [1]}, dask="127.0.0.1:9", sandbox=True, progress=False, **given)
+        run_batch(path, {"x": [1]}, dask="127.0.0.1:9")
 
 
 def test_a_worker_of_another_version_runs_no_notebook() -> None:

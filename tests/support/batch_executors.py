@@ -2,8 +2,18 @@
 
 import multiprocessing
 from concurrent.futures import ProcessPoolExecutor
+from multiprocessing.util import Finalize
+
+from toolkit.batch.remote.source_keeper import get_source_keeper
 
 
 def open_processes() -> ProcessPoolExecutor:
-    """Two processes that share nothing with this one."""
-    return ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn"))
+    """Two processes that share nothing with this one, forked from one that made their imports."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["toolkit.batch.remote.row"])
+    return ProcessPoolExecutor(2, mp_context=context, initializer=_end_kernels_at_exit)
+
+
+def _end_kernels_at_exit() -> None:
+    """Have a process end its kernels as it exits: a fork calls no handler of `atexit`."""
+    Finalize(None, get_source_keeper().close_all, exitpriority=0)
