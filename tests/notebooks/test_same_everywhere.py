@@ -21,6 +21,8 @@ from toolkit.settings import Settings
 if TYPE_CHECKING:
     from distributed import Worker
 
+# Servers and kernels.
+pytestmark = pytest.mark.usefixtures("fork_programs")
 (SCENARIO,) = [path for path in NOTEBOOKS if path.stem == "01_social_card"]
 CLIENT_CELL = "cell-02"  # which says where the client asks
 CONFIG = ROOT / "docs" / "deploy" / "nginx.conf"

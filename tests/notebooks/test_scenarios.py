@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from tests.notebooks.execution import (
     find_differences,
     list_outputs,
 )
+from tests.support.forked_programs import install_forked_kernel
 from toolkit.contract.workflows import WorkflowRecord
 from toolkit.display.workflow.svg import draw_workflow_svg
 
@@ -33,9 +35,16 @@ SPOKEN = {"04_narration_and_voice"}
 START = NOTEBOOKS[0]
 
 
+@pytest.fixture(scope="module")
+def forked_kernel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The folder by which Jupyter finds a kernel that costs no imports."""
+    with install_forked_kernel(tmp_path_factory.mktemp("forked")) as folder:
+        yield str(folder)
+
+
 @pytest.mark.parametrize("notebook", NOTEBOOKS[1:], ids=lambda path: path.stem)
 def test_a_notebook_does_what_it_shows(
-    notebook: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    notebook: Path, forked_kernel: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Given keys in the environment, when a notebook is run, then its outputs are as committed.
 
@@ -45,6 +54,8 @@ def test_a_notebook_does_what_it_shows(
         pytest.skip("the committed notebook has the sounds of a sandbox without real speech")
     for name in VARIABLES:
         monkeypatch.setenv(name, CANARY)
+    monkeypatch.setenv("JUPYTER_PATH", forked_kernel)
+    monkeypatch.setenv("TOOLKIT_CPU_WORKERS", "1")  # each takes a second to start
     made = execute(notebook, tmp_path, SMALLER.get(notebook.stem, {}))
     assert find_differences(notebook, made) == []
     text = json.dumps(list_outputs(made))

@@ -22,7 +22,8 @@ from pathlib import Path
 from types import ModuleType
 
 from tests.crash.fork_server import preload
-from toolkit.batch.kernel._zygote import INLINE_BACKEND
+from toolkit.batch.kernel._zygote import INLINE_BACKEND, KERNEL_IMPORTS
+from toolkit.batch.kernel.protocols import LAUNCHER
 
 # What is neither a module nor a text is none of ours, and is run by Python itself.
 CALLER = """\
@@ -44,6 +45,10 @@ with socket.socket(socket.AF_UNIX) as line:
         ended = answers.readline()
 sys.exit(int(ended or 1))
 """
+# What a notebook of ours imports.
+NOTEBOOK_IMPORTS = (
+    "matplotlib.pyplot", "pandas", "toolkit.batch", "toolkit.notebook", "toolkit.sandbox",
+)  # fmt: skip
 PROGRAMS: dict[str, list[str]] = {"python": [], "toolkit": ["-m", "toolkit"]}
 
 
@@ -72,6 +77,19 @@ def install_forked_programs(folder: Path, *modules: str) -> Iterator[Path]:
         os.killpg(parent.pid, signal.SIGKILL)
         parent.wait()
         parent.stdout.close()
+
+
+@contextmanager
+def install_forked_kernel(folder: Path) -> Iterator[Path]:
+    """Have kernels forked where the folder that is given is `JUPYTER_PATH`."""
+    modules = (*KERNEL_IMPORTS, *NOTEBOOK_IMPORTS)
+    with install_forked_programs(folder / "bin", *modules) as programs:
+        argv = [str(programs / "python"), "-m", LAUNCHER, "-f", "{connection_file}"]
+        kernel = {"argv": argv, "language": "python", "display_name": "Python 3 (ipykernel)"}
+        spec = folder / "kernels" / "python3" / "kernel.json"
+        spec.parent.mkdir(parents=True)
+        spec.write_text(json.dumps(kernel), encoding="utf-8")
+        yield folder
 
 
 def _run_program(line: socket.socket) -> None:
@@ -145,6 +163,7 @@ def main(address: str, *others: str) -> None:
     for name in (*modules, "store.maintenance.doctor"):
         import_module(f"toolkit.{name}")
     os.environ["MPLBACKEND"] = INLINE_BACKEND  # as a kernel has it when it imports matplotlib
+    os.environ["PYDEVD_DISABLE_FILE_VALIDATION"] = "1"  # a kernel's debugger would warn
     for name in others:
         import_module(name)
     signal.signal(signal.SIGCHLD, _reap_children)  # so that what they cost counts
