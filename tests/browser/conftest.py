@@ -2,27 +2,35 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.request import urlopen
 
+import httpx
 import pytest
 
+from tests.support.forked_programs import install_forked_kernel
 from tests.support.ports import free_port
-from tests.support.timing import wait_until
+from tests.support.timing import PATIENCE_S, wait_until
 
 playwright = pytest.importorskip("playwright.sync_api")
+axe = pytest.importorskip("axe_playwright_python.sync_playwright")
 
+expect: Any = playwright.expect
 ROOT = Path(__file__).parent.parent.parent
+NOTEBOOKS = (ROOT / "notebooks", Path(__file__).parent / "notebooks")
 SCREENSHOTS = ROOT / "build" / "screenshots"
 TIMEOUT_MS = 90_000  # a busy machine is slow; what takes time is waited for, never slept over
 TOKEN = "browser-tests"
+# Voilà's own page asks for icons and for mermaid; it does without them.
+VOILA_ITSELF = ("https://cdn.jsdelivr.net/npm/@fortawesome/", "https://cdnjs.cloudflare.com/")
 ARGUMENTS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-quic",
     "--no-first-run", "--disable-background-networking", "--disable-component-update",
@@ -62,28 +70,34 @@ BROKEN_WORDS = """() => {
   }
   return broken;
 }"""
+# JupyterLab itself draws pictures without a text for them, and outputs that scroll.
+NAME_PICTURES = """() => document.querySelectorAll(".jp-RenderedSVG img, .jp-RenderedImage img")
+  .forEach((picture) => { picture.alt = "named by the test"; })"""
+LAB_OUTPUT = "jp-OutputArea-output"
+RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
 
 
 @dataclass
 class Lab:
-    """A JupyterLab over a folder of copied notebooks."""
+    """A JupyterLab over a folder, in which each test has one."""
 
     url: str
     folder: Path
     log: Path
 
+    def ask(self, path: str, method: str = "GET") -> Any:
+        """Ask the server itself; return its answer."""
+        options = {"params": {"token": TOKEN}, "trust_env": False, "timeout": PATIENCE_S}
+        answer = httpx.request(method, f"{self.url}/{path}", **options).raise_for_status()
+        return answer.content and answer.json()
 
-@pytest.fixture(scope="module")
+
+@pytest.fixture(scope="package")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """A server with all its files in a folder of its own."""
+    """A server with all its files in a folder of its own, whose kernels cost no imports."""
     home = tmp_path_factory.mktemp("lab")
     folder = home / "notebooks"
     folder.mkdir()
-    for notebook in [
-        *(ROOT / "notebooks").glob("*.ipynb"),
-        *Path(__file__).parent.glob("*/*.ipynb"),
-    ]:
-        shutil.copy(notebook, folder)
     settings = home / "settings" / "@jupyterlab"
     for name, values in {
         "notebook-extension/tracker": {"windowingMode": "none"},
@@ -100,47 +114,51 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         "JUPYTERLAB_SETTINGS_DIR": "settings", "JUPYTERLAB_WORKSPACES_DIR": "workspaces",
     }  # fmt: skip
     environment = {**os.environ, **{name: str(home / part) for name, part in own.items()}}
-    # The kernels' sockets lie in it, and the path of a socket has 107 characters at most.
-    environment["JUPYTER_RUNTIME_DIR"] = runtime = tempfile.mkdtemp(prefix="lab-")
+    environment["TOOLKIT_CPU_WORKERS"] = "1"  # each takes a second to start
     command = [
         sys.executable, "-m", "jupyterlab", "--allow-root", "--no-browser", "--ip=127.0.0.1",
         f"--port={port}", "--ServerApp.port_retries=0", f"--IdentityProvider.token={TOKEN}",
         f"--ServerApp.root_dir={folder}", "--LabApp.expose_app_in_browser=True",
         "--JupyterNotebookApp.expose_app_in_browser=True", "--KernelManager.transport=ipc",
+        "--LanguageServerManager.autodetect=False",  # each page would start programs to look
     ]  # fmt: skip
-    with (told := home / "log.txt").open("w") as log:
+    with ExitStack() as stack:
+        # The kernels' sockets lie in it, and the path of a socket has 107 characters at most.
+        runtime = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="lab-")))
+        environment["JUPYTER_RUNTIME_DIR"] = str(runtime)
+        forked = stack.enter_context(install_forked_kernel(runtime))
+        environment["JUPYTER_PATH"] = str(forked)
+        log = stack.enter_context((home / "log.txt").open("w"))
         server = subprocess.Popen(command, env=environment, stdout=log, stderr=log, cwd=folder)
-        try:
-            url = f"http://127.0.0.1:{port}"
-            _until_it_answers(f"{url}/api?token={TOKEN}", server)
-            yield Lab(url, folder, told)
-        finally:
-            server.terminate()  # its kernels end by themselves when it is gone
-            try:
-                server.wait(5)
-            except subprocess.TimeoutExpired:
-                server.kill()
-                server.wait()
-            shutil.rmtree(runtime)
+        stack.callback(end_server, server)  # its kernels end by themselves when it is gone
+        lab = Lab(f"http://127.0.0.1:{port}", folder, Path(log.name))
 
-
-def _until_it_answers(url: str, server: "subprocess.Popen[bytes]") -> None:
-    def answers() -> bool:
-        assert server.poll() is None, "JupyterLab did not start"
-        try:
-            with urlopen(url):
-                return True
-        except OSError:
+        def answers() -> bool:
+            assert server.poll() is None, "JupyterLab did not start"
+            with suppress(httpx.TransportError):
+                return bool(lab.ask("api"))
             return False
 
-    wait_until(answers, "JupyterLab answers", 90)
+        wait_until(answers, "JupyterLab answers", 90)
+        yield lab
+
+
+def end_server(server: "subprocess.Popen[bytes]") -> None:
+    """End a server, whatever it does."""
+    server.terminate()
+    try:
+        server.wait(5)
+    except subprocess.TimeoutExpired:
+        server.kill()
+        server.wait()
 
 
 class Tab:
-    """A page of the browser that notes what it must not do."""
+    """A page of the browser that notes what it must not do, and its folder of notebooks."""
 
     def __init__(self, page: Any, lab: Lab) -> None:
         self.page, self.lab = page, lab
+        self.folder = Path(tempfile.mkdtemp(dir=lab.folder))
         # Where the page around our widgets asks others for something, or has faults of its own.
         self.excused: tuple[str, ...] = ()
         self.outside: list[str] = []
@@ -170,10 +188,60 @@ class Tab:
 
     def run_all(self, notebook: str, place: str = "lab/tree") -> None:
         """Open a notebook, by default in JupyterLab, and run it without waiting for its cells."""
-        self.page.goto(f"{self.lab.url}/{place}/{notebook}?reset&token={TOKEN}")
+        self.copy(notebook)
+        self.open(notebook, place)
         self.page.wait_for_function("window.jupyterapp !== undefined")
         self.page.evaluate(READY)
         self.command("notebook:run-all-cells", wait=False)
+
+    def open_dashboard(self, notebook: str) -> None:
+        """Have Voilà run a notebook, and open the page that it makes."""
+        self.copy(notebook)
+        self.excused = VOILA_ITSELF
+        self.page.route(re.compile("^https:"), lambda route: route.abort())
+        self.open(notebook, "voila/render")
+
+    def copy(self, notebook: str) -> None:
+        """Put a notebook into this test's folder."""
+        (found,) = [each / notebook for each in NOTEBOOKS if (each / notebook).exists()]
+        shutil.copy(found, self.folder)
+
+    def open(self, notebook: str, place: str = "lab/tree") -> None:
+        """Open a notebook of this test's folder."""
+        address = f"{self.lab.url}/{place}/{self.folder.name}/{notebook}?reset&token={TOKEN}"
+        self.page.goto(address, timeout=3 * TIMEOUT_MS)
+
+    def wait_until_run(self) -> None:
+        """Wait until the last cell was run, and no cell had a fault."""
+        cells = self.page.locator(".jp-Notebook-cell.jp-CodeCell")
+        expect(cells.last.locator(".jp-InputPrompt")).to_have_text(re.compile(r"\[\d+\]:"))
+        assert self.page.locator(".jp-OutputArea-output[data-mime-type*=stderr]").count() == 0
+
+    def list_themes(self) -> Iterator[str]:
+        """Have each theme on in turn, at last the one that JupyterLab begins with."""
+        for name, title in {"dark": "JupyterLab Dark", "light": "JupyterLab Light"}.items():
+            self.command("apputils:change-theme", theme=title)
+            expect(self.page.locator("body")).to_have_attribute("data-jp-theme-name", title)
+            yield name
+
+    def find_violations(self) -> list[str]:
+        """Find what breaks a rule of WCAG 2.2 AA in the outputs of the notebook.
+
+        axe-core is the judge: https://github.com/dequelabs/axe-core
+        """
+        expect(self.page.locator("#jupyterlab-splash")).to_have_count(0)
+        self.page.evaluate(NAME_PICTURES)
+        response = axe.Axe().run(
+            self.page,
+            context={"include": [[f".{LAB_OUTPUT}"]]},
+            options={"runOnly": RULES, "resultTypes": ["violations"]},
+        )
+        return [
+            f"{rule['id']}: {node['html'][:300]}: {node['failureSummary'][:300]}"
+            for rule in response.response["violations"]
+            for node in rule["nodes"]
+            if LAB_OUTPUT not in node["html"].partition(">")[0]
+        ]
 
     def find_broken_words(self) -> list[str]:
         """Find the words in outputs of which some letters stand on another line."""
@@ -186,9 +254,17 @@ class Tab:
         script = f"async ([n, a]) => {{ {done}window.jupyterapp.commands.execute(n, a); }}"
         self.page.evaluate(script, [name, arguments])
 
+    def cell(self, number: int) -> Any:
+        """A cell, by its place."""
+        return self.page.locator(".jp-Notebook-cell").nth(number)
+
+    def output(self, cell: int) -> Any:
+        """What a cell shows."""
+        return self.cell(cell).locator(".jp-OutputArea")
+
     def panel(self, cell: int) -> Any:
         """The widget that a cell shows."""
-        return self.page.locator(".jp-Notebook-cell").nth(cell).locator(".toolkit-panel").first
+        return self.cell(cell).locator(".toolkit-panel").first
 
     def shoot(self, name: str, what: Any = None) -> None:
         """Keep a picture, as output of the build."""
@@ -196,7 +272,7 @@ class Tab:
         (what or self.page).screenshot(path=SCREENSHOTS / f"{name}.png")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A headless chromium."""
     chromium = shutil.which("chromium")
@@ -211,7 +287,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
             viewport={"width": 1280, "height": 900},
         )
         context.set_default_timeout(TIMEOUT_MS)
-        playwright.expect.set_options(timeout=TIMEOUT_MS)
+        expect.set_options(timeout=TIMEOUT_MS)
         yield context
         context.close()
 
@@ -222,7 +298,8 @@ def tab(lab: Lab, browser: Any) -> Iterator[Tab]:
     page = browser.new_page()
     tab = Tab(page, lab)
     yield tab
-    tab.shoot("last")
     page.close()
+    for kernel in lab.ask("api/kernels"):
+        lab.ask(f"api/kernels/{kernel['id']}", "DELETE")
     assert tab.outside == []
     assert tab.errors == []

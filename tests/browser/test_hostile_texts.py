@@ -2,19 +2,14 @@
 
 import json
 import re
-import subprocess
-import sys
-from pathlib import Path
-from typing import Any
 
 import pytest
+from nbconvert import HTMLExporter
 
-from tests.browser.conftest import TIMEOUT_MS, TOKEN, Tab, playwright
-from tests.browser.test_widgets import VOILA_ITSELF
+from tests.browser.conftest import TIMEOUT_MS, Tab, expect
 from tests.support.hostile_texts import PAYLOADS, SHORT, generate_hostile_texts
 
 pytestmark = pytest.mark.browser
-expect: Any = playwright.expect
 TEXTS = 400
 FORMULA = r"A formula: $\frac{1}{2}$ and $$e^{i\pi}$$"
 PRICE = "Price is $5 or $6."
@@ -70,7 +65,7 @@ def watched(tab: Tab) -> Tab:
         "payloads": PAYLOADS,
         "short": SHORT,
     }
-    file = tab.lab.folder / "hostile_texts.json"
+    file = tab.folder / "hostile_texts.json"
     file.write_text(json.dumps(given), encoding="utf-8")
     tab.page.add_init_script(COUNT_HITS)
     tab.requests: list[str] = []
@@ -110,33 +105,23 @@ def test_hostile_texts_run_nothing_in_jupyterlab_and_its_saved_page(watched: Tab
     assert page.evaluate(TYPESET) == []
     expect(page.locator(".toolkit-text", has_text=PRICE).first).to_be_attached()
     watched.command("docmanager:save")
-    saved = watched.lab.folder / "hostile.ipynb"
+    saved = watched.folder / "hostile.ipynb"
     cells = json.loads(saved.read_text(encoding="utf-8"))["cells"]
     outputs = [output for cell in cells for output in cell["outputs"]]
     errors = [output["evalue"] for output in outputs if output["output_type"] == "error"]
     assert [text[:10] for text in errors] == ["NOT_FOUND:"], errors  # a cell is to show this one
-    html = make_page(saved)
+    html = saved.with_suffix(".html")
+    html.write_text(HTMLExporter().from_filename(saved)[0], encoding="utf-8")
     watched.excused = NBCONVERT_ITSELF
     page.route(re.compile("^https:"), lambda route: route.abort())
     page.goto(html.as_uri())
     check_harmless(watched, ".jp-OutputArea-output")
 
 
-def make_page(notebook: Path) -> Path:
-    """Make a page of a notebook that was saved."""
-    command = [sys.executable, "-m", "nbconvert", "--to", "html", str(notebook)]
-    subprocess.run(command, check=True, capture_output=True)
-    return notebook.with_suffix(".html")
-
-
 def test_hostile_texts_run_nothing_in_voila(watched: Tab) -> None:
     """Given hostile texts in every display and widget of a dashboard, then nothing of them runs."""
-    watched.excused = VOILA_ITSELF
     watched.page.add_init_script(WAIT_FOR_STATES)
-    watched.page.route(re.compile("^https:"), lambda route: route.abort())
-    watched.page.goto(
-        f"{watched.lab.url}/voila/render/hostile.ipynb?token={TOKEN}", timeout=3 * TIMEOUT_MS
-    )
+    watched.open_dashboard("hostile.ipynb")
     wait_until_all_shown(watched)
     expect(watched.page.locator(".toolkit-panel").first).to_be_attached()
     check_harmless(watched, ".jp-OutputArea-output")

@@ -2,15 +2,13 @@
 
 import json
 import re
-from typing import Any
 
 import pytest
 
-from tests.browser.conftest import TOKEN, Tab, playwright
+from tests.browser.conftest import Tab, expect
 from tests.support.timing import wait_until
 
 pytestmark = pytest.mark.browser
-expect: Any = playwright.expect
 NOTEBOOK = "large_graph.ipynb"
 NODES = 150
 # The nodes that lie within the part of the graph that is seen.
@@ -25,7 +23,7 @@ SEEN = """(id) => {
 def read_saved_picture(tab: Tab) -> dict[str, str]:
     """Save the notebook, and read the picture beside its widget from the file."""
     tab.command("docmanager:save")
-    cells = json.loads((tab.lab.folder / NOTEBOOK).read_text(encoding="utf-8"))["cells"]
+    cells = json.loads((tab.folder / NOTEBOOK).read_text(encoding="utf-8"))["cells"]
     kept = [output["data"] for output in cells[1]["outputs"]]
     return {kind: "".join(text) for data in kept[1:] for kind, text in data.items()}
 
@@ -94,7 +92,7 @@ def test_a_large_graph_by_the_keyboard_and_saved(tab: Tab) -> None:
     # Cancelled by its button, then retried by a person who types.
     graph.get_by_role("button", name="Cancel").click()
     expect(node).to_have_attribute("data-status", "cancelled")
-    page.locator(".jp-Notebook-cell").nth(2).locator(".cm-content").click()
+    tab.cell(2).locator(".cm-content").click()
     page.keyboard.type("faults.clear(); client.workflows.retry(run.id).id")
     page.keyboard.press("Shift+Enter")
     expect(node).to_have_attribute("data-status", "completed")
@@ -104,7 +102,7 @@ def test_a_large_graph_by_the_keyboard_and_saved(tab: Tab) -> None:
     tab.command("kernelmenu:shutdown", wait=False)
     expect(page.get_by_text("No Kernel").first).to_be_visible()
     tab.excused = ("/",)  # the page says in its console that the widget's model is gone
-    page.goto(f"{tab.lab.url}/lab/tree/{NOTEBOOK}?reset&token={TOKEN}")
+    tab.open(NOTEBOOK)
     picture = page.locator(".jp-OutputArea-output svg").first
     expect(picture).to_be_visible()
     expect(picture).to_contain_text("50 completed")

@@ -3,14 +3,12 @@
 import os
 import re
 import signal
-from typing import Any
 
 import pytest
 
-from tests.browser.conftest import READY, Tab, playwright
+from tests.browser.conftest import READY, Tab, expect
 
 pytestmark = pytest.mark.browser
-expect: Any = playwright.expect
 SETUP, WRITTEN, TEXT, TABLE, COUNTS = range(1, 6)
 # Notes each state of a cell's output that differs from the one before.
 NOTE_STATES = """(cell) => {
@@ -25,11 +23,6 @@ NOTE_STATES = """(cell) => {
 }"""
 
 
-def find_output(tab: Tab, cell: int) -> Any:
-    """Find what a cell shows."""
-    return tab.page.locator(".jp-Notebook-cell").nth(cell).locator(".jp-OutputArea")
-
-
 def test_a_text_is_watched_and_a_table_survives_its_kernel(tab: Tab) -> None:
     """Given a kernel that is killed amid a table, when all is run again, then no row is paid twice.
 
@@ -38,22 +31,22 @@ def test_a_text_is_watched_and_a_table_survives_its_kernel(tab: Tab) -> None:
     page = tab.page
     tab.run_all("live.ipynb")
     page.evaluate(NOTE_STATES, WRITTEN)
-    shown = find_output(tab, TABLE)
+    shown = tab.output(TABLE)
     expect(shown).to_contain_text(re.compile(r"[1-9]\d* of 60 rows"))
-    text = find_output(tab, TEXT).locator(".toolkit-text").inner_text().strip()
+    text = tab.output(TEXT).locator(".toolkit-text").inner_text().strip()
     parts = [state for state in page.evaluate("window.states") if text[:12] in state]
     assert len([state for state in parts if text not in state]) >= 3, parts
     rows_shown = int(re.findall(r"(\d+) of 60 rows", shown.inner_text())[-1])
     tab.shoot("table-before-the-kill", shown)
 
-    kernel = re.search(r"kernel (\d+)", find_output(tab, SETUP).inner_text())
+    kernel = re.search(r"kernel (\d+)", tab.output(SETUP).inner_text())
     assert kernel is not None
     os.kill(int(kernel[1]), signal.SIGKILL)
     dialog = page.locator(".jp-Dialog", has_text="appears to have died")
     dialog.get_by_role("button", name="Ok").click()
     page.evaluate(READY)
     tab.command("notebook:run-all-cells", wait=False)
-    counts = find_output(tab, COUNTS)
+    counts = tab.output(COUNTS)
     expect(counts).to_contain_text("60 paid, 60 texts")
     expect(shown).to_contain_text(re.compile(r"60 of 60 rows, \$[\d.]+ of \$1"))  # no formula
     cached = re.search(r"60 rows, (\d+) cached", counts.inner_text())

@@ -1,12 +1,9 @@
 """What a person sees of a wait in a notebook: rows that change, one line that is left."""
 
-import re
-from typing import Any
-
 import pytest
 
-from tests.browser.conftest import TOKEN, Tab, playwright
-from tests.browser.test_widgets import PLACES, VOILA_ITSELF
+from tests.browser.conftest import Tab, expect
+from tests.browser.test_widgets import PLACES
 
 pytestmark = pytest.mark.browser
 # Notes what each display of progress has shown, and how long the text of a node has been.
@@ -20,11 +17,6 @@ SEEN = """() => {
 }"""
 
 
-def get_output(tab: Tab, cell: int) -> Any:
-    """What a cell shows."""
-    return tab.page.locator(".jp-Notebook-cell").nth(cell).locator(".jp-OutputArea")
-
-
 @PLACES
 def test_a_wait_in_a_notebook(tab: Tab, place: str, excused: tuple[str, ...]) -> None:
     """Given workflows that are waited for, then their nodes are shown while they run.
@@ -32,20 +24,19 @@ def test_a_wait_in_a_notebook(tab: Tab, place: str, excused: tuple[str, ...]) ->
     Texts come as they are written; of many nodes some are shown, and all are counted; an interrupt
     is one line, and the work goes on.
     """
-    expect = playwright.expect
     tab.excused = excused
     tab.run_all("progress.ipynb", place)
     tab.page.evaluate(SEEN)
-    few = get_output(tab, 1)
+    few = tab.output(1)
     expect(few).to_contain_text("1 running")
     tab.shoot("progress-few", few)
     expect(few).to_contain_text("✓ few nodes completed: 4 nodes in")
     expect(few.locator("table")).to_have_count(0)
-    many = get_output(tab, 2)
+    many = tab.output(2)
     expect(many).to_contain_text("of 41 done")
     tab.shoot("progress-many", many)
     expect(many).to_contain_text("✓ many nodes completed: 41 nodes in")
-    endless = get_output(tab, 3)
+    endless = tab.output(3)
     expect(endless.locator("tr")).to_have_count(3)
     tab.shoot("progress-endless", endless)
     tab.command("notebook:interrupt-kernel")
@@ -62,11 +53,9 @@ def test_a_wait_in_a_notebook(tab: Tab, place: str, excused: tuple[str, ...]) ->
 
 def test_a_wait_in_voila(tab: Tab) -> None:
     """Given a wait in a page of Voilà, then the line that is left is a sentence, and no log."""
-    tab.excused = VOILA_ITSELF
-    tab.page.route(re.compile("^https:"), lambda route: route.abort())
-    tab.page.goto(f"{tab.lab.url}/voila/render/waited.ipynb?token={TOKEN}")
+    tab.open_dashboard("waited.ipynb")
     line = tab.page.locator(".toolkit-progress")
-    playwright.expect(line).to_contain_text("✓ tides completed: 1 node in")
+    expect(line).to_contain_text("✓ tides completed: 1 node in")
     tab.shoot("progress-voila")
     fonts = line.evaluate("one => getComputedStyle(one).fontFamily")
     assert "mono" not in fonts.lower(), fonts

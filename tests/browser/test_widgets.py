@@ -1,18 +1,14 @@
 """The widgets in JupyterLab and Voilà, clicked and typed into as a person does."""
 
 import re
-from typing import Any
 
 import pytest
 
-from tests.browser.conftest import TIMEOUT_MS, TOKEN, Tab, playwright
+from tests.browser.conftest import TIMEOUT_MS, TOKEN, Tab, expect
 from tests.support.timing import wait_until
 
 pytestmark = pytest.mark.browser
-expect: Any = playwright.expect
 CANARY = "sk-proj-c0ffee5d41402abc4b2a76b9719d911017c592"
-# Voilà's own page asks for icons and for mermaid; it does without them.
-VOILA_ITSELF = ("https://cdn.jsdelivr.net/npm/@fortawesome/", "https://cdnjs.cloudflare.com/")
 # Notebook 7 reads settings of extensions that it does not have, and fonts that it may not read.
 NOTEBOOK_ITSELF = ("/static/notebook/",)
 PLACES = pytest.mark.parametrize(
@@ -34,7 +30,8 @@ def test_a_workflow_in_jupyterlab(tab: Tab) -> None:
     """Given a notebook of all widgets, when it is run and they are used, then they answer.
 
     Nodes change while they run; the keyboard reaches them; a workflow that hangs is cancelled; a
-    key that is pasted is gone, from the page and from the saved file.
+    key that is pasted is gone, from the page and from the saved file. Everybody can use them: no
+    rule of accessibility is broken, nor a word between its letters.
     """
     page = tab.page
     page.add_init_script(SEEN)
@@ -44,6 +41,10 @@ def test_a_workflow_in_jupyterlab(tab: Tab) -> None:
     expect(node).to_have_attribute("data-status", "completed")
     expect(graph.locator("g[data-node=speech]")).to_have_attribute("data-status", "completed")
     assert {"words running", "words completed"} <= set(page.evaluate("[...window.seen]"))
+    tab.wait_until_run()
+    for _ in tab.list_themes():
+        assert tab.find_violations() == []
+    assert tab.find_broken_words() == []
     node.click()
     expect(graph.get_by_role("heading", name="words")).to_be_visible()
     expect(graph.get_by_text('"objective": "Sum it up"')).to_be_visible()
@@ -82,15 +83,13 @@ def test_a_workflow_in_jupyterlab(tab: Tab) -> None:
     editor.get_by_label("export as").select_option("Python")
     expect(editor.get_by_text("wf.add('facts'")).to_be_visible()
 
-    for theme, title in (("light", "JupyterLab Light"), ("dark", "JupyterLab Dark")):
-        tab.command("apputils:change-theme", theme=title)
-        expect(page.locator("body")).to_have_attribute("data-jp-theme-name", title)
+    for theme in tab.list_themes():
         names = ("setup", "graph", "cancelled", "form", "review", "runs", "usage", "editor")
         for cell, name in enumerate(names, start=1):
             tab.shoot(f"{name}-{theme}", tab.panel(cell))
 
     tab.command("docmanager:save")
-    saved = tab.lab.folder / "widgets.ipynb"
+    saved = tab.folder / "widgets.ipynb"
     wait_until(lambda: "widget-view+json" in saved.read_text())
     assert CANARY[:12] not in saved.read_text()
 
@@ -100,7 +99,7 @@ def test_the_first_scenario(tab: Tab, place: str, excused: tuple[str, ...]) -> N
     """Given the first scenario, when all of it is run, then no cell fails."""
     tab.excused = excused
     tab.run_all("01_social_card.ipynb", place)
-    wait_until_run(tab)
+    tab.wait_until_run()
     tab.shoot(f"first-scenario-{place.replace('/', '-')}")
 
 
@@ -109,7 +108,7 @@ def test_a_node_is_run_again_by_its_button(tab: Tab, place: str, excused: tuple[
     """Given the scenario of workflows, when a node is chosen and run again, then that is seen."""
     tab.excused = excused
     tab.run_all("03_workflows.ipynb", place)
-    wait_until_run(tab)
+    tab.wait_until_run()
     graph = tab.page.locator(".toolkit-panel").first
     graph.locator("g[data-node=card]").click()
     expect(graph.get_by_role("heading", name="card", exact=True)).to_be_visible()
@@ -124,13 +123,11 @@ def test_a_node_is_run_again_by_its_button(tab: Tab, place: str, excused: tuple[
 def test_a_person_judges_in_jupyterlab(tab: Tab) -> None:
     """Given the attempts of a task, when a person passes another one, then that is told."""
     tab.run_all("06_tasks_and_reviews.ipynb")
-    wait_until_run(tab)
+    tab.wait_until_run()
     review = tab.page.locator(".toolkit-panel").first
     for title in ("Attempt 1", "Attempt 2", "Attempt 3 ★ best ✓ delivered"):
         expect(review.get_by_role("columnheader", name=title)).to_be_visible()
-    for theme, title in (("light", "JupyterLab Light"), ("dark", "JupyterLab Dark")):
-        tab.command("apputils:change-theme", theme=title)
-        expect(tab.page.locator("body")).to_have_attribute("data-jp-theme-name", title)
+    for theme in tab.list_themes():
         tab.shoot(f"attempts-{theme}", review)
     assert tab.find_broken_words() == []
     review.get_by_label("of attempt").select_option("Attempt 2")
@@ -142,18 +139,10 @@ def test_a_person_judges_in_jupyterlab(tab: Tab) -> None:
     tab.shoot("judged", review)
 
 
-def wait_until_run(tab: Tab) -> None:
-    """Wait until the last cell was run, and no cell had a fault."""
-    cells = tab.page.locator(".jp-Notebook-cell.jp-CodeCell")
-    expect(cells.last.locator(".jp-InputPrompt")).to_have_text(re.compile(r"\[\d+\]:"))
-    assert tab.page.locator(".jp-OutputArea-output[data-mime-type*=stderr]").count() == 0
-
-
 def test_a_dashboard_in_voila(tab: Tab) -> None:
     """Given the dashboard as a page, when a task is started, then it is watched and reviewed."""
-    page, tab.excused = tab.page, VOILA_ITSELF
-    page.route(re.compile("^https:"), lambda route: route.abort())
-    page.goto(f"{tab.lab.url}/voila/render/dashboard.ipynb?token={TOKEN}")
+    page = tab.page
+    tab.open_dashboard("dashboard.ipynb")
     page.get_by_role("button", name="Start").click()
     expect(page.locator("g[data-node=card]")).to_have_attribute("data-status", "completed")
     expect(page.get_by_role("columnheader", name="Attempt 1")).to_be_visible()

@@ -6,8 +6,10 @@
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from xdist.scheduler import LoadFileScheduling
 
 # What a stranger has to see work: the specification, vendors, capabilities, routing, money, access,
 # secrets, the first notebooks, and a server that is killed. A row is how the name of a test begins:
@@ -48,6 +50,8 @@ NEEDS_DEV = (
     "tests/browser/", "tests/sdk/", "tests/cli/test_login_keyring", "tests/notebooks/test_binder",
     "tests/test_dependency_lock", "tests/test_typing",
 )  # fmt: skip
+# Its tests share a JupyterLab and a chromium.
+BROWSER = "tests/browser/"
 # Of two workers, one would else be busy with these at the end.
 EARLY = (*SLOW, "tests/engine/", "tests/planning/")
 OTHER_TIERS = (
@@ -76,6 +80,18 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_xdist_auto_num_workers() -> int:
     """Start one worker more than there are cores, as much of the suite waits."""
     return (os.cpu_count() or 1) + 1
+
+
+class FileScheduling(LoadFileScheduling):
+    """Has all tests in one worker that share what takes long to start."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return BROWSER if nodeid.startswith(BROWSER) else super()._split_scope(nodeid)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FileScheduling | None:
+    """Have one worker run each file of tests, and one all of the browser's."""
+    return FileScheduling(config, log) if config.option.dist == "loadfile" else None
 
 
 def is_of_tier(name: str, tier: str) -> bool:
