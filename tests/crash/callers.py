@@ -7,8 +7,8 @@ from random import Random
 
 import httpx
 
-from tests.crash.processes import CloudProcess, Record
-from tests.support.timing import PATIENCE_S, wait_until
+from tests.crash.processes import CloudProcess, Record, open_http
+from tests.support.timing import wait_until
 
 FINAL = frozenset({"completed", "failed", "cancelled"})
 VARIABLES = {
@@ -71,7 +71,7 @@ class Caller:
     """
 
     def __init__(self, url: str, ledger: Ledger, random: Random, numbers: Iterator[int]) -> None:
-        self._client = httpx.Client(base_url=url, trust_env=False, timeout=PATIENCE_S)
+        self._client = open_http(url)
         self._ledger = ledger
         self._random = random
         self._numbers = numbers
@@ -213,6 +213,12 @@ class Caller:
         if self._ledger.open:
             self.look(self._random.choice(sorted(self._ledger.open)))
 
+    def look_at_all(self) -> bool:
+        """Read all that has not ended; tell whether nothing is left of it."""
+        for path in list(self._ledger.open):
+            self.look(path)
+        return not self._ledger.open
+
     def list_all(self, path: str, person: Person) -> list[Record]:
         """Every item of a list, page by page."""
         found: list[Record] = []
@@ -235,12 +241,7 @@ class Caller:
                     if item["status"] not in FINAL:
                         self._ledger.open.setdefault(f"/v1/{area}/{item['id']}", person)
 
-        def over() -> bool:
-            for path in list(self._ledger.open):
-                self.look(path)
-            return not self._ledger.open
-
-        wait_until(over, f"all comes to an end: {sorted(self._ledger.open)[:5]}", 60)
+        wait_until(self.look_at_all, f"all comes to an end: {sorted(self._ledger.open)[:5]}", 60)
 
 
 def pin(provider: str) -> Record:

@@ -18,6 +18,9 @@ from tests.crash.promise_checks import PromiseIssues, check_promises, is_databas
 from tests.support.database_pool import DatabasePool
 from tests.support.timing import wait_until
 
+# Where nothing tells that a process has died, its work is taken up once its lease has ended.
+LEASE_S = "2"
+
 
 @dataclass
 class CrashBench:
@@ -28,11 +31,20 @@ class CrashBench:
     """
 
     cloud: CloudProcess
-    fork_server: ForkServerClient
     folder: Path
     numbers: Iterator[int]
     person: Person
     databases: DatabasePool | None
+    fork_server: ForkServerClient
+
+    def serve(self, data_dir: Path, **env: str) -> ServerProcess:
+        """Start a server on a directory; it does not answer yet."""
+        url = self.find_url(data_dir)
+        return self.fork_server.serve(self.cloud, data_dir, url, TOOLKIT_LEASE_S=LEASE_S, **env)
+
+    def find_url(self, data_dir: Path) -> str | None:
+        """Find the address of a directory's database; none where it is a file there."""
+        return None if self.databases is None else self.databases.find_url(data_dir)
 
     def copy_directory(self, name: str) -> Path:
         """A fresh copy of the directory."""
@@ -53,9 +65,7 @@ class CrashBench:
         try:
             caller.create_fixed_workflow(self.person)
             caller.run(self.person)
-            while ledger.open:
-                for path in list(ledger.open):
-                    caller.look(path)
+            wait_until(caller.look_at_all, "the work ends")
             # A root is closed a moment after the work has ended.
             wait_until(lambda: server.poll_exit_code() is not None or server.has_closed_all())
             caller.get("/v1/health", self.person)
@@ -84,7 +94,7 @@ class CrashBench:
 
     def recover(self, data_dir: Path, ledger: Ledger) -> PromiseIssues:
         """Start a server on what another left behind, and look at everything once it is done."""
-        server = self.fork_server.serve(data_dir)
+        server = self.serve(data_dir)
         assert server.wait_until_ready()
         caller = Caller(server.url, ledger, Random(0), self.numbers)
         caller.wait_for_all()
@@ -92,8 +102,7 @@ class CrashBench:
         caller.close()
         server.kill()
         server.wait()
-        url = None if self.databases is None else self.databases.find_url(data_dir)
-        if not is_database_intact(data_dir, url):
+        if not is_database_intact(data_dir, self.find_url(data_dir)):
             found.wrong.append("the database is damaged")
         if self.databases is not None:
             self.databases.drop(data_dir)
@@ -101,23 +110,29 @@ class CrashBench:
 
 
 @pytest.fixture(scope="package")
+def fork_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForkServerClient]:
+    """Starts servers and clouds without their imports."""
+    client = ForkServerClient(tmp_path_factory.mktemp("forked") / "server.log")
+    yield client
+    client.close()
+
+
+@pytest.fixture(scope="package")
 def bench(
-    tmp_path_factory: pytest.TempPathFactory, database_pool: DatabasePool | None
+    tmp_path_factory: pytest.TempPathFactory,
+    fork_server: ForkServerClient,
+    database_pool: DatabasePool | None,
 ) -> Iterator[CrashBench]:
     """a cloud, a fork server and a directory with an account that has connected a vendor."""
     folder = tmp_path_factory.mktemp("crash")
     numbers = itertools.count(1)
-    with open_cloud() as cloud:
-        find_url = {} if database_pool is None else {"find_url": database_pool.find_url}
-        fork_server = ForkServerClient(cloud, folder / "server.log", **find_url)
-        try:
-            server = fork_server.serve(folder / "template")
-            assert server.wait_until_ready()
-            caller = Caller(server.url, Ledger(), Random(0), numbers)
-            person = caller.sign_up("minimax")
-            caller.close()
-            server.kill(signal.SIGTERM)
-            server.wait()
-            yield CrashBench(cloud, fork_server, folder, numbers, person, database_pool)
-        finally:
-            fork_server.close()
+    with open_cloud(start=fork_server.start) as cloud:
+        made = CrashBench(cloud, folder, numbers, Person({}), database_pool, fork_server)
+        server = made.serve(folder / "template")
+        assert server.wait_until_ready()
+        caller = Caller(server.url, Ledger(), Random(0), numbers)
+        made.person = caller.sign_up("minimax")
+        caller.close()
+        server.kill(signal.SIGTERM)
+        server.wait()
+        yield made

@@ -1,27 +1,46 @@
 """Starts `toolkit` processes fast: imports everything once, and forks for each one.
 
 A server that is killed hundreds of times would else spend most of its life on imports. What the
-child runs from then on is the command itself. Lines of JSON come in on stdin, one answer each goes
-out on stdout: `{"argv": [...], "env": {...}}` starts a child and tells its id, `{"poll": id}`
-tells how it ended, or null while it runs.
+child runs from then on is the module itself. Lines of JSON come in on stdin, one answer each goes
+out on stdout: `{"command": ["toolkit", ...], "env": {...}}` starts a child and tells its id,
+`{"poll": id}` tells how it ended, or null while it runs.
 """
 
 import ctypes
+import gc
 import json
 import os
+import runpy
 import signal
 import sys
+import traceback
+from functools import cache
+from importlib.metadata import entry_points
 from typing import Any
+from unittest.mock import patch
+
+from tests.crash.warm_workers import fork_workers
+from toolkit import capabilities, vendors
+from toolkit.capabilities._card_drawing import draw_card
+from toolkit.planning.steps import plan_objective
+from toolkit.workers.serialization import get_function_name, load_functions
+
+WORKERS = 2
 
 
 def preload() -> None:
-    """Import what a server imports by the time that it answers."""
+    """Import what a server imports by the time that it answers, and list what is installed."""
+    for module in (capabilities, vendors):
+        patch.object(module, "entry_points", cache(entry_points)).start()
     import httpx_aiohttp  # noqa: F401
+    import uvloop  # noqa: F401
 
-    import toolkit.cli
+    import toolkit.cli.commands.serve
+    import toolkit.engine.transport.checking_transport
     import toolkit.local
     import toolkit.observability
     import toolkit.sandbox.app
+    import toolkit.sandbox.transport
     import toolkit.server.serve  # noqa: F401
     from toolkit.engine import Registry
     from toolkit.store import schema  # noqa: F401
@@ -35,8 +54,8 @@ def allow_tracing() -> None:
     ctypes.CDLL(None).prctl(pr_set_ptracer, any_process, 0, 0, 0)
 
 
-def fork_command(argv: list[str], env: dict[str, str], log: str) -> int:
-    """Fork a child that runs the command; its id."""
+def fork_command(command: list[str], env: dict[str, str], log: str) -> int:
+    """Fork a child that runs a module with arguments; its id."""
     child = os.fork()
     if child:
         return child
@@ -48,16 +67,14 @@ def fork_command(argv: list[str], env: dict[str, str], log: str) -> int:
         nothing = os.open(os.devnull, os.O_RDONLY)
         for mine, theirs in ((nothing, 0), (out, 1), (out, 2)):
             os.dup2(mine, theirs)
-        sys.argv = ["toolkit", *argv]
-        from toolkit.cli import main
-
-        main()
+        if not command[0].endswith(("sandbox", "vendor_ledger")):
+            fork_workers(WORKERS)
+        sys.argv = command
+        runpy.run_module(command[0], run_name="__main__", alter_sys=True)
         code = 0
     except SystemExit as ending:
         code = ending.code if isinstance(ending.code, int) else int(ending.code is not None)
     except BaseException:
-        import traceback
-
         traceback.print_exc()
     finally:
         os._exit(code)
@@ -66,12 +83,16 @@ def fork_command(argv: list[str], env: dict[str, str], log: str) -> int:
 def main() -> None:
     """Serve until stdin ends, and leave no child behind."""
     preload()
+    load_functions([get_function_name(plan_objective), get_function_name(draw_card)])
+    import miniaudio  # noqa: F401 - a worker measures sounds with it
+
+    gc.freeze()  # a collection would else write to all that a child shares with this process
     ended: dict[int, int | None] = {}
     print("ready", flush=True)
     for line in sys.stdin:
         asked: dict[str, Any] = json.loads(line)
-        if "argv" in asked:
-            child = fork_command(asked["argv"], asked["env"], asked["log"])
+        if "command" in asked:
+            child = fork_command(asked["command"], asked["env"], asked["log"])
             ended[child] = None
             print(child, flush=True)
             continue

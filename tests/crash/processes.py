@@ -4,21 +4,22 @@ import json
 import os
 import signal
 import sqlite3
+import ssl
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import httpx
 
 from tests.crash import fork_server
 from tests.support.database_pool import open_rows
 from tests.support.ports import free_port
-from tests.support.timing import wait_until
+from tests.support.timing import PATIENCE_S, wait_until
 
 LATENCY_MS = 40
 # As the vendors' own hosts have them: what stands before the paths that an adapter adds.
@@ -33,8 +34,27 @@ BASE_URLS = {
     "RUNPOD__BASE_URLS__JOBS": "/runpod-jobs",
     "RUNPOD__BASE_URLS__IMAGES": "/runpod-images",
 }
+# A client of httpx would read all certificates each time, which costs more than what it asks.
+NO_CERTIFICATES = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 Record = dict[str, Any]
 FindUrl = Callable[[Path], str | None]
+
+
+def open_http(url: str = "", *, max_kept: int | None = None) -> httpx.Client:
+    """Open a client of what is served on this machine.
+
+    Args:
+        url: what stands before the paths that are asked for.
+        max_kept: how many connections are kept for the next request.
+    """
+    limits = httpx.Limits(max_keepalive_connections=max_kept)
+    return httpx.Client(
+        base_url=url, trust_env=False, timeout=PATIENCE_S, verify=NO_CERTIFICATES, limits=limits
+    )
+
+
+# For requests to whoever, who may be away.
+HTTP = open_http(max_kept=0)
 
 
 class CloudProcess:
@@ -42,7 +62,7 @@ class CloudProcess:
 
     def __init__(self, url: str) -> None:
         self.url = url
-        self._client = httpx.Client(base_url=url, trust_env=False)
+        self._client = open_http(url)
 
     def calls(self) -> list[Record]:
         """Every call so far, in the order of arrival."""
@@ -82,36 +102,61 @@ class CloudProcess:
 def answers(url: str) -> bool:
     """Tell whether something is served there."""
     try:
-        return httpx.get(url).status_code < 500
+        return HTTP.get(url).status_code < 500
     except httpx.TransportError:
         return False
 
 
+class Process(Protocol):
+    """A process, as `Popen` has it."""
+
+    @property
+    def pid(self) -> int:
+        """Its id."""
+
+    def poll(self) -> int | None:
+        """Return its exit code; None while it runs."""
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for its exit code."""
+
+    def send_signal(self, sig: int, /) -> None:
+        """Send it a signal, if it is still there."""
+
+
+Start = Callable[[Sequence[str], Mapping[str, str]], Process]
+
+
+def start_python(command: Sequence[str], env: Mapping[str, str]) -> Process:
+    """Start a module by `python -m`, with its arguments."""
+    line = [sys.executable, "-m", *command]
+    return subprocess.Popen(line, env={**os.environ, **env}, stdout=subprocess.DEVNULL)
+
+
 @contextmanager
-def process(*command: str, env: dict[str, str], ready: str) -> Iterator[subprocess.Popen[bytes]]:
+def process(
+    *command: str, env: Mapping[str, str], ready: str, start: Start = start_python
+) -> Iterator[Process]:
     """A child process that answers at `ready`; killed at the end if it still runs."""
-    child = subprocess.Popen(
-        [sys.executable, "-m", *command], env={**os.environ, **env}, stdout=subprocess.DEVNULL
-    )
+    child = start(command, env)
     try:
         wait_until(lambda: answers(ready) or child.poll() is not None)
-        assert child.poll() is None, f"{command[0]} stopped with {child.returncode}"
+        assert child.poll() is None, f"{command[0]} stopped with {child.poll()}"
         yield child
     finally:
-        if child.poll() is None:
-            child.kill()
+        child.send_signal(signal.SIGKILL)
         child.wait()
 
 
 @contextmanager
 def open_cloud(
-    module: str = "toolkit.sandbox", latency_ms: float = LATENCY_MS
+    module: str = "toolkit.sandbox", latency_ms: float = LATENCY_MS, start: Start = start_python
 ) -> Iterator[CloudProcess]:
     """A vendor cloud in a process of its own, which a module serves."""
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     command = (module, "--port", str(port), "--latency-ms", str(latency_ms))
-    with process(*command, env={}, ready=f"{url}/_sandbox/calls"):
+    with process(*command, env={}, ready=f"{url}/_sandbox/calls", start=start):
         cloud = CloudProcess(url)
         try:
             yield cloud
@@ -121,52 +166,61 @@ def open_cloud(
 
 @contextmanager
 def serve(
-    cloud: CloudProcess, data_dir: Path, database: str | None = None, **env: str
-) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
-    """A server by its own command, which answers; its address, and the process."""
+    cloud: CloudProcess,
+    data_dir: Path,
+    database: str | None = None,
+    start: Start = start_python,
+    **env: str,
+) -> Iterator[tuple[str, Process]]:
+    """A server that answers; its address, and the process."""
     port = free_port()
     url = f"http://127.0.0.1:{port}"
-    shared = {} if database is None else {"TOOLKIT_DATABASE": database}
-    command = ("toolkit", "serve", "--port", str(port), "--data-dir", str(data_dir), "--sandbox")
-    told = {**cloud.environment(), **shared, **env}
-    with process(*command, env=told, ready=f"{url}/v1/health") as child:
+    told = {**cloud.environment(), **name_database(database), **env}
+    command = build_command(data_dir, port)
+    with process(*command, env=told, ready=f"{url}/v1/health", start=start) as child:
         yield url, child
+
+
+def build_command(data_dir: Path, port: int) -> list[str]:
+    """Build the command of a server, with the module that has it."""
+    return ["toolkit", "serve", "--port", str(port), "--data-dir", str(data_dir), "--sandbox"]
+
+
+def name_database(url: str | None) -> dict[str, str]:
+    """Name a database to a server, unless it is a file in its data directory."""
+    return {} if url is None else {"TOOLKIT_DATABASE": url}
 
 
 def sign_up(url: str) -> dict[str, str]:
     """The headers of a new account that has connected minimax."""
-    answer = httpx.post(f"{url}/v1/account", json={"email": "ada@example.org"})
+    answer = HTTP.post(f"{url}/v1/account", json={"email": "ada@example.org"})
     headers = {"Authorization": f"Bearer {answer.json()['data']['api_key']}"}
     pointer = {
         "provider": "minimax",
         "connection_type": "environment",
         "secret_ref": "MINIMAX_API_KEY",
     }
-    made = httpx.post(f"{url}/v1/providers/connections", json=pointer, headers=headers)
+    made = HTTP.post(f"{url}/v1/providers/connections", json=pointer, headers=headers)
     assert made.status_code == 201
     return headers
 
 
 class ForkServerClient:
-    """Starts servers on one port, one at a time; see `fork_server.py`.
+    """Starts modules fast, as `python -m` would; see `fork_server.py`.
 
     Args:
-        cloud: what their vendors are.
         log: where their lines go.
-        find_url: finds the address of a data directory's database; none where it is a file there.
     """
 
-    def __init__(self, cloud: CloudProcess, log: Path, find_url: FindUrl = lambda _: None) -> None:
-        self._find_url = find_url
+    def __init__(self, log: Path) -> None:
         self._child = subprocess.Popen(
             [sys.executable, "-m", fork_server.__name__],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
         )
-        self._log = log
-        self._cloud = cloud
-        self.port = free_port()
+        self.log = log
+        self._lock = threading.Lock()
         self._read()
 
     def _read(self) -> str:
@@ -175,24 +229,37 @@ class ForkServerClient:
         assert line, "the fork server has died"
         return line
 
-    def _ask(self, **asked: object) -> Any:
+    def ask(self, **asked: object) -> Any:
+        """Ask it for something; its answer."""
         assert self._child.stdin is not None
-        self._child.stdin.write(json.dumps(asked) + "\n")
-        self._child.stdin.flush()
-        return json.loads(self._read())
+        with self._lock:
+            self._child.stdin.write(json.dumps(asked) + "\n")
+            self._child.stdin.flush()
+            return json.loads(self._read())
 
-    def serve(self, data_dir: Path, *, port: int | None = None, **env: str) -> "ServerProcess":
-        """Start a server on a data directory; it does not answer yet."""
-        port = port or self.port
-        argv = ["serve", "--port", str(port), "--data-dir", str(data_dir), "--sandbox"]
-        database = self._find_url(data_dir)
-        shared = {} if database is None else {"TOOLKIT_DATABASE": database}
-        told = {**self._cloud.environment(), **shared, **env}
-        pid = self._ask(argv=argv, env=told, log=str(self._log))
-        return ServerProcess(port, pid, lambda: self._ask(poll=pid), self._log, data_dir, database)
+    def start(
+        self, command: Sequence[str], env: Mapping[str, str], log: Path | None = None
+    ) -> "ForkedProcess":
+        """Start a module with arguments, with a log of its own or that of all."""
+        return ForkedProcess(self, self.ask(command=command, env=env, log=str(log or self.log)))
+
+    def serve(
+        self,
+        cloud: CloudProcess,
+        data_dir: Path,
+        database: str | None = None,
+        *,
+        port: int | None = None,
+        **env: str,
+    ) -> "ServerProcess":
+        """Start a server; it does not answer yet."""
+        port = port or free_port()
+        told = {**cloud.environment(), **name_database(database), **env}
+        child = self.start(build_command(data_dir, port), told)
+        return ServerProcess(child, port, self.log, data_dir, database)
 
     def close(self) -> None:
-        """End it, and with it its servers."""
+        """End it, and with it all that it has started."""
         assert self._child.stdin is not None
         assert self._child.stdout is not None
         self._child.stdin.close()
@@ -200,24 +267,51 @@ class ForkServerClient:
         self._child.stdout.close()
 
 
+class ForkedProcess:
+    """A process of the fork server."""
+
+    def __init__(self, parent: ForkServerClient, pid: int) -> None:
+        self.pid = pid
+        self._parent = parent
+
+    def poll(self) -> int | None:
+        """Return its exit code; None while it runs."""
+        code: int | None = self._parent.ask(poll=self.pid)
+        return code
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for its exit code."""
+        wait_until(lambda: self.poll() is not None, "it ends", timeout or PATIENCE_S)
+        code = self.poll()
+        assert code is not None
+        return code
+
+    def send_signal(self, sig: int, /) -> None:
+        """Send it a signal, if it is still there."""
+        with suppress(ProcessLookupError):
+            os.kill(self.pid, sig)
+
+
 class ServerProcess:
-    """One server process."""
+    """One server process.
+
+    Args:
+        child: the process.
+        port: where it answers.
+        log: has its lines, for who looks into how it ended.
+        data_dir: its data directory.
+        database: the address of its database; None where that is a file there.
+    """
 
     def __init__(
-        self,
-        port: int,
-        pid: int,
-        poll: Callable[[], int | None],
-        log: Path,
-        data_dir: Path,
-        database: str | None = None,
+        self, child: Process, port: int, log: Path, data_dir: Path, database: str | None = None
     ) -> None:
         self.url = f"http://127.0.0.1:{port}"
-        self.pid = pid
-        self._poll = poll
-        self._data_dir = data_dir
+        self.pid = child.pid
         self.database = database
+        self._child = child
         self._log = log
+        self._data_dir = data_dir
 
     def has_closed_all(self) -> bool:
         """Tell whether no work item is open in its directory, as far as that can be read now."""
@@ -228,11 +322,11 @@ class ServerProcess:
 
     def poll_exit_code(self) -> int | None:
         """Return its exit code; none while it runs."""
-        return self._poll()
+        return self._child.poll()
 
     def wait_until_ready(self) -> bool:
         """Wait until it answers, or has ended; whether it answers."""
-        with httpx.Client(base_url=self.url, trust_env=False) as client:
+        with open_http(self.url) as client:
 
             def settled() -> bool:
                 with suppress(httpx.TransportError):
@@ -244,8 +338,7 @@ class ServerProcess:
 
     def kill(self, number: signal.Signals = signal.SIGKILL) -> None:
         """Send it a signal, if it is still there."""
-        with suppress(ProcessLookupError):
-            os.kill(self.pid, number)
+        self._child.send_signal(number)
 
     def wait(self) -> int:
         """Wait for its end; the exit code, or minus the signal.
@@ -253,8 +346,7 @@ class ServerProcess:
         Raises:
             AssertionError: it stopped by a fault of its own.
         """
-        wait_until(lambda: self.poll_exit_code() is not None, "the server ends")
-        ended = self.poll_exit_code()
+        ended = self._child.wait(PATIENCE_S)
         assert ended in (0, -signal.SIGKILL), f"it ended with {ended}: {self._log.read_text()}"
         return ended
 

@@ -32,7 +32,7 @@ def check_kill_points(
     data_dir, ledger = bench.copy_directory("-".join((durability, *points))), bench.ledger()
     for i, point in enumerate(points):
         env = {CRASH_VARIABLE: point, "TOOLKIT_DURABILITY": durability}
-        server = bench.fork_server.serve(data_dir, **env)
+        server = bench.serve(data_dir, **env)
         outlived = (
             bench.work(server, ledger) if i == 0 else bench.wait_until_resumed(server, ledger)
         )
@@ -48,7 +48,10 @@ def check_kill_points(
     return False
 
 
-@pytest.mark.parametrize("durability", ["normal", "full"])
+@pytest.mark.parametrize(
+    "durability",
+    ["normal", pytest.param("full", marks=pytest.mark.sqlite("when a commit is on its disk"))],
+)
 def test_a_kill_around_any_commit_breaks_no_promise(
     bench: CrashBench, durability: str, tell: Callable[[str], None]
 ) -> None:

@@ -9,6 +9,8 @@ import shutil
 import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
@@ -23,70 +25,66 @@ pytestmark = [
     pytest.mark.sqlite("what it asks of the disk"),
 ]
 
-Trace = Callable[..., "TracedServerProcess"]
 
-
-class TracedServerProcess(ServerProcess):
+@dataclass
+class Trace:
     """A server that strace follows from when it answers; before, it would slow each system call."""
 
-    def __init__(self, bench: CrashBench, data_dir: Path, durability: str, *options: str) -> None:
-        self.log = data_dir.with_suffix(".strace")
-        server = bench.fork_server.serve(data_dir, TOOLKIT_DURABILITY=durability)
-        port = bench.fork_server.port
-        super().__init__(port, server.pid, server.poll_exit_code, self.log, data_dir)
-        self._options = options
-        self._strace: subprocess.Popen[bytes] | None = None
+    server: ServerProcess
+    strace: "subprocess.Popen[bytes]"
+    log: Path
 
-    def wait_until_ready(self) -> bool:
-        """Wait until it answers, and is followed."""
-        if not super().wait_until_ready():
-            return False
-        if self._strace is None:
-            follow = ["strace", "-f", "-qq", "-o", str(self.log), "-p", str(self.pid)]
-            self._strace = subprocess.Popen([*follow, *self._options])
-            wait_until(self._is_traced, "strace follows every thread")
-        return True
+    @classmethod
+    def follow(cls, server: ServerProcess, log: Path, *options: str) -> "Trace":
+        """Wait until a server answers, and is followed."""
+        assert server.wait_until_ready()
+        follow = ["strace", "-f", "-qq", "-o", str(log), "-p", str(server.pid)]
+        made = cls(server, subprocess.Popen([*follow, *options]), log)
+        wait_until(made.is_on, "strace follows every thread")
+        return made
 
-    def _is_traced(self) -> bool:
-        states = [path.read_text() for path in Path(f"/proc/{self.pid}/task").glob("*/status")]
-        return not any(re.search(r"^TracerPid:\t0$", state, re.MULTILINE) for state in states)
+    def is_on(self) -> bool:
+        """Tell whether every thread is followed."""
+        threads = Path(f"/proc/{self.server.pid}/task").glob("*/status")
+        return not any(re.search(r"^TracerPid:\t0$", one.read_text(), re.M) for one in threads)
 
-    def wait(self) -> int:
-        """Wait for the end of both."""
-        ended = super().wait()
-        if self._strace is not None:
-            self._strace.wait()
-        return ended
+    def end(self) -> str:
+        """Kill the server; what strace has written."""
+        self.server.kill()
+        self.server.wait()
+        self.strace.wait()
+        return self.log.read_text(errors="replace")
+
+
+StartTraced = Callable[..., Trace]
 
 
 @pytest.fixture
-def trace(bench: CrashBench) -> Iterator[Trace]:
+def start_traced(bench: CrashBench) -> Iterator[StartTraced]:
     """Starts traced servers, and sees to it that none is left."""
-    started: list[TracedServerProcess] = []
+    with ExitStack() as stack:
 
-    def start(data_dir: Path, durability: str, *options: str) -> TracedServerProcess:
-        started.append(TracedServerProcess(bench, data_dir, durability, *options))
-        return started[-1]
+        def start(data_dir: Path, durability: str, *options: str) -> Trace:
+            server = bench.serve(data_dir, TOOLKIT_DURABILITY=durability)
+            trace = Trace.follow(server, data_dir.with_suffix(".strace"), *options)
+            stack.callback(trace.end)
+            return trace
 
-    yield start
-    for server in started:
-        server.kill()
-    for server in started:
-        server.wait()
+        yield start
 
 
 def test_a_kill_at_any_sync_breaks_no_promise(
-    bench: CrashBench, trace: Trace, tell: Callable[[str], None]
+    bench: CrashBench, start_traced: StartTraced, tell: Callable[[str], None]
 ) -> None:
     """Given full durability, when killed at any sync of a workflow, then all promises hold."""
     totals: Counter[str] = Counter()
     for n in count(1):
         data_dir, ledger = bench.copy_directory(f"sync-{n}"), bench.ledger()
         inject = f"inject=fdatasync:signal=SIGKILL:when={n}"
-        server = trace(data_dir, "full", "-e", "trace=fdatasync", "-e", inject)
-        if bench.work(server, ledger):
+        trace = start_traced(data_dir, "full", "-e", "trace=fdatasync", "-e", inject)
+        if bench.work(trace.server, ledger):
             break
-        server.wait()
+        trace.end()
         bench.record_death(ledger)
         found = bench.recover(data_dir, ledger)
         assert not found.wrong, f"{inject}: " + "\n".join(found.wrong)
@@ -97,7 +95,7 @@ def test_a_kill_at_any_sync_breaks_no_promise(
 
 @pytest.mark.parametrize("durability", ["full", "normal"])
 def test_an_acknowledgement_leaves_after_the_sync(
-    bench: CrashBench, trace: Trace, durability: str
+    bench: CrashBench, start_traced: StartTraced, durability: str
 ) -> None:
     """Given a workflow that is accepted, then with full durability it was synced before the 202.
 
@@ -105,12 +103,10 @@ def test_an_acknowledgement_leaves_after_the_sync(
     """
     data_dir, ledger = bench.copy_directory(f"order-{durability}"), bench.ledger()
     calls = "trace=fdatasync,recvfrom,sendto,read,write,writev,sendmsg"
-    server = trace(data_dir, durability, "-y", "-s", "40", "-e", calls)
+    trace = start_traced(data_dir, durability, "-y", "-s", "40", "-e", calls)
     # A new log is synced once in any case, so it is the second workflow that tells.
-    assert all(bench.work(server, ledger) for _ in range(2))
-    server.kill()
-    server.wait()
-    told = server.log.read_text(errors="replace").splitlines()
+    assert all(bench.work(trace.server, ledger) for _ in range(2))
+    told = trace.end().splitlines()
     asked_at = [i for i, line in enumerate(told) if '"POST /v1/workflows' in line][-1]
     told_at = [i for i, line in enumerate(told) if '"HTTP/1.1 202' in line][-1]
     assert asked_at < told_at
@@ -118,17 +114,17 @@ def test_an_acknowledgement_leaves_after_the_sync(
     assert bool(synced) is (durability == "full"), "\n".join(told[asked_at : told_at + 1])
 
 
-def test_bytes_and_the_folder_that_names_them_are_synced(bench: CrashBench, trace: Trace) -> None:
+def test_bytes_and_the_folder_that_names_them_are_synced(
+    bench: CrashBench, start_traced: StartTraced
+) -> None:
     """Given full durability, when bytes are put in place, then both were synced by the end.
 
     The file before it gets its name, its folder after.
     """
     data_dir, ledger = bench.copy_directory("folders"), bench.ledger()
-    server = trace(data_dir, "full", "-y", "-e", "trace=fsync,rename")
-    assert bench.work(server, ledger)
-    server.kill()
-    server.wait()
-    told = server.log.read_text(errors="replace")
+    trace = start_traced(data_dir, "full", "-y", "-e", "trace=fsync,rename")
+    assert bench.work(trace.server, ledger)
+    told = trace.end()
     renamed = re.findall(r'rename\("(.*/artifacts/../\..*)", "(.*)"', told)
     assert len(renamed) >= 2, "speech and card have bytes to put in place"
     for partial, target in renamed:

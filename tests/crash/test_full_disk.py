@@ -15,7 +15,7 @@ import pytest
 
 from tests._postgres import PostgresCluster, start_cluster
 from tests.crash.options import get_option
-from tests.crash.processes import CloudProcess, open_cloud, serve, sign_up
+from tests.crash.processes import CloudProcess, ForkServerClient, open_cloud, serve, sign_up
 from tests.crash.trials.full_disk import run_full_disk_trial
 from tests.crash.trials.trial import LATENCY_MS, LEDGER_MODULE
 from tests.store.disks import Disk, small_disk
@@ -42,9 +42,9 @@ def stack() -> Iterator[ExitStack]:
 
 
 @pytest.fixture
-def cloud(stack: ExitStack) -> CloudProcess:
+def cloud(stack: ExitStack, fork_server: ForkServerClient) -> CloudProcess:
     """The vendor, which survives and bills by its own books."""
-    return stack.enter_context(open_cloud(LEDGER_MODULE, LATENCY_MS))
+    return stack.enter_context(open_cloud(LEDGER_MODULE, LATENCY_MS, fork_server.start))
 
 
 def mount(stack: ExitStack, megabytes: int) -> Disk:
@@ -56,11 +56,16 @@ def mount(stack: ExitStack, megabytes: int) -> Disk:
 
 @pytest.mark.sqlite("the disk of its file")
 def test_a_full_disk_under_sqlite_has_nothing_paid_twice(
-    stack: ExitStack, cloud: CloudProcess, tell: Callable[[str], None]
+    stack: ExitStack,
+    cloud: CloudProcess,
+    fork_server: ForkServerClient,
+    tell: Callable[[str], None],
 ) -> None:
     """Given two engines on one directory, when its disk fills, then each input is billed once."""
     disk = mount(stack, SQLITE_MEGABYTES)
-    serving = [serve(cloud, disk.path / "data", **LEASES) for _ in range(2)]
+    serving = [
+        serve(cloud, disk.path / "data", start=fork_server.start, **LEASES) for _ in range(2)
+    ]
     urls = [stack.enter_context(one)[0] for one in serving]
     result = run_full_disk_trial(
         urls, cloud.url, sign_up(urls[0]),
@@ -72,7 +77,11 @@ def test_a_full_disk_under_sqlite_has_nothing_paid_twice(
 
 @pytest.mark.postgresql
 def test_a_full_disk_under_postgresql_has_nothing_paid_twice(
-    stack: ExitStack, cloud: CloudProcess, tmp_path: Path, tell: Callable[[str], None]
+    stack: ExitStack,
+    cloud: CloudProcess,
+    fork_server: ForkServerClient,
+    tmp_path: Path,
+    tell: Callable[[str], None],
 ) -> None:
     """Given two engines on one database, when its disk fills, then each input is billed once."""
     disk = mount(stack, POSTGRES_MEGABYTES)
@@ -80,7 +89,9 @@ def test_a_full_disk_under_postgresql_has_nothing_paid_twice(
     stack.callback(cluster.remove)
     database = cluster.create_database()
     shared = {**LEASES, "TOOLKIT_ARTIFACT_URL": str(tmp_path / "artifacts")}
-    serving = [serve(cloud, tmp_path / f"data{n}", database, **shared) for n in range(2)]
+    serving = [
+        serve(cloud, tmp_path / f"data{n}", database, fork_server.start, **shared) for n in range(2)
+    ]
     urls = [stack.enter_context(one)[0] for one in serving]
 
     def free() -> None:

@@ -1,14 +1,18 @@
 """A notebook's kernel that is killed in mid-workflow, and the next one that goes on."""
 
 import json
-import os
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from secrets import token_hex
 
+import pytest
 from jupyter_client import BlockingKernelClient
-from jupyter_client.manager import KernelManager
+from jupyter_client.connect import write_connection_file
+
+from tests.crash.conftest import LEASE_S
+from tests.crash.processes import FindUrl, ForkServerClient, Process
 
 KILLS = 3
 OPEN = """
@@ -45,10 +49,15 @@ print(json.dumps({{
 
 
 class Kernel:
-    """A kernel as JupyterLab starts one."""
+    """A kernel, and who asks it.
 
-    def __init__(self, manager: KernelManager, client: BlockingKernelClient) -> None:
-        self.manager = manager
+    Args:
+        process: the kernel.
+        client: has its cells run.
+    """
+
+    def __init__(self, process: Process, client: BlockingKernelClient) -> None:
+        self.process = process
         self._client = client
 
     def run(self, cell: str) -> str:
@@ -65,46 +74,52 @@ class Kernel:
         assert reply["content"]["status"] == "ok", reply["content"].get("traceback")
         return "".join(printed).strip()
 
-    def kill(self) -> None:
-        """`kill -9`."""
-        pid = self.manager.provisioner.pid  # type: ignore[union-attr]
-        os.kill(pid, signal.SIGKILL)
 
+@pytest.fixture
+def start_kernel(
+    fork_server: ForkServerClient, tmp_path: Path, find_url: FindUrl
+) -> Callable[[], AbstractContextManager[Kernel]]:
+    """Starts a kernel as JupyterLab does; its first cell opens the data directory."""
+    data_dir = tmp_path / "data"
+    cell = OPEN.format(folder=str(data_dir), database=find_url(data_dir))
 
-@contextmanager
-def kernel(folder: Path, database: str | None) -> Iterator[Kernel]:
-    """A new kernel whose first cell has opened the data directory."""
-    manager = KernelManager(kernel_name="python3")
-    manager.start_kernel(cwd=str(Path.cwd()))
-    client = manager.blocking_client()
-    client.start_channels()
-    try:
-        client.wait_for_ready(timeout=60)
-        started = Kernel(manager, client)
-        started.run(OPEN.format(folder=str(folder), database=database))
-        yield started
-    finally:
-        client.stop_channels()
-        manager.shutdown_kernel(now=True)
+    @contextmanager
+    def start() -> Iterator[Kernel]:
+        file, _ = write_connection_file(str(tmp_path / f"{token_hex(4)}.json"))
+        command = ["ipykernel_launcher", "-f", file]
+        process = fork_server.start(command, {"TOOLKIT_LEASE_S": LEASE_S})
+        client = BlockingKernelClient(connection_file=file)
+        client.load_connection_file()
+        client.start_channels(hb=False)  # on a busy machine it may well miss a beat
+        try:
+            client.wait_for_ready(timeout=60)
+            kernel = Kernel(process, client)
+            kernel.run(cell)
+            yield kernel
+        finally:
+            client.stop_channels()
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+
+    return start
 
 
 def test_a_killed_kernel_loses_nothing(
-    tmp_path: Path, find_url: Callable[[Path], str | None]
+    start_kernel: Callable[[], AbstractContextManager[Kernel]],
 ) -> None:
     """Given a kernel that is killed again and again, then the next finds what ran and goes on.
 
     What one kernel has shown as completed keeps its job and its artifact; a node in flight is run
     again at most once for each kill, and says that it was interrupted.
     """
-    data_dir, shown = tmp_path / "data", dict[str, list[str]]()
-    workflow_id, database = "", find_url(data_dir)
+    workflow_id, shown = "", dict[str, list[str]]()
     for turn in range(KILLS):
-        with kernel(data_dir, database) as running:
+        with start_kernel() as running:
             workflow_id = workflow_id or running.run(SUBMIT).splitlines()[-1]
             told = running.run(SHOW.format(id=workflow_id, enough=5 * (turn + 1)))
             shown |= json.loads(told.splitlines()[-1])
-            running.kill()
-    with kernel(data_dir, database) as last:
+            running.process.send_signal(signal.SIGKILL)
+    with start_kernel() as last:
         told = json.loads(last.run(FINISH.format(id=workflow_id)).splitlines()[-1])
     assert told["status"] == "completed"
     assert len(shown) >= 5 * KILLS

@@ -3,21 +3,30 @@
 import json
 import signal
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
-import httpx
 import pytest
 
-from tests.crash.processes import CloudProcess, FindUrl, open_cloud, serve, sign_up
+from tests.crash.conftest import LEASE_S
+from tests.crash.processes import (
+    HTTP,
+    CloudProcess,
+    FindUrl,
+    ForkServerClient,
+    open_cloud,
+    serve,
+    sign_up,
+)
 from tests.support.timing import PATIENCE_S, wait_until
 
 NODES = 12
 
 
 @pytest.fixture
-def cloud() -> Iterator[CloudProcess]:
+def cloud(fork_server: ForkServerClient) -> Iterator[CloudProcess]:
     """The vendors, slow enough for a server to be stopped in mid-workflow."""
-    with open_cloud(latency_ms=60) as opened:
+    with open_cloud(latency_ms=60, start=fork_server.start) as opened:
         yield opened
 
 
@@ -39,13 +48,14 @@ def chain() -> dict[str, object]:
 
 def states(url: str, headers: dict[str, str], workflow_id: str) -> dict[str, str]:
     """The status of each node."""
-    data = httpx.get(f"{url}/v1/workflows/{workflow_id}", headers=headers).json()["data"]
+    data = HTTP.get(f"{url}/v1/workflows/{workflow_id}", headers=headers).json()["data"]
     return {node["id"]: node["status"] for node in data["nodes"]}
 
 
 @pytest.mark.parametrize("stop", [signal.SIGKILL, signal.SIGTERM], ids=["kill -9", "SIGTERM"])
 def test_a_stopped_server_loses_nothing_and_repeats_nothing(
     cloud: CloudProcess,
+    fork_server: ForkServerClient,
     tmp_path: Path,
     stop: signal.Signals,
     find_url: FindUrl,
@@ -55,10 +65,12 @@ def test_a_stopped_server_loses_nothing_and_repeats_nothing(
     No node that was shown as completed is called again, and the node in flight at most once more.
     """
     data_dir = tmp_path / "data"
-    database = find_url(data_dir)
-    with serve(cloud, data_dir, database, TOOLKIT_LEASE_S="2") as (url, server):
+    start = partial(
+        serve, cloud, data_dir, find_url(data_dir), fork_server.start, TOOLKIT_LEASE_S=LEASE_S
+    )
+    with start() as (url, server):
         headers = sign_up(url)
-        posted = httpx.post(f"{url}/v1/workflows", json=chain(), headers=headers)
+        posted = HTTP.post(f"{url}/v1/workflows", json=chain(), headers=headers)
         assert posted.status_code == 202
         workflow_id = posted.json()["id"]
         wait_until(lambda: "completed" in states(url, headers, workflow_id).values())
@@ -67,9 +79,9 @@ def test_a_stopped_server_loses_nothing_and_repeats_nothing(
         assert server.wait(timeout=PATIENCE_S) == (0 if stop is signal.SIGTERM else -signal.SIGKILL)
     assert "pending" in before.values()
 
-    with serve(cloud, data_dir, database, TOOLKIT_LEASE_S="2") as (url, _):
+    with start() as (url, _):
         wait_until(lambda: set(states(url, headers, workflow_id).values()) == {"completed"})
-        shown = httpx.get(f"{url}/v1/workflows/{workflow_id}", headers=headers).json()
+        shown = HTTP.get(f"{url}/v1/workflows/{workflow_id}", headers=headers).json()
     assert shown["status"] == "completed"
 
     calls = cloud.calls()

@@ -6,7 +6,6 @@ However few the faults are, an engine is killed, and the database is killed or r
 """
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from random import Random
@@ -15,7 +14,7 @@ import pytest
 
 from tests._postgres import start_cluster
 from tests.crash.options import get_option
-from tests.crash.processes import open_cloud
+from tests.crash.processes import ForkServerClient, open_cloud
 from tests.crash.trials.deployments import PostgresDeployment
 from tests.crash.trials.trial import LATENCY_MS, LEDGER_MODULE, draw_seed, run_trial
 
@@ -23,16 +22,13 @@ FAULTS = int(get_option("TOOLKIT_CRASH_FAULTS") or 4)
 
 
 @pytest.fixture
-def deployment(tmp_path: Path) -> Iterator[PostgresDeployment]:
+def deployment(fork_server: ForkServerClient, tmp_path: Path) -> Iterator[PostgresDeployment]:
     """Three engines."""
     with ExitStack() as stack:
-        # Each takes a while, and none needs the other.
-        with ThreadPoolExecutor() as pool:
-            starting = pool.submit(start_cluster)
-            cloud = stack.enter_context(open_cloud(LEDGER_MODULE, LATENCY_MS))
-            cluster = starting.result()
+        cluster = start_cluster()
         stack.callback(cluster.remove)
-        made = PostgresDeployment(cluster, cloud, tmp_path, Random(draw_seed()))
+        cloud = stack.enter_context(open_cloud(LEDGER_MODULE, LATENCY_MS, fork_server.start))
+        made = PostgresDeployment(cluster, cloud, tmp_path, Random(draw_seed()), fork_server)
         stack.callback(made.close)
         yield made
 

@@ -7,6 +7,7 @@ work and the delays; what the server is doing at that instant is the machine's).
 import itertools
 import time
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from pathlib import Path
 from random import Random
 
@@ -14,12 +15,13 @@ import httpx
 import pytest
 
 from tests.crash.callers import WRITERS, Caller, Ledger, record_kill
+from tests.crash.conftest import LEASE_S
 from tests.crash.options import get_option
 from tests.crash.processes import (
-    CloudProcess,
     DelayedKill,
     FindUrl,
     ForkServerClient,
+    ServerProcess,
     open_cloud,
 )
 from tests.crash.promise_checks import check_promises, is_database_intact
@@ -50,7 +52,7 @@ def keep_busy(caller: Caller, ledger: Ledger, random: Random) -> None:
 
 
 def test_kills_at_random_lose_nothing_and_repeat_only_what_was_in_flight(
-    tmp_path: Path, tell: Callable[[str], None], find_url: FindUrl
+    fork_server: ForkServerClient, tmp_path: Path, tell: Callable[[str], None], find_url: FindUrl
 ) -> None:
     """Given a busy server, when it is killed at random, then all it promised holds.
 
@@ -62,24 +64,25 @@ def test_kills_at_random_lose_nothing_and_repeat_only_what_was_in_flight(
     random, numbers = Random(seed), itertools.count(1)
     data_dir, ledger = tmp_path / "data", Ledger()
     began = time.monotonic()
-    with open_cloud() as cloud:
-        fork_server = ForkServerClient(cloud, tmp_path / "server.log", find_url)
-        try:
-            for kill in range(MOST_LIVES * KILLS):
-                # A server on a busy machine may be killed before it has called anybody.
-                if kill >= KILLS and sum(call["billed"] for call in cloud.calls()) > KILLS / 4:
-                    break
-                _run_one_life(fork_server, cloud, data_dir, ledger, random, numbers)
-            server = fork_server.serve(data_dir)
-            assert server.wait_until_ready()
-            caller = Caller(server.url, ledger, random, numbers)
-            caller.wait_for_all()
-            found = check_promises(caller, cloud, ledger)
-            caller.close()
-            server.kill()
-            server.wait()
-        finally:
-            fork_server.close()
+    with open_cloud(start=fork_server.start) as cloud:
+
+        def serve() -> ServerProcess:
+            return fork_server.serve(cloud, data_dir, find_url(data_dir), TOOLKIT_LEASE_S=LEASE_S)
+
+        for kill in range(MOST_LIVES * KILLS):
+            # A server on a busy machine may be killed before it has called anybody.
+            if kill >= KILLS and sum(call["billed"] for call in cloud.calls()) > KILLS / 4:
+                break
+            killed_at = _run_one_life(serve(), ledger, random, numbers)
+            record_kill(cloud, ledger, killed_at)
+        server = serve()
+        assert server.wait_until_ready()
+        caller = Caller(server.url, ledger, random, numbers)
+        caller.wait_for_all()
+        found = check_promises(caller, cloud, ledger)
+        caller.close()
+        server.kill()
+        server.wait()
     took = time.monotonic() - began
     tell(f"seed {seed}, {took:.1f} s: {dict(found.counts)}, wrong: {len(found.wrong)}")
     assert not found.wrong, "\n".join(found.wrong)
@@ -88,15 +91,9 @@ def test_kills_at_random_lose_nothing_and_repeat_only_what_was_in_flight(
 
 
 def _run_one_life(
-    fork_server: ForkServerClient,
-    cloud: CloudProcess,
-    data_dir: Path,
-    ledger: Ledger,
-    random: Random,
-    numbers: Iterator[int],
-) -> None:
-    """Start a server, have it work, kill it: one time in six while it still starts."""
-    server = fork_server.serve(data_dir)
+    server: ServerProcess, ledger: Ledger, random: Random, numbers: Iterator[int]
+) -> datetime:
+    """Have a server work, and kill it: one time in six while it still starts; when that was."""
     early = random.random() < 1 / 6
     killing = DelayedKill(server, random.uniform(0, 0.3)) if early else None
     if server.wait_until_ready():
@@ -107,4 +104,4 @@ def _run_one_life(
             keep_busy(caller, ledger, random)
         caller.close()
     assert killing is not None
-    record_kill(cloud, ledger, killing.wait_until_dead())
+    return killing.wait_until_dead()

@@ -23,9 +23,16 @@ import psycopg
 import pytest
 
 from tests.crash.callers import Caller, Ledger, pin, record_kill
-from tests.crash.processes import CloudProcess, Record, open_cloud
+from tests.crash.processes import (
+    HTTP,
+    CloudProcess,
+    ForkServerClient,
+    Process,
+    Record,
+    build_command,
+    open_cloud,
+)
 from tests.crash.promise_checks import check_promises
-from tests.support.code_blocks import ROOT
 from tests.support.later_version import LATER, make_later_version
 from tests.support.ports import free_port
 from tests.support.timing import PATIENCE_S, wait_until
@@ -45,11 +52,14 @@ class RollingEngine:
         cloud: the vendors.
         folder: for its data directory and log.
         database: the address of the database.
+        fork_server: starts it in the version at hand.
     """
 
-    def __init__(self, cloud: CloudProcess, folder: Path, database: str) -> None:
+    def __init__(
+        self, cloud: CloudProcess, folder: Path, database: str, fork_server: ForkServerClient
+    ) -> None:
+        self._fork_server = fork_server
         self._env = {
-            **os.environ,
             **cloud.environment(),
             "TOOLKIT_DATABASE": database,
             "TOOLKIT_ARTIFACT_URL": str(folder.parent / "artifacts"),
@@ -57,30 +67,34 @@ class RollingEngine:
         }
         self._cloud = cloud
         self._folder = folder
+        self._log = folder.with_suffix(".log")
         self._port = free_port()
         self.url = f"http://127.0.0.1:{self._port}"
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: Process | None = None
 
     def run(self, version: Path, *command: str) -> "subprocess.Popen[bytes]":
         """Run a command of a version."""
-        env = {**self._env, "PYTHONPATH": str(version), "PYTHONDONTWRITEBYTECODE": "1"}
-        with self._folder.with_suffix(".log").open("ab") as log:
+        env = {**os.environ, **self._env, "PYTHONPATH": str(version)}
+        with self._log.open("ab") as log:
             return subprocess.Popen(
                 [sys.executable, "-m", "toolkit", *command],
                 cwd=version, env=env, stdout=log, stderr=log,
             )  # fmt: skip
 
-    def start(self, version: Path) -> None:
-        """Start it."""
-        serve = ["serve", "--port", str(self._port), "--data-dir", str(self._folder), "--sandbox"]
-        self.process = self.run(version, *serve)
+    def start(self, version: Path | None = None) -> None:
+        """Start it, in the version at hand or another one."""
+        module, *command = build_command(self._folder, self._port)
+        if version is None:
+            self.process = self._fork_server.start([module, *command], self._env, self._log)
+        else:
+            self.process = self.run(version, *command)
 
     def is_ready(self) -> bool:
         """Tell whether it takes new work."""
         assert self.process is not None
         assert self.process.poll() is None, self.read_log()
         try:
-            answer = httpx.get(f"{self.url}/v1/health?ready=true", trust_env=False)
+            answer = HTTP.get(f"{self.url}/v1/health?ready=true")
         except httpx.TransportError:
             return False
         return answer.status_code == 200
@@ -100,12 +114,12 @@ class RollingEngine:
 
     def read_log(self) -> str:
         """Read what it has said."""
-        return self._folder.with_suffix(".log").read_text()
+        return self._log.read_text()
 
     def kill(self) -> None:
         """End it, if it is there."""
-        if self.process is not None and self.process.poll() is None:
-            self.process.kill()
+        if self.process is not None:
+            self.process.send_signal(signal.SIGKILL)
             self.process.wait()
 
 
@@ -177,9 +191,9 @@ class Roll:
 
 
 @pytest.fixture
-def cloud() -> Iterator[CloudProcess]:
+def cloud(fork_server: ForkServerClient) -> Iterator[CloudProcess]:
     """The vendors; one of them slow until its faults are forgotten."""
-    with open_cloud() as opened:
+    with open_cloud(start=fork_server.start) as opened:
         yield opened
 
 
@@ -204,19 +218,25 @@ def read_versions(url: str) -> list[tuple[object, ...]]:
 
 
 def test_an_engine_after_the_other_is_replaced_by_the_next_version(
-    postgres_url: str, cloud: CloudProcess, tmp_path: Path, tell: Callable[[str], None]
-) -> None:  # fmt: skip
+    postgres_url: str,
+    cloud: CloudProcess,
+    fork_server: ForkServerClient,
+    tmp_path: Path,
+    tell: Callable[[str], None],
+) -> None:
     """Given busy engines, when tables and then engines are upgraded, then nobody notices.
 
     Nothing that was acknowledged is lost, nothing is paid twice, each engine shows what the other
     has done, and a workflow that one version began is ended by the next.
     """
     later = make_later_version(tmp_path / "later")
-    engines = [RollingEngine(cloud, tmp_path / name, postgres_url) for name in ("a", "b")]
+    engines = [
+        RollingEngine(cloud, tmp_path / name, postgres_url, fork_server) for name in ("a", "b")
+    ]
     with ExitStack() as stack:
         for engine in engines:
             stack.callback(engine.kill)
-            engine.start(ROOT)
+            engine.start()
         for engine in engines:
             wait_until(engine.is_ready, "both engines are ready")
         roll = Roll(engines, Random(0))
@@ -234,13 +254,13 @@ def test_an_engine_after_the_other_is_replaced_by_the_next_version(
 
         roll.replace(engines[0], later)
         slow = {"vendor": "google", "delay_ms": 1000, "times": None}
-        httpx.post(f"{cloud.url}/_sandbox/faults", json=slow, trust_env=False).raise_for_status()
+        HTTP.post(f"{cloud.url}/_sandbox/faults", json=slow).raise_for_status()
         chain = {"name": "chain", "nodes": make_chain()}
         begun = second.post("/v1/workflows", chain, second.sign_up("google"))["id"]
         engines[1].drain(roll.ledger)
         left = first.look(f"/v1/workflows/{begun}")
         assert left["status"] == "running", "the chain was too short"
-        httpx.delete(f"{cloud.url}/_sandbox/faults", trust_env=False).raise_for_status()
+        HTTP.delete(f"{cloud.url}/_sandbox/faults").raise_for_status()
         roll.replace(engines[1], later)
         roll.stop()
         busy.result(PATIENCE_S)

@@ -4,10 +4,9 @@ import os
 from collections.abc import Iterator
 from decimal import Decimal
 
-import httpx
 import pytest
 
-from tests.crash.processes import CloudProcess, open_cloud
+from tests.crash.processes import HTTP, CloudProcess, ForkServerClient, open_cloud
 from tests.crash.promise_checks import PromiseIssues
 from tests.crash.trials.deployments import MAX_CALLS
 from tests.crash.trials.strikes import Strike
@@ -124,9 +123,9 @@ def test_only_what_a_struck_engine_left_behind_is_beyond_the_limit() -> None:
 
 
 @pytest.fixture
-def cloud() -> Iterator[CloudProcess]:
+def cloud(fork_server: ForkServerClient) -> Iterator[CloudProcess]:
     """A vendor cloud with a ledger."""
-    with open_cloud(LEDGER_MODULE, 0.0) as opened:
+    with open_cloud(LEDGER_MODULE, 0.0, fork_server.start) as opened:
         yield opened
 
 
@@ -139,9 +138,9 @@ def test_the_ledger_tells_engines_apart(cloud: CloudProcess) -> None:
     headers = {"Authorization": f"Bearer {SANDBOX_KEYS['OPENAI_API_KEY']}"}
     for base in (f"{cloud.url}/engine-1", cloud.url):
         asked = f"{base}/openai/v1/chat/completions"
-        answer = httpx.post(asked, json=body, headers=headers, trust_env=False)
+        answer = HTTP.post(asked, json=body, headers=headers)
         assert answer.status_code == 200, answer.text
-    entries = httpx.get(cloud.url + LEDGER_PATH, trust_env=False).json()
+    entries = HTTP.get(cloud.url + LEDGER_PATH).json()
     assert [entry["engine"] for entry in entries] == ["engine-1", str(os.getpid())]
     assert {(entry["vendor"], entry["path"]) for entry in entries} == {
         ("openai", "/v1/chat/completions")

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -12,10 +11,18 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.crash.processes import CloudProcess, open_cloud, serve, sign_up
+from tests.crash.processes import (
+    CloudProcess,
+    ForkServerClient,
+    Process,
+    open_cloud,
+    open_http,
+    serve,
+    sign_up,
+)
 from tests.crash.test_kill import chain
 from tests.support.database_pool import DatabasePool, open_rows
-from tests.support.timing import PATIENCE_S, wait_until
+from tests.support.timing import wait_until
 
 RUNS = int(os.environ.get("TOOLKIT_TRIAL_RUNS", "24"))
 LEASE_S = 1.0
@@ -30,7 +37,7 @@ class Pair:
     data_dir: Path
     database: str | None
     urls: Sequence[str]
-    children: Sequence["subprocess.Popen[bytes]"]
+    children: Sequence[Process]
     headers: dict[str, str]
     http: httpx.Client
 
@@ -58,17 +65,19 @@ class Pair:
 
 @pytest.fixture(scope="module")
 def pair(
-    tmp_path_factory: pytest.TempPathFactory, database_pool: DatabasePool | None
+    tmp_path_factory: pytest.TempPathFactory,
+    fork_server: ForkServerClient,
+    database_pool: DatabasePool | None,
 ) -> Iterator[Pair]:
     """Two servers with short leases, on a directory of their own."""
     data_dir = tmp_path_factory.mktemp("pair") / "data"
     with ExitStack() as stack:
-        cloud = stack.enter_context(open_cloud())
+        cloud = stack.enter_context(open_cloud(start=fork_server.start))
         database = None if database_pool is None else database_pool.find_url(data_dir)
         told = {"TOOLKIT_LEASE_S": str(LEASE_S), "TOOLKIT_SIGNUPS_PER_HOUR": "1000"}
-        serving = (serve(cloud, data_dir, database, **told) for _ in range(2))
+        serving = (serve(cloud, data_dir, database, fork_server.start, **told) for _ in range(2))
         urls, children = zip(*map(stack.enter_context, serving), strict=True)
-        http = stack.enter_context(httpx.Client(trust_env=False, timeout=PATIENCE_S))
+        http = stack.enter_context(open_http())
         yield Pair(cloud, data_dir, database, urls, children, sign_up(urls[0]), http)
 
 

@@ -11,7 +11,7 @@ from random import Random
 import pytest
 
 from tests.crash.options import get_option
-from tests.crash.processes import open_cloud
+from tests.crash.processes import ForkServerClient, open_cloud
 from tests.crash.trials.deployments import WorkersDeployment
 from tests.crash.trials.trial import LATENCY_MS, LEDGER_MODULE, draw_seed, run_trial
 
@@ -20,9 +20,9 @@ pytestmark = pytest.mark.skipif(not FAULTS, reason="only with TOOLKIT_CRASH_FAUL
 
 
 @pytest.fixture
-def deployment(tmp_path: Path) -> Iterator[WorkersDeployment]:
+def deployment(fork_server: ForkServerClient, tmp_path: Path) -> Iterator[WorkersDeployment]:
     """Two workers."""
-    with open_cloud(LEDGER_MODULE, LATENCY_MS) as cloud:
+    with open_cloud(LEDGER_MODULE, LATENCY_MS, fork_server.start) as cloud:
         made = WorkersDeployment(cloud, tmp_path, Random(draw_seed()))
         try:
             yield made

@@ -38,7 +38,7 @@ def make_later_version(folder: Path, *, oldest: str = OLDEST_REVISION) -> Path:
         folder: where it is made.
         oldest: the oldest version that may use the tables of the later one.
     """
-    copytree(ROOT / "toolkit", folder / "toolkit", ignore=ignore_patterns("__pycache__"))
+    copytree(ROOT / "toolkit", folder / "toolkit", ignore=ignore_patterns("*.pyc.*"))
     store = folder / "toolkit" / "store"
     (store / "migrations" / "versions" / f"{LATER}_later.py").write_text(_MIGRATION)
     schema = (store / "schema.py").read_text()

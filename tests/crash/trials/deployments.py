@@ -21,7 +21,7 @@ import httpx
 
 from tests._postgres import PostgresCluster
 from tests.crash.callers import Ledger, record_kill
-from tests.crash.processes import CloudProcess, ForkServerClient, ServerProcess
+from tests.crash.processes import HTTP, CloudProcess, ForkServerClient, ServerProcess
 from tests.crash.trials.strikes import Strike
 from tests.crash.trials.vendor_ledger import ENGINE_PREFIX
 from tests.support.network_link import NetworkLink
@@ -169,7 +169,7 @@ def name_engine(number: int) -> frozenset[str]:
 def is_answering(url: str) -> bool:
     """Tell whether an engine takes new work."""
     try:
-        answer = httpx.get(f"{url}/v1/health?ready=true", trust_env=False, timeout=2.0)
+        answer = HTTP.get(f"{url}/v1/health?ready=true", timeout=2.0)
     except httpx.TransportError:
         return False
     return answer.status_code == 200
@@ -181,18 +181,24 @@ class PostgresDeployment(TrialDeployment):
     Args:
         cluster: the database's.
         cloud: the vendor cloud.
-        folder: where their artifacts and logs are.
+        folder: where their artifacts are.
         random: decides what fails.
+        fork_server: starts them.
     """
 
     def __init__(
-        self, cluster: PostgresCluster, cloud: CloudProcess, folder: Path, random: Random
+        self,
+        cluster: PostgresCluster,
+        cloud: CloudProcess,
+        folder: Path,
+        random: Random,
+        fork_server: ForkServerClient,
     ) -> None:
         super().__init__(cloud, random)
         self._cluster = cluster
         self._url = cluster.create_database()
         self._folder = folder
-        self._fork_server = ForkServerClient(cloud, folder / "engines.log")
+        self._fork_server = fork_server
         self._links = [NetworkLink(cluster.port) for _ in range(3)]
         self._ports = [free_port() for _ in self._links]
         self.urls = [f"http://127.0.0.1:{port}" for port in self._ports]
@@ -201,13 +207,13 @@ class PostgresDeployment(TrialDeployment):
 
     def _serve(self, number: int) -> ServerProcess:
         url = self._url.replace(f":{self._cluster.port}/", f":{self._links[number].port}/")
-        shared = {"TOOLKIT_DATABASE": url, "TOOLKIT_ARTIFACT_URL": str(self._folder / "artifacts")}
+        shared = {"TOOLKIT_ARTIFACT_URL": str(self._folder / "artifacts")}
         data_dir = self._folder / f"data{number}"
         (name,) = name_engine(number)
         vendors = self.cloud.environment(name)
-        return self._fork_server.serve(
-            data_dir, port=self._ports[number], **make_limits(), **vendors, **shared
-        )
+        told = {**make_limits(), **vendors, **shared}
+        port = self._ports[number]
+        return self._fork_server.serve(self.cloud, data_dir, url, port=port, **told)
 
     def list_faults(self) -> Iterable[Fault]:
         """List what can fail."""
@@ -305,14 +311,15 @@ class PostgresDeployment(TrialDeployment):
 
     def describe(self) -> str:
         """Describe what engines last said, and what is held back on the way to their database."""
-        last = (self._folder / "engines.log").read_text().splitlines()[-20:]
+        last = self._fork_server.log.read_text().splitlines()[-20:]
         return "\n".join([*(f"{link.describe()}" for link in self._links), *last])
 
     def close(self) -> None:
         """End all of it."""
         for what in list(self._mending):
             self.wait_until_mended(what)
-        self._fork_server.close()
+        for engine in self._engines:
+            engine.kill()
         for link in self._links:
             link.close()
 

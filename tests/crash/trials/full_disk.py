@@ -15,6 +15,7 @@ from typing import Any
 
 import httpx
 
+from tests.crash.processes import HTTP, open_http
 from tests.crash.trials.vendor_checks import BilledCall, read_ledger, to_decimal
 from tests.support.timing import PATIENCE_S, wait_until
 
@@ -87,7 +88,8 @@ class SteadyCaller:
             thread.join()
 
     def _run(self) -> None:
-        with httpx.Client(trust_env=False, timeout=PATIENCE_S, headers=self._headers) as http:
+        with open_http() as http:
+            http.headers.update(self._headers)
             while not self._stopped.is_set():
                 number = next(self._numbers)
                 is_workflow = number % WORKFLOW_EVERY == 0
@@ -124,9 +126,7 @@ class SteadyCaller:
 
     def read(self, path: str) -> dict[str, Any] | None:
         """Read a record; None if the engine cannot say now."""
-        answer = httpx.get(
-            self._urls[0] + path, headers=self._headers, trust_env=False, timeout=PATIENCE_S
-        )
+        answer = HTTP.get(self._urls[0] + path, headers=self._headers)
         if answer.status_code == 503:
             return None
         assert answer.status_code == 200, f"{path}: {answer.text}"
@@ -135,9 +135,7 @@ class SteadyCaller:
 
     def read_bytes(self, path: str) -> bytes:
         """Read the bytes of an artifact."""
-        answer = httpx.get(
-            self._urls[0] + path, headers=self._headers, trust_env=False, timeout=PATIENCE_S
-        )
+        answer = HTTP.get(self._urls[0] + path, headers=self._headers)
         assert answer.status_code == 200, f"{path}: {answer.text}"
         return answer.content
 

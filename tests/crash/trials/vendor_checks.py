@@ -12,10 +12,8 @@ from decimal import Decimal
 from itertools import pairwise
 from typing import Any
 
-import httpx
-
 from tests.crash.callers import Ledger
-from tests.crash.processes import Record
+from tests.crash.processes import HTTP, Record
 from tests.crash.promise_checks import PromiseIssues
 from tests.crash.trials.deployments import MAX_CALLS, REQUESTS_PER_MINUTE
 from tests.crash.trials.roaming_caller import DAY_USD, RoamingCaller
@@ -67,7 +65,7 @@ class BilledCall:
 
 def read_ledger(url: str) -> list[BilledCall]:
     """Read the calls that a vendor bills, in the order of their beginning."""
-    entries = httpx.get(url + LEDGER_PATH, trust_env=False, timeout=60).json()
+    entries = HTTP.get(url + LEDGER_PATH).json()
     calls = []
     for entry in entries:
         if entry["status"] != 200:
