@@ -5,7 +5,6 @@ Widgets are live and usable by keyboard, and each has a picture or table beside 
 >>> from toolkit.notebook import WorkflowGraph
 """
 
-import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -17,6 +16,18 @@ if TYPE_CHECKING:
     from toolkit.notebook.widgets.usage_dashboard import UsageDashboard
     from toolkit.notebook.widgets.workflow_editor import WorkflowEditor
     from toolkit.notebook.widgets.workflow_graph import WorkflowGraph
+
+# The module of each widget: a notebook that uses one does not import the others.
+_EXPORTS = {
+    "CapabilityForm": "toolkit.notebook.widgets.capability_form",
+    "ProviderSetup": "toolkit.notebook.widgets.provider_setup",
+    "RunTable": "toolkit.notebook.widgets.run_table",
+    "TaskDashboard": "toolkit.notebook.widgets.task_dashboard",
+    "TaskReview": "toolkit.notebook.widgets.task_review",
+    "UsageDashboard": "toolkit.notebook.widgets.usage_dashboard",
+    "WorkflowEditor": "toolkit.notebook.widgets.workflow_editor",
+    "WorkflowGraph": "toolkit.notebook.widgets.workflow_graph",
+}
 
 __all__ = [
     "CapabilityForm",
@@ -33,12 +44,10 @@ __all__ = [
 def __getattr__(name: str) -> object:
     from importlib import import_module
 
-    if name not in __all__:
+    if name not in _EXPORTS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    # Each widget has a module of its name, so that a notebook that uses one imports no other.
-    module = re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
     try:
-        value: object = getattr(import_module(f"{__name__}.widgets.{module}"), name)
+        value: object = getattr(import_module(_EXPORTS[name]), name)
     except ModuleNotFoundError as error:
         from toolkit.notebook.fallback import make_fallback
 

@@ -21,8 +21,8 @@ from toolkit.engine.routing.model_offers import find_model
 from toolkit.engine.text_streams import TextStreams
 from toolkit.engine.transport.cpu_executor import ignore
 from toolkit.engine.transport.driver import MAX_INLINE_BYTES, FlowHooks, measure_size
-from toolkit.engine.transport.network import SEND_CHECK
 from toolkit.engine.transport.redaction import StreamRedactor, redact_reply
+from toolkit.engine.transport.send_check import SEND_CHECK
 from toolkit.plugins import (
     Access,
     Operation,

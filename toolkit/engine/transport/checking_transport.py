@@ -17,7 +17,7 @@ from yarl import URL
 
 from toolkit.contract.errors import ErrorCode
 from toolkit.engine.transport.decoding import CODING
-from toolkit.engine.transport.network import SEND_CHECK, SendCheck
+from toolkit.engine.transport.send_check import SEND_CHECK, SendCheck
 from toolkit.engine.transport.tls_sessions import load_tls_context
 from toolkit.plugins import PUBLIC_ONLY, ProviderError
 

@@ -25,7 +25,8 @@ from toolkit.engine.transport.cpu_executor import (
     ignore,
 )
 from toolkit.engine.transport.lookup_cache import LookupCache
-from toolkit.engine.transport.network import SEND_CHECK, NetworkTransport, SendCheck
+from toolkit.engine.transport.network import NetworkTransport
+from toolkit.engine.transport.send_check import SEND_CHECK, SendCheck
 from toolkit.plugins import (
     Flow,
     Operation,

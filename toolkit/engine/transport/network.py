@@ -1,14 +1,6 @@
-"""The HTTP transport that vendors are called over, and the check right before a request is sent."""
-
-from collections.abc import Awaitable, Callable
+"""The HTTP transport that vendors are called over."""
 
 import httpx
-
-SEND_CHECK = "toolkit.check"
-"""The extension of a request that holds its check."""
-
-SendCheck = Callable[[], Awaitable[None]]
-"""Raises where the request must not be sent any more."""
 
 
 class NetworkTransport(httpx.AsyncBaseTransport):
