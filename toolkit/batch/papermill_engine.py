@@ -84,30 +84,21 @@ class WarmProvisioner(LocalProvisioner):
 class WarmClient(PapermillNotebookClient):
     """Papermill's client, with kernels from a source."""
 
-    def __init__(
-        self,
-        manager: Any,
-        source: KernelSource,
-        preload: tuple[str, ...],
-        environment: Mapping[str, str],
-        **kw: Any,
-    ) -> None:
-        super().__init__(manager, **kw)
-        self._source = source
-        self._preload = preload
-        self._environment = environment
+    source: KernelSource
+    preload: tuple[str, ...]
+    environment: Mapping[str, str]
 
     def create_kernel_manager(self) -> KernelManager:
         """Create a manager whose kernel is from the source, or any other if it is not IPython."""
         manager: KernelManager = super().create_kernel_manager()
         if manager.kernel_spec is None or LAUNCHER not in manager.kernel_spec.argv:
             return manager
-        manager.connection_file = str(Path(self._source.folder) / f"{uuid4()}.json")
+        manager.connection_file = str(Path(self.source.folder) / f"{uuid4()}.json")
         manager.shutdown_wait_time = GRACE_S
         provisioner = WarmProvisioner(
             kernel_id=str(uuid4()), kernel_spec=manager.kernel_spec, parent=manager
         )
-        provisioner.source, provisioner.preload = self._source, self._preload
+        provisioner.source, provisioner.preload = self.source, self.preload
         manager.provisioner = provisioner
         self.extra_arguments = [*self.extra_arguments, QUIET_FLAG]
         return manager
@@ -155,8 +146,8 @@ class WarmClient(PapermillNotebookClient):
 
         Not as the kernel starts: it was made ahead of need, and for any notebook of its kind.
         """
-        if self._environment and isinstance(getattr(self.km, "provisioner", None), WarmProvisioner):
-            code = f"__import__('os').environ.update({dict(self._environment)!r})"
+        if self.environment and isinstance(getattr(self.km, "provisioner", None), WarmProvisioner):
+            code = f"__import__('os').environ.update({dict(self.environment)!r})"
             client.execute(code, silent=True, store_history=False)
 
     async def _await_kernel(self, client: Any) -> None:
@@ -214,15 +205,15 @@ class WarmEngine(Engine):
         timeout = kwargs.pop("timeout", None)
         client = WarmClient(
             nb_man,
-            source or get_shared_source(),
-            find_preloads(nb_man.nb) if preload is None else preload,
-            environment,
             kernel_name=kernel_name,
             timeout=execution_timeout or timeout,
             startup_timeout=start_timeout,
             log=logger,
             **kwargs,
         )
+        client.source = source or get_shared_source()
+        client.preload = find_preloads(nb_man.nb) if preload is None else preload
+        client.environment = environment
         return client.execute()
 
 
