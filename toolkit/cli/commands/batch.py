@@ -1,4 +1,4 @@
-"""`toolkit batch`."""
+"""`toolkit batch`, and `toolkit demo`, which runs a notebook as a batch does."""
 
 import json
 import sys
@@ -94,4 +94,17 @@ def batch(
         completed = f"{len(outcomes) - failures} completed{before}, {failures} failed"
         print(escape_controls(f"{completed}: {table}"))
     if failures:
+        raise typer.Exit(1)
+
+
+def demo(
+    topic: Annotated[str, typer.Option(help="What the card and the summary are about.")] = (
+        "tidal power"
+    ),
+    out: Annotated[Path, typer.Option(help="Where the results go.")] = Path("demo-output"),
+) -> None:
+    """Make a social card with a spoken summary: one objective in, reviewed artifacts out."""
+    from toolkit.batch.demo import run_demo
+
+    if not run_demo(topic, out):
         raise typer.Exit(1)

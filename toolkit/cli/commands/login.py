@@ -3,14 +3,14 @@
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from toolkit.cli import local_completion
 from toolkit.cli.options import existing_command
 from toolkit.cli.output import ClientOutput, escape_controls, print_json, print_note, print_rows
-from toolkit.cli.target import AsJson
+from toolkit.cli.target import AsJson, Target
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.profiles.secret import Secret, find_key_fault
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 KEY_PREFIX = "sk_live_"
 PROFILE_COLUMNS = ("active", "name", "base_url", "account", "key_in", "problem")
 LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "::1")
+SOURCE_OPTIONS = {"address": "--base-url", "key": "--api-key-env", "profile": "--profile"}
 
 ProfileName = Annotated[
     str | None,
@@ -134,12 +135,63 @@ def profiles(as_json: AsJson = False) -> None:
 @existing_command
 def whoami(shell: ClientOutput) -> None:
     """Show whose key is used, what it allows, where, and where each of these came from."""
-    from toolkit.cli.commands.identity import collect_identity
-
-    shell.print_record(collect_identity(shell))
+    shell.print_record(_collect_identity(shell))
     access = shell.client.access
     if access.key_from == "profile" and os.environ.get("TOOLKIT_API_KEY"):
         shell.print_note("TOOLKIT_API_KEY is set and not used: a profile has a key of its own.")
+
+
+def _collect_identity(shell: ClientOutput) -> dict[str, Any]:
+    """Ask the service who the caller is, and add where address and key came from.
+
+    `key` is the key's name, `address` is none for an embedded engine, `data_dir` is none for a
+    server and for an engine in a temporary folder.
+    """
+    account, health = shell.read("/account"), shell.client.read("/health", max_wait_s=0.0)
+    access, key = shell.client.access, account.get("key") or {}
+    here = access.data_dir is not None
+    folder, folder_from = _find_data_dir(shell.where, access.data_dir) if here else (None, None)
+    return {
+        "account": account["email"],
+        "account_id": account["id"],
+        "key": key.get("name"),
+        "key_id": None if here else key.get("id"),
+        "last4": key.get("last4"),
+        "scopes": key.get("scopes", []),
+        "world": "sandbox" if health["sandbox"] else "live",
+        "address": None if here else access.server,
+        "address_from": None
+        if here
+        else _format_source("address", access.address_from, access.profile),
+        "data_dir": None if folder is None else str(folder),
+        "data_dir_from": folder_from,
+        "key_from": "this process"
+        if here
+        else _format_source("key", access.key_from, access.profile),
+        "profile": access.profile,
+        "profile_from": _format_source("profile", access.profile_from, access.profile),
+    }
+
+
+def _format_source(what: str, source: str | None, profile: str | None) -> str | None:
+    """Format a source as one finds it: an option, a variable, or a profile."""
+    if source == "given":
+        return SOURCE_OPTIONS[what]
+    return f"profile {profile}" if source == "profile" else source
+
+
+def _find_data_dir(where: Target | None, used: Path | None) -> tuple[Path | None, str | None]:
+    """Return the folder of the embedded engine and its source; none for a temporary one."""
+    from toolkit.settings import Settings
+
+    if where is None or where.data_dir is not None:
+        return used, "--data-dir"
+    settings = Settings()
+    if used is None or used.resolve() != settings.data_dir.resolve():
+        return None, None
+    if "TOOLKIT_DATA_DIR" in os.environ:
+        return used, "TOOLKIT_DATA_DIR"
+    return used, "toolkit.toml" if "data_dir" in settings.model_fields_set else "default"
 
 
 def _choose_name(given: str | None) -> str:
