@@ -94,13 +94,11 @@ def test_a_workflow_in_jupyterlab(tab: Tab) -> None:
     assert CANARY[:12] not in saved.read_text()
 
 
-@PLACES
-def test_the_first_scenario(tab: Tab, place: str, excused: tuple[str, ...]) -> None:
+def test_the_first_scenario(tab: Tab) -> None:
     """Given the first scenario, when all of it is run, then no cell fails."""
-    tab.excused = excused
-    tab.run_all("01_social_card.ipynb", place)
+    tab.run_all("01_social_card.ipynb")
     tab.wait_until_run()
-    tab.shoot(f"first-scenario-{place.replace('/', '-')}")
+    tab.shoot("first-scenario")
 
 
 @PLACES
