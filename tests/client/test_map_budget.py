@@ -50,11 +50,13 @@ class Bill:
 
     def __init__(self, cloud: CloudProcess) -> None:
         self._cloud = cloud
+        # So that those of other tests are not told again each time that the calls are counted.
+        httpx.delete(f"{cloud.url}/_sandbox/calls", trust_env=False).raise_for_status()
         self._before = len(read_ledger(cloud.url))
 
     def count_calls(self) -> int:
         """Count the calls that have reached the vendor."""
-        return len(self._cloud.calls()) - self._before
+        return len(self._cloud.calls())
 
     def sum_usd(self) -> Decimal:
         """Sum up the calls, once all of them have been answered."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from tests.support.forked_programs import install_forked_programs
 from tests.support.timing import PATIENCE_S
 
-BEGINNING = "sleep() { command sleep 0.1; }\nset -euo pipefail\nset -x"
+BEGINNING = "sleep() { command sleep 0.3; }\nset -euo pipefail\nset -x"
 
 
 @dataclass(frozen=True)
