@@ -17,6 +17,7 @@ from typing import Any, Protocol
 import httpx
 
 from tests.crash import fork_server
+from tests.support.code_blocks import ROOT
 from tests.support.database_pool import open_rows
 from tests.support.ports import free_port
 from tests.support.timing import PATIENCE_S, wait_until
@@ -210,11 +211,14 @@ class ForkServerClient:
 
     Args:
         log: where their lines go.
+        folder: where the package is.
     """
 
-    def __init__(self, log: Path) -> None:
+    def __init__(self, log: Path, folder: Path = ROOT) -> None:
         self._child = subprocess.Popen(
             [sys.executable, "-m", fork_server.__name__],
+            env={**os.environ, "PYTHONPATH": f"{folder}{os.pathsep}{ROOT}"},
+            cwd=folder,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

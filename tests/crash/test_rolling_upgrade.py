@@ -5,10 +5,7 @@ The earlier one is the code at hand. The later one has one migration more (`late
 
 import asyncio
 import itertools
-import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -46,19 +43,15 @@ CHAIN = 20
 
 
 class RollingEngine:
-    """One engine of a deployment, in a process of its own, of whichever version it is started in.
+    """One engine of a deployment, in a process of its own, of whichever version starts it.
 
     Args:
         cloud: the vendors.
         folder: for its data directory and log.
         database: the address of the database.
-        fork_server: starts it in the version at hand.
     """
 
-    def __init__(
-        self, cloud: CloudProcess, folder: Path, database: str, fork_server: ForkServerClient
-    ) -> None:
-        self._fork_server = fork_server
+    def __init__(self, cloud: CloudProcess, folder: Path, database: str) -> None:
         self._env = {
             **cloud.environment(),
             "TOOLKIT_DATABASE": database,
@@ -72,22 +65,14 @@ class RollingEngine:
         self.url = f"http://127.0.0.1:{self._port}"
         self.process: Process | None = None
 
-    def run(self, version: Path, *command: str) -> "subprocess.Popen[bytes]":
+    def run(self, version: ForkServerClient, *command: str) -> Process:
         """Run a command of a version."""
-        env = {**os.environ, **self._env, "PYTHONPATH": str(version)}
-        with self._log.open("ab") as log:
-            return subprocess.Popen(
-                [sys.executable, "-m", "toolkit", *command],
-                cwd=version, env=env, stdout=log, stderr=log,
-            )  # fmt: skip
+        return version.start(["toolkit", *command], self._env, self._log)
 
-    def start(self, version: Path | None = None) -> None:
-        """Start it, in the version at hand or another one."""
-        module, *command = build_command(self._folder, self._port)
-        if version is None:
-            self.process = self._fork_server.start([module, *command], self._env, self._log)
-        else:
-            self.process = self.run(version, *command)
+    def start(self, version: ForkServerClient) -> None:
+        """Start it."""
+        _, *command = build_command(self._folder, self._port)
+        self.process = self.run(version, *command)
 
     def is_ready(self) -> bool:
         """Tell whether it takes new work."""
@@ -166,7 +151,7 @@ class Roll:
         enough = self._count_ended() + ENDED_PER_STEP
         wait_until(lambda: self._count_ended() >= enough, "work goes on")
 
-    def replace(self, engine: RollingEngine, version: Path) -> None:
+    def replace(self, engine: RollingEngine, version: ForkServerClient) -> None:
         """Replace an engine, which may have ended; then both show the same of what has ended."""
         engine.drain(self.ledger)
         engine.start(version)
@@ -229,14 +214,13 @@ def test_an_engine_after_the_other_is_replaced_by_the_next_version(
     Nothing that was acknowledged is lost, nothing is paid twice, each engine shows what the other
     has done, and a workflow that one version began is ended by the next.
     """
-    later = make_later_version(tmp_path / "later")
-    engines = [
-        RollingEngine(cloud, tmp_path / name, postgres_url, fork_server) for name in ("a", "b")
-    ]
+    engines = [RollingEngine(cloud, tmp_path / name, postgres_url) for name in ("a", "b")]
     with ExitStack() as stack:
+        later = ForkServerClient(tmp_path / "later.log", make_later_version(tmp_path / "later"))
+        stack.callback(later.close)
         for engine in engines:
             stack.callback(engine.kill)
-            engine.start()
+            engine.start(fork_server)
         for engine in engines:
             wait_until(engine.is_ready, "both engines are ready")
         roll = Roll(engines, Random(0))

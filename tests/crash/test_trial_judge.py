@@ -15,6 +15,7 @@ from tests.crash.trials.vendor_checks import BilledCall, check_limits, check_rep
 from tests.crash.trials.vendor_ledger import LEDGER_PATH
 from toolkit.sandbox import SANDBOX_KEYS
 
+pytestmark = pytest.mark.sqlite("no database is in it")
 MINE, OTHER = frozenset({"engine-0"}), frozenset({"engine-1"})
 LATENCY_S = 0.12
 # Of what was called at 0.0 seconds, and answered at 0.12.
