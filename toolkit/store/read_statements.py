@@ -4,10 +4,12 @@ from functools import cache
 from typing import Any, Final, TypeAlias
 
 from sqlalchemy import (
+    BigInteger,
     ColumnElement,
     Select,
     Table,
     bindparam,
+    cast,
     false,
     func,
     literal_column,
@@ -119,7 +121,9 @@ def build_sums(kind: DatabaseKind, scope: ScopeKind, what: SumQuery) -> str:
     table, summed, columns, ranged, through = what
     of = metadata.tables[table]
     within = of.c[ranged].between(bindparam("first"), bindparam("last"))
-    sums = [func.coalesce(func.sum(of.c[name]), literal_column("0")).label(name) for name in summed]
+    totals = {name: func.coalesce(func.sum(of.c[name]), literal_column("0")) for name in summed}
+    # Sums of PostgreSQL's are of a type of their own.
+    sums = [cast(total, BigInteger).label(name) for name, total in totals.items()]
     alike = [
         of.c[name].label(_SPENDER_COLUMN if name == "account_id" else name) for name in columns
     ]

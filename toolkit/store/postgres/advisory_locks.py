@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Final
 
-from psycopg import Connection
+from toolkit.store.postgres.connections import Session
 
 _KEY: Final = "hashtextextended(%s, 0)"
 _LOCK_SQL: Final = f"SELECT pg_advisory_lock({_KEY})".encode()
@@ -18,9 +18,7 @@ _HOLDER_SQL: Final = (
 
 
 @contextmanager
-def hold_lock(
-    connection: "Connection[Any]", name: str, *, timeout_s: float | None = None
-) -> Iterator[None]:
+def hold_lock(connection: Session, name: str, *, timeout_s: float | None = None) -> Iterator[None]:
     """Hold a lock, across transactions.
 
     Args:
@@ -48,12 +46,12 @@ def hold_lock(
             connection.execute(_UNLOCK_SQL, given)
 
 
-def take_lock(connection: "Connection[Any]", name: str) -> None:
+def take_lock(connection: Session, name: str) -> None:
     """Take a lock until the end of the transaction that the connection is in."""
     connection.execute(_LOCK_UNTIL_END_SQL, (_name_key(name),))
 
 
-def describe_holder(connection: "Connection[Any]", name: str) -> str:
+def describe_holder(connection: Session, name: str) -> str:
     """Describe the session that has a lock, for whoever may have to end it."""
     found = connection.execute(_HOLDER_SQL, (_name_key(name),)).fetchone()
     if found is None:

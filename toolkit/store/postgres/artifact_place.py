@@ -10,14 +10,15 @@ import secrets
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Any, Final, Self
+from typing import Final, Self
 
-from psycopg import Connection, errors, sql
+from psycopg import errors, sql
 
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.store.blob_places.place import MARK_NAME, BlobPlace
 from toolkit.store.limits.limit_store import ENGINE_LIFE_S, ENGINE_PREFIX
 from toolkit.store.postgres.advisory_locks import describe_holder, hold_lock
+from toolkit.store.postgres.connections import Session
 from toolkit.store.postgres.writing.statements import CLOCK_SQL
 
 log = logging.getLogger(__name__)
@@ -85,15 +86,13 @@ class PlaceFit(Enum):
     UNKNOWN = auto()
 
 
-def read_artifact_mark(connection: "Connection[Any]") -> ArtifactMark | None:
+def read_artifact_mark(connection: Session) -> ArtifactMark | None:
     """Read what a database remembers of the place of its artifacts; one without tables, nothing."""
     (text,) = connection.execute(_READ_SQL).fetchone() or (None,)
     return ArtifactMark.parse(str(text or ""))
 
 
-def _find_fit(
-    connection: "Connection[Any]", place: BlobPlace, mark: ArtifactMark | None
-) -> PlaceFit:
+def _find_fit(connection: Session, place: BlobPlace, mark: ArtifactMark | None) -> PlaceFit:
     """Find out whether a place is that of a database's artifacts; nothing is changed."""
     is_named = mark is None or mark.name == place.name
     try:
@@ -114,7 +113,7 @@ def _find_fit(
         return PlaceFit.UNKNOWN if is_named else PlaceFit.OTHER
 
 
-def _count_samples(connection: "Connection[Any]", place: BlobPlace) -> tuple[int, int]:
+def _count_samples(connection: Session, place: BlobPlace) -> tuple[int, int]:
     """Count some of the database's bytes: those that a place has, and all that it should have."""
     digests = [str(row[0]) for row in connection.execute(_SAMPLE_SQL).fetchall()]
     found = 0
@@ -125,9 +124,7 @@ def _count_samples(connection: "Connection[Any]", place: BlobPlace) -> tuple[int
     return found, len(digests)
 
 
-def claim_artifact_place(
-    connection: "Connection[Any]", place: BlobPlace, engine_id: str
-) -> str | None:
+def claim_artifact_place(connection: Session, place: BlobPlace, engine_id: str) -> str | None:
     """Have a database and the place of its artifacts know each other, as an engine opens both.
 
     A database without a mark takes the place that it is opened with. It takes another one where no
@@ -163,7 +160,7 @@ def claim_artifact_place(
     return None
 
 
-def _claim_place(connection: "Connection[Any]", place: BlobPlace, engine_id: str) -> str | None:
+def _claim_place(connection: Session, place: BlobPlace, engine_id: str) -> str | None:
     with hold_lock(connection, _LOCK, timeout_s=LOCK_WAIT_S):
         fit = check_fit(connection, place, may_be_other=True)
         may_move = fit is PlaceFit.OTHER and _may_move(connection, place, engine_id)
@@ -178,9 +175,7 @@ def _claim_place(connection: "Connection[Any]", place: BlobPlace, engine_id: str
     return None
 
 
-def check_fit(
-    connection: "Connection[Any]", place: BlobPlace, *, may_be_other: bool = False
-) -> PlaceFit:
+def check_fit(connection: Session, place: BlobPlace, *, may_be_other: bool = False) -> PlaceFit:
     """Refuse a place that is known to be another one than that of a database's artifacts.
 
     Args:
@@ -209,7 +204,7 @@ def check_fit(
 
 
 def set_artifact_place(
-    connection: "Connection[Any]", place: BlobPlace, *, is_default: bool | None = None
+    connection: Session, place: BlobPlace, *, is_default: bool | None = None
 ) -> None:
     """Have a database remember a place, and mark that.
 
@@ -251,13 +246,13 @@ def _write_mark(place: BlobPlace, mark: ArtifactMark, *, replace: bool) -> None:
         raise _make_foreign_error(place)
 
 
-def list_engines(connection: "Connection[Any]") -> dict[str, str]:
+def list_engines(connection: Session) -> dict[str, str]:
     """List the engines that have a database open, each with the document of its row."""
     rows = connection.execute(_ENGINES_SQL.encode()).fetchall()
     return {str(row[0]).removeprefix(ENGINE_PREFIX): str(row[1]) for row in rows}
 
 
-def _may_move(connection: "Connection[Any]", place: BlobPlace, engine_id: str) -> bool:
+def _may_move(connection: Session, place: BlobPlace, engine_id: str) -> bool:
     """Tell whether a database may have its artifacts in another place from now on.
 
     That is while it has no bytes anywhere, and where a data directory was restored in another
@@ -271,7 +266,7 @@ def _may_move(connection: "Connection[Any]", place: BlobPlace, engine_id: str) -
     return wanted == 0 or (is_default and found == wanted)
 
 
-def explain_folders(connection: "Connection[Any]", place: BlobPlace) -> str | None:
+def explain_folders(connection: Session, place: BlobPlace) -> str | None:
     """Explain that engines keep artifacts in folders of their own, as no place was named to any.
 
     Args:

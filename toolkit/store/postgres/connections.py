@@ -4,7 +4,7 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Final, cast
+from typing import Any, Final, TypeAlias, cast
 
 import psycopg
 from psycopg import errors
@@ -26,6 +26,7 @@ from toolkit.store.writing.write_connection import (
     DatabaseUnwritable,
 )
 
+Session: TypeAlias = psycopg.Connection[Any]
 # A cut network is noticed within about ten seconds, whether or not something was being sent.
 NETWORK_OPTIONS: Final[dict[str, Any]] = {
     "connect_timeout": 5,
@@ -134,7 +135,7 @@ class _ImpatientConnection(psycopg.Connection[TupleRow]):
 
 def open_connection(
     url: str, application_name: str, *, is_impatient: bool = False, is_read_only: bool = False
-) -> psycopg.Connection[TupleRow]:
+) -> Session:
     """Open a connection whose transactions only the store begins.
 
     Args:
@@ -150,10 +151,7 @@ def open_connection(
     kind = _ImpatientConnection if is_impatient else psycopg.Connection
     parameters = build_parameters(url, application_name, is_read_only=is_read_only)
     connection = kind.connect(**parameters, autocommit=True)
-    connection.prepare_threshold = 0
-    connection.prepared_max = PREPARED_STATEMENTS
-    # Of one size, so that a statement does not have to be prepared for each.
-    connection.adapters.register_dumper(int, Int8Dumper)
+    prepare_at_once(connection)
     if is_impatient:
         try:
             connection.execute(build_statement_timeout(ANSWER_TIMEOUT_S), prepare=False)
@@ -163,8 +161,16 @@ def open_connection(
     return connection
 
 
+def prepare_at_once(connection: "Session | psycopg.AsyncConnection[Any]") -> None:
+    """Have each statement prepared at its first use."""
+    connection.prepare_threshold = 0
+    connection.prepared_max = PREPARED_STATEMENTS
+    # Of one size, so that a statement does not have to be prepared for each.
+    connection.adapters.register_dumper(int, Int8Dumper)
+
+
 @contextmanager
-def open_pipeline(connection: psycopg.Connection[tuple[Any, ...]]) -> Iterator[None]:
+def open_pipeline(connection: Session) -> Iterator[None]:
     """Send statements without waiting for the answer to each.
 
     What fails after the first that did only says so; the driver would log it.
@@ -187,7 +193,7 @@ def open_pipeline(connection: psycopg.Connection[tuple[Any, ...]]) -> Iterator[N
 
 @contextmanager
 def translate_postgres_errors(
-    connection: psycopg.Connection[tuple[Any, ...]] | None = None,
+    connection: Session | None = None,
 ) -> Iterator[None]:
     """Translate the database's errors into the store's; no text of the database leaves here.
 
@@ -220,9 +226,7 @@ def translate_opening_errors() -> Iterator[None]:
         raise make_retryable_error(error.message) from error
 
 
-def _translate(
-    error: BaseException, connection: psycopg.Connection[tuple[Any, ...]] | None
-) -> Exception:
+def _translate(error: BaseException, connection: Session | None) -> Exception:
     if isinstance(error, _TRY_AGAIN):
         return DatabaseLocked()
     if isinstance(error, errors.UniqueViolation):

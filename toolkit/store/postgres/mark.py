@@ -5,13 +5,13 @@ cluster's number and the database's: a copy that was restored elsewhere has othe
 """
 
 from contextlib import suppress
-from typing import Any, Final
+from typing import Final
 
-import psycopg
 from psycopg import errors, sql
 
 from toolkit.store.data_dir.world import make_world_error
 from toolkit.store.postgres.advisory_locks import take_lock
+from toolkit.store.postgres.connections import Session
 
 _LOCK: Final = "mark"
 _READ_SQL: Final = "SELECT obj_description('configuration'::regclass)"
@@ -22,9 +22,7 @@ _WORLDS: Final = ("live", "sandbox")
 _UNKNOWN: Final = "-"
 
 
-def claim_mark(
-    connection: psycopg.Connection[tuple[Any, ...]], *, sandbox: bool | None, take_up: bool
-) -> bool:
+def claim_mark(connection: Session, *, sandbox: bool | None, take_up: bool) -> bool:
     """Mark a new database, and a copy as one of its own where that is asked for.
 
     Args:
@@ -53,19 +51,19 @@ def claim_mark(
     return is_copy
 
 
-def is_marked_as_copy(connection: psycopg.Connection[tuple[Any, ...]]) -> bool:
+def is_marked_as_copy(connection: Session) -> bool:
     """Tell whether a database is a copy of another one."""
     kept = _fetch_text(connection, _READ_SQL).split()
     return len(kept) == 2 and kept[1] not in (_UNKNOWN, _read_place(connection))
 
 
-def _read_place(connection: psycopg.Connection[tuple[Any, ...]]) -> str:
+def _read_place(connection: Session) -> str:
     cluster = _UNKNOWN
     with suppress(errors.InsufficientPrivilege):
         cluster = _fetch_text(connection, _CLUSTER_SQL)
     return f"{cluster}/{_fetch_text(connection, _DATABASE_SQL)}"
 
 
-def _fetch_text(connection: psycopg.Connection[tuple[Any, ...]], query: str) -> str:
+def _fetch_text(connection: Session, query: str) -> str:
     row = connection.execute(query.encode()).fetchone()
     return str(row[0] or "") if row is not None else ""

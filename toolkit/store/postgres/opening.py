@@ -2,12 +2,10 @@
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from typing import Any, Final
-
-from psycopg import Connection
+from typing import Final
 
 from toolkit.contract.errors import ErrorCode, ServiceError
-from toolkit.store.postgres.connections import open_connection, translate_opening_errors
+from toolkit.store.postgres.connections import Session, open_connection, translate_opening_errors
 from toolkit.store.postgres.schema import migrate_postgres_schema, read_postgres_version
 from toolkit.store.schema import HEAD_REVISION, SchemaVersion, check_not_later, check_version
 
@@ -15,7 +13,7 @@ NAME: Final = "toolkit-command"  # what the server's lists of sessions show
 
 
 @contextmanager
-def open_postgres(url: str, *, is_read_only: bool = False) -> Iterator["Connection[Any]"]:
+def open_postgres(url: str, *, is_read_only: bool = False) -> Iterator[Session]:
     """Open a connection in autocommit mode, whatever the database has.
 
     Args:
@@ -48,7 +46,7 @@ def migrate_database(url: str) -> SchemaVersion:
 @contextmanager
 def open_existing(
     url: str, *, newest: bool = False, is_read_only: bool = False
-) -> Iterator["Connection[Any]"]:
+) -> Iterator[Session]:
     """Open a connection to a database that has the tables of the toolkit.
 
     Args:

@@ -11,17 +11,15 @@ from functools import cache
 from typing import Any, Final, TypeAlias, cast
 
 import psycopg
-from psycopg.adapt import Buffer, Loader
 from psycopg.rows import TupleRow
-from psycopg.types.numeric import Int8Dumper
 
 from toolkit.store.dialects import DatabaseKind
 from toolkit.store.postgres.connections import (
-    PREPARED_STATEMENTS,
     build_parameters,
     build_statement_timeout,
     make_postgres_error,
     make_unreachable_error,
+    prepare_at_once,
 )
 from toolkit.store.read_connection import Row
 from toolkit.store.writing.write_connection import DatabaseUnreachable
@@ -228,11 +226,7 @@ async def open_async_connection(parameters: Mapping[str, Any]) -> AsyncConnectio
     except asyncio.CancelledError:
         await _close_soon(opening)
         raise
-    connection.prepare_threshold = 0
-    connection.prepared_max = PREPARED_STATEMENTS
-    # Of one size, so that a statement does not have to be prepared for each.
-    connection.adapters.register_dumper(int, Int8Dumper)
-    connection.adapters.register_loader("numeric", _SumLoader)
+    prepare_at_once(connection)
     return connection
 
 
@@ -261,11 +255,3 @@ def spell_parameters(sql: str) -> str:
     if "%(" in sql:  # SQLAlchemy has spelled them
         return sql
     return _NAMED.sub(r"%(\1)s", sql.replace("%", "%%"))
-
-
-class _SumLoader(Loader):
-    """A loader of sums, which are whole numbers as the columns are that are summed up."""
-
-    def load(self, data: Buffer) -> int | float:
-        text = bytes(data).decode()
-        return int(text) if text.lstrip("-").isdigit() else float(text)

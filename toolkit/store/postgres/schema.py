@@ -6,16 +6,15 @@ as in a data directory.
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
-from psycopg import Connection
 from sqlalchemy import StaticPool, create_engine
 
 from toolkit.store.configuration_version import FIRST_VERSION_SQL
 from toolkit.store.cost_index import POSTGRES_COST_FUNCTIONS, build_cost_index
 from toolkit.store.dialects import get_dialect
 from toolkit.store.postgres.advisory_locks import hold_lock
-from toolkit.store.postgres.connections import IS_ENGINE_SQL, translate_postgres_errors
+from toolkit.store.postgres.connections import IS_ENGINE_SQL, Session, translate_postgres_errors
 from toolkit.store.postgres.triggers import build_triggers
 from toolkit.store.schema import (
     HEAD_REVISION,
@@ -39,7 +38,7 @@ LOCK_TIMEOUT_MS: Final = 1_000
 TRIES: Final = 10
 
 
-def migrate_postgres_schema(connection: "Connection[Any]") -> SchemaVersion:
+def migrate_postgres_schema(connection: Session) -> SchemaVersion:
     """Create the tables, or run the missing migrations.
 
     Args:
@@ -63,12 +62,12 @@ def migrate_postgres_schema(connection: "Connection[Any]") -> SchemaVersion:
     )
 
 
-def _has_engines(connection: "Connection[Any]") -> bool:
+def _has_engines(connection: Session) -> bool:
     (found,) = connection.execute(_ENGINES_SQL.encode()).fetchone() or (False,)
     return bool(found)
 
 
-def _create_tables(connection: "Connection[Any]") -> None:
+def _create_tables(connection: Session) -> None:
     with connection.transaction():
         for statement in build_newest_schema():
             connection.execute(statement.encode())
@@ -76,7 +75,7 @@ def _create_tables(connection: "Connection[Any]") -> None:
         connection.execute(said, (HEAD_REVISION, OLDEST_REVISION))
 
 
-def _run_missing(connection: "Connection[Any]") -> None:
+def _run_missing(connection: Session) -> None:
     """Run the missing migrations, all or none of them, beside engines that go on working."""
     connection.execute(f"SET lock_timeout = {LOCK_TIMEOUT_MS}".encode())
     for left in reversed(range(TRIES)):
@@ -91,7 +90,7 @@ def _run_missing(connection: "Connection[Any]") -> None:
     connection.execute("RESET lock_timeout")
 
 
-def _try_missing(connection: "Connection[Any]") -> None:
+def _try_missing(connection: Session) -> None:
     connection.autocommit = False
     try:
         engine = create_engine(
@@ -105,7 +104,7 @@ def _try_missing(connection: "Connection[Any]") -> None:
             connection.autocommit = True
 
 
-def read_postgres_version(connection: "Connection[Any]") -> SchemaVersion | None:
+def read_postgres_version(connection: Session) -> SchemaVersion | None:
     """Return the version of a database's tables, or None where it has none yet."""
     made = connection.execute(_VERSION_TABLE).fetchone()
     if made is None or made[0] is None:

@@ -137,9 +137,12 @@ def group_rows(
         with_id: whether to add the id behind the values of each.
     """
     found: dict[tuple[str, ...], list[list[object]]] = {}
-    for row_id, row in sorted(rows.items()):
-        values = [*row.values(), row_id] if with_id else [*row.values()]
-        found.setdefault(tuple(row), []).append(values)
+    columns: tuple[str, ...] | None = None
+    for row_id in sorted(rows):
+        row = rows[row_id]
+        if (here := tuple(row)) != columns:  # as a rule, all have the same
+            columns, group = here, found.setdefault(here, [])
+        group.append([*row.values(), row_id] if with_id else [*row.values()])
     return found
 
 

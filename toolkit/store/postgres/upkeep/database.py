@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, Self
 
-from psycopg import Connection, errors
+from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from toolkit.contract.errors import ErrorCode, ServiceError
@@ -24,6 +24,7 @@ from toolkit.store.postgres.artifact_place import (
     explain_folders,
     list_engines,
 )
+from toolkit.store.postgres.connections import Session
 from toolkit.store.postgres.mark import is_marked_as_copy
 from toolkit.store.postgres.opening import open_existing, open_postgres
 from toolkit.store.postgres.schema import read_postgres_version
@@ -59,7 +60,7 @@ class PostgresUpkeep(UpkeepDatabase):
     contended = (errors.LockNotAvailable, errors.DeadlockDetected)
     shares_folders = True
 
-    def __init__(self, connection: "Connection[Any]", url: str) -> None:
+    def __init__(self, connection: Session, url: str) -> None:
         super().__init__(connection)
         self._url = url
 

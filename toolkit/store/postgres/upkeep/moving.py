@@ -5,14 +5,13 @@ opens.
 """
 
 from collections.abc import Sequence
-from typing import Any, Final
-
-from psycopg import Connection
+from typing import Final
 
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.store.blob_places.copying import BlobCopy, copy_blobs
 from toolkit.store.blob_places.place import BlobPlace
 from toolkit.store.postgres.artifact_place import PlaceFit, check_fit, set_artifact_place
+from toolkit.store.postgres.connections import Session
 from toolkit.store.postgres.mark import claim_mark
 from toolkit.store.postgres.schema import migrate_postgres_schema, read_postgres_version
 from toolkit.store.postgres.upkeep.database import PostgresUpkeep
@@ -34,7 +33,7 @@ class MoveTarget(PostgresUpkeep):
         name: of the source, so that no other is taken for it; at most 24 characters.
     """
 
-    def __init__(self, connection: "Connection[Any]", url: str, name: str) -> None:
+    def __init__(self, connection: Session, url: str, name: str) -> None:
         super().__init__(connection, url)
         self._moving = f"{MOVING}{name}"
 

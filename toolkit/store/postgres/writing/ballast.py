@@ -2,10 +2,12 @@
 
 import logging
 import sys
-from typing import Any, Final
+from typing import Final
 
 import psycopg
 from psycopg import errors
+
+from toolkit.store.postgres.connections import Session
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +52,7 @@ class SessionBallast:
         """Note that the session is new and has no tables yet."""
         self._tables = self._size_bytes = 0
 
-    def grow(self, connection: psycopg.Connection[tuple[Any, ...]], size_bytes: int) -> None:
+    def grow(self, connection: Session, size_bytes: int) -> None:
         """Hold at least so many bytes; twice as many as before, if they fit, so as to grow rarely.
 
         Raises:
@@ -68,14 +70,14 @@ class SessionBallast:
             self._is_supported = False
             log.warning("no disk space is held for results: %s", error.diag.message_primary)
 
-    def _add_table(self, connection: psycopg.Connection[tuple[Any, ...]], more_bytes: int) -> None:
+    def _add_table(self, connection: Session, more_bytes: int) -> None:
         pages = -(-more_bytes // _PAGE_BYTES)
         query = _GROW_SQL.format(number=self._tables, pages=pages)
         connection.execute(query.encode(), prepare=False)
         self._tables += 1
         self._size_bytes += more_bytes
 
-    def drop(self, connection: psycopg.Connection[tuple[Any, ...]]) -> bool:
+    def drop(self, connection: Session) -> bool:
         """Give all of it back; return whether there was any."""
         if not self._tables:
             return False

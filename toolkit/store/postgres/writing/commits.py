@@ -2,13 +2,12 @@
 
 import time
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-import psycopg
 from psycopg import errors
 
 from toolkit.contract.errors import ErrorCode, ServiceError
-from toolkit.store.postgres.connections import translate_postgres_errors
+from toolkit.store.postgres.connections import Session, translate_postgres_errors
 from toolkit.store.writing.event_numbers import EVENT_COLUMNS
 from toolkit.store.writing.submissions import MergedChanges
 from toolkit.store.writing.write_connection import DatabaseLocked
@@ -34,7 +33,7 @@ class Commit:
     trace: tuple[str, tuple[object, ...]] | None
     is_lasting: bool
 
-    def find_outcome(self, connection: psycopg.Connection[tuple[Any, ...]]) -> bool:
+    def find_outcome(self, connection: Session) -> bool:
         """Find out whether it was made.
 
         A server that crashed gives the ids of transactions that left nothing on its disk to others,

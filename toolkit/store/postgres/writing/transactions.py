@@ -2,13 +2,12 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Final
 
-import psycopg
 from sqlalchemy import Connection, Engine, create_engine
 
 from toolkit.store.database import connect_briefly
-from toolkit.store.postgres.connections import open_connection, translate_postgres_errors
+from toolkit.store.postgres.connections import Session, open_connection, translate_postgres_errors
 
 LOCK_TIMEOUT_MS: Final = 2_000
 POOL_SIZE: Final = 4
@@ -23,7 +22,7 @@ def create_postgres_engine(url: str, application_name: str) -> Engine:
         application_name: what the server's lists of sessions show.
     """
 
-    def connect() -> psycopg.Connection[tuple[Any, ...]]:
+    def connect() -> Session:
         connection = open_connection(url, application_name, is_impatient=True)
         try:
             connection.execute(_LOCK_TIMEOUT_SQL, (str(LOCK_TIMEOUT_MS),), prepare=False)

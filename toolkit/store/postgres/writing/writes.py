@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapping, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Final
 
 import psycopg
 
@@ -16,6 +16,7 @@ from toolkit.store.changes import (
     PatchDocument,
 )
 from toolkit.store.postgres.connections import (
+    Session,
     make_unreachable_error,
     open_connection,
     open_pipeline,
@@ -58,7 +59,6 @@ _END_SESSION_SQL: Final = (
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
     " WHERE pid = %s AND application_name = %s AND usename = current_user"
 )
-Session: TypeAlias = psycopg.Connection[tuple[Any, ...]]
 _CONFIGURED: Final = frozenset({"accounts", "api_keys", "connections", "shares"})
 
 
