@@ -362,7 +362,8 @@ def test_a_database_is_backed_up(
         assert client.artifacts.get(kept).content() == DATA
         assert client.is_held
     monkeypatch.setenv("PATH", str(tmp_path))
-    failed = toolkit("backup", tmp_path / "other", "--data-dir", tmp_path / "new")
+    monkeypatch.setenv("TOOLKIT_DATABASE", postgres_url)
+    failed = toolkit("backup", tmp_path / "other", "--data-dir", settings.data_dir)
     assert "needs pg_dump: install" in str(failed.exception)
     assert not list(tmp_path.glob("other*"))
     postgres.drop_database(restored)
