@@ -156,6 +156,12 @@ def settings(tmp_path: Path) -> Settings:
     return Settings(data_dir=tmp_path / "data", sandbox=True, retry_base_s=0.01)
 
 
+@pytest.fixture
+def faults() -> Faults:
+    """The faults of the sandbox that a test orders, and the log of its calls."""
+    return Faults()
+
+
 class PromptServer(uvicorn.Server):
     """Stops at once: uvicorn itself looks every tenth of a second, and takes another to stop."""
 

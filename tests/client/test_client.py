@@ -13,11 +13,11 @@ from typing import Any
 import httpx
 import pytest
 
-from toolkit.client import AsyncClient, Client, Workflow, _async, _sync
-from toolkit.client._wire import retries
-from toolkit.contract.errors import ErrorCode, RequestError, ServiceError, WorkError
+from toolkit.client import Client, Workflow, _async, _sync
+from toolkit.contract.errors import RequestError, ServiceError
 from toolkit.contract.workflows import WorkflowCreate
 
+pytestmark = pytest.mark.usefixtures("no_backoff")
 ROOT = Path(__file__).parent.parent.parent
 AT = "2026-11-20T08:00:00.000Z"
 RUN: dict[str, Any] = {
@@ -65,12 +65,6 @@ def failure(status: int, code: str, **headers: str) -> httpx.Response:
     """An error answer."""
     body = {"error": {"code": code, "message": "No.", "request_id": "req_1"}}
     return httpx.Response(status, json=body, headers=headers)
-
-
-@pytest.fixture(autouse=True)
-def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Back-off takes no time here."""
-    monkeypatch.setattr(retries, "compute_backoff_s", lambda *_: 0.0)
 
 
 def test_the_key_is_sent_and_never_shown() -> None:
@@ -143,92 +137,6 @@ def test_what_failed_is_sent_again_where_that_is_safe() -> None:
     service = ListedService(failure(503, "UNAVAILABLE"), envelope(RUN, 201))
     with pytest.raises(ServiceError):  # what it answers, a key, is told a single time
         service.client().account.create("ada@example.org")
-
-
-def test_waiting_follows_the_events_to_the_end(capsys: pytest.CaptureFixture[str]) -> None:
-    """Given a run under way, then it is polled from the last event on, and shown as it goes."""
-    done = {**RUN, "status": "completed", "output": {"text": "x"}}
-    service = ListedService(
-        envelope(RUN),
-        events("run.queued", "run.running"),
-        httpx.ReadError("a dropped poll"),
-        events("run.completed", first=3),
-        envelope(done),
-    )
-    run = service.client().runs.get("run_1")
-    assert run.wait().output == {"text": "x"}
-    polls = [r.url.params["after"] for r in service.seen if r.url.path.endswith("/events")]
-    assert polls == ["0", "2", "2"]
-    assert "completed" in capsys.readouterr().err
-
-
-def test_work_that_failed_raises_what_its_record_says() -> None:
-    """Given a failed run, then waiting raises its code, unless it is not to be checked."""
-    error = {"code": "PROVIDER_TIMEOUT", "message": "It took too long."}
-    failed = {**RUN, "status": "failed", "error": error}
-    run = (
-        ListedService(envelope(failed), envelope(failed), envelope(failed))
-        .client()
-        .runs.get("run_1")
-    )
-    with pytest.raises(WorkError) as raised:
-        run.wait(progress=False)
-    assert raised.value.code is ErrorCode.PROVIDER_TIMEOUT
-    assert run.wait(progress=False, check=False).status == "failed"
-
-
-def test_an_interrupt_ends_the_wait_only() -> None:
-    """Given an interrupt while waiting, then nothing is sent to cancel the work."""
-
-    class Interrupted(ListedService):
-        def __call__(self, request: httpx.Request) -> httpx.Response:
-            if request.url.path.endswith("/events"):
-                raise KeyboardInterrupt
-            return super().__call__(request)
-
-    service = Interrupted(envelope(RUN), envelope(RUN))
-    run = service.client().runs.get("run_1")
-    with pytest.raises(KeyboardInterrupt):
-        run.wait(progress=False)
-    assert {request.method for request in service.seen} == {"GET"}
-
-
-def test_a_wait_that_is_too_long_says_that_the_work_goes_on() -> None:
-    """Given a time limit, when it is up, then the error says so."""
-    run = ListedService(envelope(RUN), envelope(RUN)).client().runs.get("run_1")
-    with pytest.raises(ServiceError) as late:
-        run.wait(0.0, progress=False)
-    assert "goes on" in late.value.message
-
-
-def test_a_collection_is_indexed_by_place_and_id() -> None:
-    """Given a page, then its items can be had by position and id, and shown as a table."""
-    data = {"items": [RUN, {**RUN, "id": "run_2"}], "count": 2, "total": 2, "next_cursor": None}
-    runs = ListedService(httpx.Response(200, json={"data": data})).client().runs.list()
-    assert (runs[1].id, runs["run_2"].id, len(runs)) == ("run_2", "run_2", 2)
-    assert runs._ipython_key_completions_() == ["run_1", "run_2"]
-    assert list(runs.to_frame()["status"]) == ["running", "running"]
-    assert repr(runs) == "<2 runs>"
-    assert "<table" in runs._repr_html_()
-    with pytest.raises(KeyError):
-        runs["run_3"]
-
-
-def test_no_address_says_what_to_do() -> None:
-    """Given neither address nor variable, then the error names the embedded engine."""
-    with pytest.raises(ServiceError) as missing:
-        Client()
-    assert "Client.local()" in missing.value.message
-
-
-async def test_the_async_client_does_the_same() -> None:
-    """Given the async client, then a run is created, awaited and read."""
-    done = {**RUN, "status": "completed", "output": {"text": "x"}}
-    service = ListedService(envelope(RUN, 202), events("run.completed"), envelope(done))
-    transport = httpx.MockTransport(service)
-    async with AsyncClient("http://service.test/v1", KEY, transport=transport) as client:
-        run = await client.runs.create("llm.generate", {})
-        assert (await run).output == {"text": "x"}
 
 
 def public(package: ModuleType, prefix: str) -> dict[str, set[str]]:

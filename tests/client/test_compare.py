@@ -1,6 +1,5 @@
 """Two pieces of work beside each other, and lists as tables of experiments."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,13 +8,6 @@ from toolkit import AsyncClient, Client, Workflow
 from toolkit.contract.errors import RequestError
 from toolkit.display.records.text_differences import compare_texts, format_parts
 from toolkit.sandbox import Faults
-
-
-@pytest.fixture
-def client(tmp_path: Path) -> Iterator[Client]:
-    """A client of its own engine, with simulated vendors."""
-    with Client.local(tmp_path, sandbox=True) as made:
-        yield made
 
 
 def _write(client: Client, objective: str, **options: object):
@@ -127,14 +119,6 @@ def test_a_table_of_attempts_tells_their_errors(tmp_path: Path) -> None:
         fine = _write(client, "On salt", provider="anthropic").attempts.to_frame()
         assert list(fine["error.code"]) == [None]
         assert client.runs.list().to_frame()["error.code"].isna().all()
-
-
-def test_a_list_of_nothing_has_columns(client: Client) -> None:
-    """Given a filter that nothing matches, then the table has the columns that runs have."""
-    none = client.runs.list(tag="nobody-has-it")
-    assert list(none.to_frame()["status"]) == []
-    _write(client, "On tides")
-    assert set(none.to_frame()) <= set(client.runs.list().to_frame())
 
 
 def test_what_cannot_be_compared_is_refused(client: Client) -> None:

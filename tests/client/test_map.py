@@ -32,13 +32,6 @@ class Label(BaseModel):
     share: float
 
 
-@pytest.fixture
-def client(tmp_path: Path):
-    """A client of its own engine, with simulated vendors."""
-    with Client.local(tmp_path, sandbox=True) as made:
-        yield made
-
-
 def _classify(client: Client, rows: Any = TEXTS, **more: Any) -> pd.DataFrame:
     given = {"objective": "Classify: {text}", "output_model": Label, "progress": False, **more}
     return client.map("llm.generate", rows, **given)

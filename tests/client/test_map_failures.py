@@ -15,12 +15,6 @@ from toolkit.settings import Settings
 
 
 @pytest.fixture
-def faults() -> Faults:
-    """What goes wrong at the vendors."""
-    return Faults()
-
-
-@pytest.fixture
 def client(tmp_path: Path, faults: Faults) -> Iterator[Client]:
     """A client of its own engine, with simulated vendors that can fail."""
     settings = Settings(data_dir=tmp_path, retry_base_s=0.01, breaker_cooldown_s=0.1)

@@ -51,13 +51,6 @@ class Tree(BaseModel):
     children: list["Tree"]
 
 
-@pytest.fixture
-def client(tmp_path: Path):
-    """A client of its own engine, with simulated vendors."""
-    with Client.local(tmp_path, sandbox=True) as made:
-        yield made
-
-
 def test_a_run_has_its_answer_as_an_instance_of_the_model(client: Client) -> None:
     """Given a model, then the answer of the run is an instance of it."""
     run = client.runs.create("llm.generate", {"objective": "Label tea"}, output_model=Label).wait()

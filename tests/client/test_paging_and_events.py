@@ -116,15 +116,6 @@ async def test_two_readers_of_a_list_read_each_page_once() -> None:
         assert await asyncio.gather(read(runs), read(runs)) == [["run_1", "run_2"]] * 2
 
 
-async def test_an_area_is_iterated_over() -> None:
-    """Given either client, then the area itself yields what is on all pages."""
-    service = ListedService(page("run_1", cursor="b"), page("run_2"))
-    assert [run.id for run in service.client().runs] == ["run_1", "run_2"]
-    transport = httpx.MockTransport(ListedService(page("run_1", cursor="b"), page("run_2")))
-    async with AsyncClient("http://service.test", KEY, transport=transport) as client:
-        assert [run.id async for run in client.runs] == ["run_1", "run_2"]
-
-
 def test_events_are_read_to_the_end() -> None:
     """Given work under way and a poll that breaks off, then each event comes once, in order."""
     service = ListedService(
@@ -141,12 +132,6 @@ def test_events_are_read_to_the_end() -> None:
     polls = [r.url.params["after"] for r in service.seen if r.url.path.endswith("/events")]
     assert polls == ["0", "2", "2", "2", "3"]
     assert service.answers == []
-
-
-def test_events_after_the_last_are_none() -> None:
-    """Given the number of the last event, then there is nothing more and no poll without end."""
-    service = ListedService(events(), envelope(DONE), events())
-    assert list(service.client().events("run_1", after=3)) == []
 
 
 def test_events_go_on_after_an_end_that_was_none() -> None:
@@ -204,11 +189,6 @@ def serve_dropping(drops: int, answer: bytes) -> Iterator[tuple[str, list[bytes]
         server.shutdown()
 
 
-@pytest.fixture
-def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("toolkit.client._wire.retries.compute_backoff_s", lambda *_: 0.0)
-
-
 def build_answer(data: dict[str, object]) -> bytes:
     """An answer as it is on the wire."""
     body = json.dumps({"id": data["id"], "data": data}).encode()
@@ -217,7 +197,7 @@ def build_answer(data: dict[str, object]) -> bytes:
     )  # fmt: skip
 
 
-@pytest.mark.usefixtures("_at_once")
+@pytest.mark.usefixtures("no_backoff")
 def test_a_connection_that_is_lost_costs_no_second_run() -> None:
     """Given a server that hangs up after it read the request, then it is sent again as the same."""
     with serve_dropping(2, build_answer(RUN)) as (url, seen), Client(url, KEY) as client:
@@ -227,7 +207,7 @@ def test_a_connection_that_is_lost_costs_no_second_run() -> None:
     assert len(seen[0]) == 32
 
 
-@pytest.mark.usefixtures("_at_once")
+@pytest.mark.usefixtures("no_backoff")
 def test_what_is_told_a_single_time_is_not_asked_for_again() -> None:
     """Given a lost answer to a request for a key, then none is made in secret beside it."""
     refused = pytest.raises(ServiceError, match="could not be reached")

@@ -1,10 +1,8 @@
 """A server's rate limit of requests: the client keeps to it, and what was asked for is done."""
 
 import asyncio
-import re
 import threading
 import time
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -12,47 +10,26 @@ import httpx
 import pytest
 
 from tests.client.test_client import KEY, RUN, ListedService, envelope, failure
-from tests.conftest import Server
-from tests.support.recording_proxy import RecordingProxy
+from tests.support.proxied_service import ProxiedService, open_proxied_service
 from toolkit import AsyncClient, Client, ServiceError
 from toolkit.settings import Settings
 
 URL = "http://service.test"
 PER_S, BURST = 60.0, 10
 ROWS = 40
-STATUS = re.compile(rb"HTTP/1\.1 (\d{3}) ")
-
-
-class LimitedService:
-    """A served engine with a low rate limit, and a key of it; what passes is counted outside."""
-
-    def __init__(self, server: Server) -> None:
-        with Client(server.url) as client:
-            self.key = client.account.create("ada@example.org").api_key
-        with Client(server.url, self.key) as client:
-            client.connections.connect("minimax")
-        self.proxy = RecordingProxy(server.port)
-        self.url = f"http://127.0.0.1:{self.proxy.port}"
-
-    def count_statuses(self) -> Counter[int]:
-        """Count the answers that have passed, by status."""
-        return Counter(int(status) for status in STATUS.findall(bytes(self.proxy.recorded)))
 
 
 @pytest.fixture
-def limited(settings: Settings) -> Iterator[LimitedService]:
+def limited(settings: Settings) -> Iterator[ProxiedService]:
     """A server that allows a key few requests a second."""
-    low = {"rate_limit_per_s": PER_S, "rate_limit_burst": BURST, "connection_test_s": 0.0}
-    server = Server(settings.model_copy(update=low))
-    made = LimitedService(server)
-    with made.proxy:
+    low = {"rate_limit_per_s": PER_S, "rate_limit_burst": BURST}
+    with open_proxied_service(settings.model_copy(update=low)) as made:
         yield made
-    server.close()
 
 
 @pytest.mark.parametrize("limit", [None, 1.0], ids=["unlimited", "with a budget"])
 def test_map_completes_all_rows_within_the_rate_limit(
-    limited: LimitedService, limit: float | None
+    limited: ProxiedService, limit: float | None
 ) -> None:
     """Given more rows than the rate limit allows, then all complete, and few are refused."""
     rows = [{"n": n} for n in range(ROWS)]
@@ -67,11 +44,11 @@ def test_map_completes_all_rows_within_the_rate_limit(
         )
 
     assert set(found["status"]) == {"completed"}
-    statuses = limited.count_statuses()
-    assert statuses[429] <= 30, "those in flight when the limit was met, and hardly any after"
+    refused = limited.list_statuses().count(429)
+    assert refused <= 30, "those in flight when the limit was met, and hardly any after"
 
 
-async def test_concurrent_calls_all_complete(limited: LimitedService) -> None:
+async def test_concurrent_calls_all_complete(limited: ProxiedService) -> None:
     """Given more calls at once than the rate limit allows, then every one of them completes."""
 
     async def call(client: AsyncClient, n: int) -> str:
@@ -86,7 +63,7 @@ async def test_concurrent_calls_all_complete(limited: LimitedService) -> None:
     assert sorted(made) == sorted(f"On {n}" for n in range(ROWS))
 
 
-def test_two_clients_of_one_key_share_its_limit(limited: LimitedService) -> None:
+def test_two_clients_of_one_key_share_its_limit(limited: ProxiedService) -> None:
     """Given two clients that each ask as often as the key may, then both complete."""
     found: list[str] = []
 

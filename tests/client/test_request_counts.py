@@ -1,58 +1,28 @@
 """The number of requests that a client sends, counted by a proxy between it and the server."""
 
-import re
 from collections.abc import Iterator
 
 import httpx
 import pytest
 
-from tests.conftest import Server
-from tests.support.recording_proxy import RecordingProxy
+from tests.support.proxied_service import ProxiedService, open_proxied_service
 from toolkit import Client, Workflow
-from toolkit.sandbox import Faults
 from toolkit.settings import Settings
 
-REQUEST = re.compile(rb"(?:GET|POST|DELETE) (/v1\S*) HTTP/1\.1\r\n")
 ASK = {"objective": "One line on tides"}
 
 
-class CountedService:
-    """A served engine behind a proxy, with a key of it."""
-
-    def __init__(self, settings: Settings) -> None:
-        self.faults = Faults()
-        quiet = {"connection_test_s": 0.0}
-        self._server = Server(settings.model_copy(update=quiet), self.faults)
-        with Client(self._server.url) as client:
-            self.key = client.account.create("ada@example.org").api_key
-        with Client(self._server.url, self.key) as client:
-            client.connections.connect("minimax")
-        self._proxy = RecordingProxy(self._server.port)
-        self.url = f"http://127.0.0.1:{self._proxy.port}"
-
-    def list_requests(self) -> list[str]:
-        """List the paths that were asked for so far, in order."""
-        return [path.decode() for path in REQUEST.findall(bytes(self._proxy.recorded))]
-
-    def close(self) -> None:
-        """Close the proxy, then the server."""
-        with self._proxy:
-            pass
-        self._server.close()
-
-
 @pytest.fixture
-def service(settings: Settings) -> Iterator[CountedService]:
+def service(settings: Settings) -> Iterator[ProxiedService]:
     """A served engine whose requests are counted."""
-    made = CountedService(settings)
-    yield made
-    made.close()
+    with open_proxied_service(settings) as made:
+        yield made
 
 
 @pytest.mark.parametrize("delay_ms", [0, 400], ids=["quick", "slow"])
 @pytest.mark.parametrize("progress", [False, True], ids=["quiet", "shown"])
 def test_a_run_that_is_waited_for_takes_few_requests(
-    service: CountedService, delay_ms: int, progress: bool
+    service: ProxiedService, delay_ms: int, progress: bool
 ) -> None:
     """Given a run, when it is waited for, then a request is held until it has its record."""
     service.faults.latency("minimax", mean_ms=delay_ms, times=1)
@@ -68,7 +38,7 @@ def test_a_run_that_is_waited_for_takes_few_requests(
 
 @pytest.mark.parametrize(("limit", "each"), [(None, 1), (1.0, 2)], ids=["unlimited", "budget"])
 def test_a_row_of_a_map_takes_one_request_and_one_for_its_bound(
-    service: CountedService, limit: float | None, each: int
+    service: ProxiedService, limit: float | None, each: int
 ) -> None:
     """Given quick rows, then each is one request, and with a budget one more for its bound."""
     rows = [{"n": n} for n in range(12)]
@@ -86,7 +56,7 @@ def test_a_row_of_a_map_takes_one_request_and_one_for_its_bound(
 
 @pytest.mark.parametrize("work", ["run", "workflow"])
 def test_a_wait_does_not_poll_without_a_pause_where_a_proxy_drops_preferences(
-    service: CountedService, work: str
+    service: ProxiedService, work: str
 ) -> None:
     """Given a proxy that passes no `Prefer` on, then a wait still ends, by the long poll."""
 

@@ -18,7 +18,7 @@ from tests.support.timing import PATIENCE_S, wait_until
 from toolkit import Client
 from toolkit.cli import app
 from toolkit.cli.errors import find_exit_code
-from toolkit.contract.errors import ErrorCode, RequestError, ServiceError
+from toolkit.contract.errors import RequestError, ServiceError
 from toolkit.contract.health import Health
 from toolkit.sandbox import Fault, Faults
 from toolkit.settings import Settings
@@ -172,31 +172,6 @@ def test_a_server_that_stays_away(restarts: Restarts) -> None:
             same.wait(0.1, progress=False)  # its own limit is kept
     shown = toolkit(restarts, "runs", "show", run.id, "--max-wait", "0")
     assert isinstance(shown.exception, ServiceError)
-
-
-@pytest.mark.parametrize(
-    ("key", "says"),
-    [
-        ("sk_live_a\nb", "a line end"),
-        ("sk_live_a\r\nb", "a line end"),
-        ("sk_live_–", "not ASCII"),
-        ("sk_live_a\u00a0b", "not ASCII"),
-    ],
-)
-def test_a_key_that_is_none(key: str, says: str) -> None:
-    """Given a key that no header can carry, then one line says why."""
-    with pytest.raises(RequestError) as refused:
-        Client("http://service.test", key)
-    assert refused.value.code is ErrorCode.UNAUTHENTICATED
-    assert says in str(refused.value)
-    assert key[-4:] not in str(refused.value)
-
-
-@pytest.mark.parametrize("url", ["localhost:8000", "127.0.0.1:8000/v1", "toolkit.example.org"])
-def test_an_address_without_a_scheme(url: str) -> None:
-    """Given an address without http:// or https://, then that is what is said."""
-    with pytest.raises(RequestError, match="has no scheme"):
-        Client(url, "k")
 
 
 @contextmanager

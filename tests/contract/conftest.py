@@ -6,14 +6,14 @@ With TOOLKIT_TEST_DATABASE=postgresql both have their rows there.
 one that the tests of a module share.
 """
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import Server, clear_environment
 from tests.contract.raw_http import NAMES, SETTINGS, RawCaller, open_door
-from toolkit import Client
+from toolkit import AsyncClient, Client
 from toolkit.sandbox import Faults
 from toolkit.settings import Settings
 
@@ -41,12 +41,6 @@ def read_key(client: Client) -> str:
     return client.access.api_key.get_secret_value()
 
 
-@pytest.fixture
-def faults() -> Faults:
-    """The faults of the sandbox behind `bare` and `client`, and the log of its calls."""
-    return Faults()
-
-
 @pytest.fixture(params=WAYS)
 def bare(request: pytest.FixtureRequest, settings: Settings, faults: Faults) -> Iterator[Client]:
     """A client whose account has connected nothing."""
@@ -70,6 +64,23 @@ def client(bare: Client) -> Client:
     for provider, variable in POINTERS.items():
         bare.connections.create(provider, "environment", variable)
     return bare
+
+
+@pytest.fixture(params=WAYS)
+async def async_client(
+    request: pytest.FixtureRequest, settings: Settings, faults: Faults
+) -> AsyncIterator[AsyncClient]:
+    """The client to be awaited, whose account has connected openai."""
+    if request.param == "embedded":
+        async with AsyncClient.local(settings=settings, faults=faults) as client:
+            yield client
+        return
+    server = Server(settings, faults)
+    with sign_up_client(server.url) as signed_up:
+        signed_up.connections.create("openai", "environment", "OPENAI_API_KEY")
+        async with AsyncClient(server.url, read_key(signed_up)) as client:
+            yield client
+    server.close()
 
 
 @pytest.fixture

@@ -29,6 +29,11 @@ VENDORS = {
     "V6": ("aws", "AWS_BEARER_TOKEN_BEDROCK"),
     "V7": ("runpod", "RUNPOD_API_KEY"),
 }
+POINTER = {
+    "provider": "openai",
+    "connection_type": "environment",
+    "secret_ref": "OPENAI_API_KEY",
+}
 NAMES = {label: name for label, (name, _) in VENDORS.items()}
 SETTINGS = {"rate_limit_per_s": 1e6, "rate_limit_burst": 10**6, "signups_per_hour": 10**6}
 

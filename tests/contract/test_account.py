@@ -105,9 +105,8 @@ def test_what_cannot_be_rotated(bare: Client) -> None:
         with pytest.raises(RequestError, match=says) as refused:
             bare.api_keys.rotate(key_id)
         assert refused.value.code is code
-    with pytest.raises(RequestError) as refused:
+    with pytest.raises(RequestError, match=r"^INVALID_REQUEST:"):
         bare.api_keys.rotate(first.id, overlap_s=MAX_OVERLAP_S + 1)
-    assert refused.value.code is ErrorCode.INVALID_REQUEST
 
 
 def test_no_key_hands_out_more_than_it_has(bare: Client) -> None:
@@ -119,9 +118,8 @@ def test_no_key_hands_out_more_than_it_has(bare: Client) -> None:
             lambda: warden.api_keys.create(scopes=["admin", "read"]),
             lambda: warden.api_keys.rotate(other.id),
         ):
-            with pytest.raises(RequestError) as refused:
+            with pytest.raises(RequestError, match=r"^FORBIDDEN:"):
                 attempt()
-            assert refused.value.code is ErrorCode.FORBIDDEN
         warden.api_keys.delete(other.id)
 
 

@@ -64,9 +64,8 @@ def test_the_newest_version_is_run(client: Client) -> None:
         assert run.record.capability == f"summarist@{wanted}"
     named = client.runs.create("summarist@1", given, target="agent")
     assert named.cancel().status in ("cancelled", "completed")
-    with pytest.raises(RequestError) as refused:
+    with pytest.raises(RequestError, match=r"^INVALID_REQUEST:"):
         client.runs.create("summarist@1", given, target="agent", version="2")
-    assert refused.value.code.name == "INVALID_REQUEST"
 
 
 @pytest.mark.parametrize(
@@ -111,9 +110,8 @@ def test_only_its_capabilities_are_used(client: Client) -> None:
     speaker = client.agents.create(
         "speaker", "A spoken summary of {topic}", capabilities=["llm.generate"]
     )
-    with pytest.raises(RequestError) as refused:
+    with pytest.raises(RequestError, match=r"^CAPABILITY_UNAVAILABLE:"):
         speaker.run(topic="tea")
-    assert refused.value.code.name == "CAPABILITY_UNAVAILABLE"
     writer = client.agents.create("writer", OBJECTIVE, capabilities=["llm.generate"])
     # What fills a parameter is data: what it asks for is planned with what may be used, or not.
     with pytest.raises(RequestError):
@@ -127,23 +125,20 @@ def test_only_its_capabilities_are_used(client: Client) -> None:
 def test_what_is_missing_is_said_before_anything_is_stored(bare: Client) -> None:
     """Given no connection, then a run of an agent is refused at once."""
     agent = bare.agents.create("narrator", "A narration about {topic}")
-    with pytest.raises(RequestError) as refused:
+    with pytest.raises(RequestError, match=r"^CREDENTIALS_MISSING:"):
         agent.run(topic="tea")
-    assert refused.value.code.name == "CREDENTIALS_MISSING"
     assert len(bare.tasks.list()) == len(bare.runs.list()) == 0
 
 
 def test_names_are_taken_once_and_freed(bare: Client) -> None:
     """Given a name and version, then they are taken, until the agent is deleted."""
     agent = bare.agents.create("summarist", OBJECTIVE)
-    with pytest.raises(RequestError) as refused:
+    with pytest.raises(RequestError, match=r"^CONFLICT:"):
         bare.agents.create("summarist", "Another {thing}")
-    assert refused.value.code.name == "CONFLICT"
     assert bare.agents.delete(agent.id).record.deleted
     assert len(bare.agents.list()) == 0
-    with pytest.raises(RequestError) as gone:
+    with pytest.raises(RequestError, match=r"^NOT_FOUND:"):
         bare.runs.create("summarist", {"topic": "tea"}, target="agent")
-    assert gone.value.code.name == "NOT_FOUND"
     assert bare.agents.create("summarist", "Another {thing}").parameters == ["thing"]
 
 

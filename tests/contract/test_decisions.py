@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.contract.raw_http import Json, RawCaller
+from tests.contract.raw_http import POINTER, Json, RawCaller
 
 # 26 characters of a ULID in lower case: Crockford's alphabet has no i, l, o and u.
 ULID = r"[0-7][0-9abcdefghjkmnpqrstvwxyz]{25}"
@@ -18,11 +18,6 @@ TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
 NOBODYS = "01m7xrhddbvq3n2zjx4fe01326"
 GATHER = {"target": "capability", "name": "research.gather", "input": {"topic": "Tea"}}
 NODE = {"id": "a", "capability": "research.gather", "input": {"topic": "Tea"}}
-POINTER = {
-    "provider": "openai",
-    "connection_type": "environment",
-    "secret_ref": "OPENAI_API_KEY",
-}
 
 # A body that each collection takes, and the status that it is answered with.
 COLLECTIONS: dict[str, tuple[Json | None, int, str]] = {

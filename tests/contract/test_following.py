@@ -215,30 +215,19 @@ def test_an_answer_that_comes_late_ends_no_later_wait(
     server.close()
 
 
-@pytest.mark.parametrize("way", ["embedded", "served"])
-async def test_the_async_client_follows_too(way: str, settings: Settings, faults: Faults) -> None:
+async def test_the_async_client_follows_too(async_client: AsyncClient, faults: Faults) -> None:
     """Given the async client, then it is told the same, and no task of it is left."""
     faults.latency("openai", 100)
-    server = Server(settings, faults) if way == "served" else None
-    if server is None:
-        client = AsyncClient.local(settings=settings, faults=faults)
-    else:
-        with sign_up_client(server.url) as signed_up:
-            signed_up.connections.create("openai", "environment", "OPENAI_API_KEY")
-            client = AsyncClient(server.url, read_key(signed_up))
 
     async def read(one: Any) -> list[Event]:
         return [event async for batch in one for event in list_events([batch])]
 
-    async with client:
-        run = await client.runs.create("llm.generate@1", ASKED, provider="openai")
-        told = await asyncio.gather(read(run.follow()), read(run.follow(texts=True)))
-        assert told == [await run.events()] * 2
-        async with run.follow(beyond_end=True) as looking:
-            assert list_events([await looking.take()])
-        await wait_until_async(lambda: "toolkit-follower" not in map(get_name, asyncio.all_tasks()))
-    if server is not None:
-        server.close()
+    run = await async_client.runs.create("llm.generate@1", ASKED, provider="openai")
+    told = await asyncio.gather(read(run.follow()), read(run.follow(texts=True)))
+    assert told == [await run.events()] * 2
+    async with run.follow(beyond_end=True) as looking:
+        assert list_events([await looking.take()])
+    await wait_until_async(lambda: "toolkit-follower" not in map(get_name, asyncio.all_tasks()))
 
 
 def read_until(kind: str, looking: Any) -> list[Event]:

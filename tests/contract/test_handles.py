@@ -63,14 +63,12 @@ def test_a_task_is_judged_and_resumed_by_its_handle(bare: Client) -> None:
     """Given a blocked task, when its vendor is there, then it is resumed and judged in place."""
     task = bare.tasks.create("A narration about tea").wait(progress=False)
     assert task.status == "blocked"
-    with pytest.raises(RequestError) as refused:
+    with pytest.raises(RequestError, match=r"^CONFLICT:"):
         task.submit_review("pass")
-    assert refused.value.code.name == "CONFLICT"
     bare.connections.connect("minimax", "openai", "elevenlabs")
     assert task.resume().wait(progress=False).status == "completed"
-    with pytest.raises(RequestError) as refused:
+    with pytest.raises(RequestError, match=r"^CONFLICT:"):
         task.resume()
-    assert refused.value.code.name == "CONFLICT"
     assert task.submit_review("fail", issues=["It is about coffee."]) is task
     assert (task.status, task.review and task.review.decision) == ("failed", "fail")
 

@@ -51,15 +51,12 @@ def test_a_preview_without_connections_says_so(bare: Client) -> None:
 
 def test_a_preview_refuses_what_a_run_refuses(client: Client) -> None:
     """Given an input or a pin that a run would be refused for, then so is the preview."""
-    with pytest.raises(RequestError) as refused:
+    with pytest.raises(RequestError, match=r"^INVALID_REQUEST:"):
         client.route("llm.generate", {})
-    assert refused.value.code.name == "INVALID_REQUEST"
-    with pytest.raises(RequestError) as refused:
+    with pytest.raises(RequestError, match=r"^PROVIDER_NOT_ALLOWED:"):
         client.route("speech.generate", {"text": "Tea"}, provider="openai")
-    assert refused.value.code.name == "PROVIDER_NOT_ALLOWED"
-    with pytest.raises(RequestError) as refused:
+    with pytest.raises(RequestError, match=r"^NOT_FOUND:"):
         client.route("no.such", {})
-    assert refused.value.code.name == "NOT_FOUND"
 
 
 def test_a_connection_is_tested(client: Client) -> None:
@@ -141,6 +138,5 @@ def test_a_gpu_cloud_is_an_llm_by_itself(bare: Client, place: str) -> None:
     tokens = run.record.usage["input_tokens"] + run.record.usage["output_tokens"]
     assert run.cost_usd == pytest.approx(tokens * 10e-6)
     assert run.cost_usd <= run.record.reservation_usd <= 0.05
-    with pytest.raises(RequestError) as refused:
+    with pytest.raises(RequestError, match=r"^BUDGET_EXCEEDED:"):
         bare.runs.create("llm.generate", ASKED, max_cost_usd=0.001, **where)
-    assert refused.value.code.name == "BUDGET_EXCEEDED"

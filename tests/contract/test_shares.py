@@ -9,18 +9,12 @@ from typer.testing import CliRunner
 
 from tests.conftest import Server
 from tests.contract.conftest import sign_up_client
+from tests.support.commands import say
 from toolkit import Client, RequestError
 from toolkit.cli import app
 from toolkit.settings import Settings
 
 LINE = {"objective": "A line about tea", "max_tokens": 64}
-
-
-def say(*arguments: object) -> str:
-    """Run a command, and return its output."""
-    told = CliRunner().invoke(app, [str(each) for each in arguments], catch_exceptions=False)
-    assert told.exit_code == 0, told.output
-    return told.stdout
 
 
 def test_a_team_shares_an_operator_s_connection(

@@ -12,9 +12,10 @@ from io import BytesIO
 from itertools import product
 from typing import Any
 
+import jsonschema
 import pytest
 
-from tests.contract.raw_http import NAMES, VENDORS, Json, RawCaller
+from tests.contract.raw_http import NAMES, POINTER, VENDORS, Json, RawCaller
 from tests.contract.specification.sections import section
 from toolkit.vendors import load_vendors
 
@@ -35,12 +36,6 @@ def provider_ids(labels: list[str]) -> list[str]:
 
 
 # --- Response envelope, Id prefixes ---
-
-POINTER = {
-    "provider": "openai",
-    "connection_type": "environment",
-    "secret_ref": "OPENAI_API_KEY",
-}
 RESEARCH = {
     "target": "capability",
     "name": "research.gather",
@@ -152,6 +147,7 @@ def test_a_connection_of_another_kind_is_refused(
 
 def is_schema(value: Any) -> bool:
     """Tell whether it is a JSON-schema style shape of an object."""
+    jsonschema.Draft202012Validator.check_schema(value)
     return isinstance(value, dict) and value.get("type") == "object" and "properties" in value
 
 

@@ -1,17 +1,13 @@
 """Texts as they are written, by the client: embedded and served alike."""
 
-import io
 import json
-import sys
 
 import pytest
 
-from tests.conftest import Server
-from tests.contract.conftest import read_key, sign_up_client
+from tests.support.terminal import open_terminal
 from toolkit import AsyncClient, Client, WorkError
 from toolkit.client import TextPiece
 from toolkit.sandbox import Faults
-from toolkit.settings import Settings
 
 OBJECTIVE = {"objective": "Write two sentences about tides."}
 
@@ -55,19 +51,10 @@ def test_a_try_that_failed(client: Client, faults: Faults) -> None:
     assert len(run.attempts) == 2
 
 
-class Terminal(io.StringIO):
-    """A terminal's screen."""
-
-    def isatty(self) -> bool:
-        """It is one."""
-        return True
-
-
 def test_a_wait_shows_it(client: Client, faults: Faults, monkeypatch: pytest.MonkeyPatch) -> None:
     """Given a run that is streamed, then waiting at a terminal shows its text, in one piece."""
     faults.pace("openai", piece_ms=20)
-    screen = Terminal()
-    monkeypatch.setattr(sys, "stderr", screen)
+    screen = open_terminal(monkeypatch)
     run = client.runs.create("llm.generate", OBJECTIVE, provider="openai", stream=True).wait()
     assert f"\n{run.output['text']}\n" in screen.getvalue()
     assert run.status == "completed"
@@ -78,7 +65,7 @@ def test_a_wait_that_is_too_short(
 ) -> None:
     """Given less time than a stream takes, then the wait ends in time, and the run goes on."""
     faults.pace("openai", piece_ms=100)
-    monkeypatch.setattr(sys, "stderr", Terminal())
+    open_terminal(monkeypatch)
     run = client.runs.create("llm.generate", OBJECTIVE, provider="openai", stream=True)
     with pytest.raises(TimeoutError):
         run.wait(0.1)
@@ -102,20 +89,10 @@ def test_json_ends_as_it_is_stored(client: Client) -> None:
     assert json.loads(join(list(run.stream()))) == run.output["json"]
 
 
-@pytest.mark.parametrize("way", ["embedded", "served"])
-async def test_the_async_client(way: str, settings: Settings, faults: Faults) -> None:
+async def test_the_async_client(async_client: AsyncClient, faults: Faults) -> None:
     """Given the async client, then pieces are awaited."""
     faults.pace("openai", piece_ms=20)
-    if way == "embedded":
-        client = AsyncClient.local(settings=settings, faults=faults)
-    else:
-        server = Server(settings, faults)
-        with sign_up_client(server.url) as signed_up:
-            signed_up.connections.create("openai", "environment", "OPENAI_API_KEY")
-            client = AsyncClient(server.url, read_key(signed_up))
-    async with client:
-        run = await client.runs.create("llm.generate", OBJECTIVE, provider="openai", stream=True)
-        pieces = [piece async for piece in run.stream()]
+    create = async_client.runs.create
+    run = await create("llm.generate", OBJECTIVE, provider="openai", stream=True)
+    pieces = [piece async for piece in run.stream()]
     assert join(pieces) == run.output["text"]
-    if way == "served":
-        server.close()

@@ -97,9 +97,8 @@ def test_a_bill_has_the_hours_of_pods(client: Client) -> None:
 )
 def test_a_span_that_is_none_is_refused(bare: Client, query: dict[str, object]) -> None:
     """Given groups or days that there are not, then the request is refused."""
-    with pytest.raises(RequestError) as refused:
+    with pytest.raises(RequestError, match=r"^INVALID_REQUEST:"):
         bare.usage.list(**query)
-    assert refused.value.code.name == "INVALID_REQUEST"
 
 
 def test_what_is_not_in_the_span_is_not_told(client: Client) -> None:

@@ -1,7 +1,6 @@
 """What a wait shows: at a terminal, in a log, and where it is interrupted."""
 
 import asyncio
-import io
 import signal
 import sys
 import threading
@@ -9,6 +8,7 @@ import traceback
 
 import pytest
 
+from tests.support.terminal import open_terminal
 from tests.support.timing import wait_until, yield_turns
 from toolkit import AsyncClient, Client, Workflow
 from toolkit.client import WorkflowRun
@@ -16,23 +16,6 @@ from toolkit.sandbox import Faults
 from toolkit.settings import Settings
 
 ASKED = {"objective": "Write two sentences about tides."}
-
-
-class Terminal(io.StringIO):
-    """A terminal's screen."""
-
-    def isatty(self) -> bool:
-        """It is one."""
-        return True
-
-
-def open_terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
-    """Have progress go to a terminal, and return it."""
-    screen = Terminal()
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setenv("COLUMNS", "100")
-    monkeypatch.setattr(sys, "stderr", screen)
-    return screen
 
 
 def interrupt_wait(thread_id: int) -> None:

@@ -13,6 +13,7 @@ from starlette.types import ASGIApp
 
 from toolkit.engine import Engine, Registry
 from toolkit.local import open_engine
+from toolkit.sandbox import Faults
 from toolkit.server import create_app
 from toolkit.server.listening import bind_socket
 from toolkit.server.serve import serve
@@ -51,6 +52,15 @@ class Wire:
         return await self.http.request(method, path, headers=headers, **options)  # type: ignore[arg-type]
 
 
+async def connect_caller(wire: Wire) -> Wire:
+    """The caller, who has connected a vendor of texts and the GPU cloud."""
+    for provider, name in (("minimax", "MINIMAX_API_KEY"), ("runpod", "RUNPOD_API_KEY")):
+        pointer = {"provider": provider, "connection_type": "environment", "secret_ref": name}
+        answer = await wire.send("POST", "/v1/providers/connections", json=pointer)
+        assert answer.status_code == 201
+    return wire
+
+
 @asynccontextmanager
 async def serve_engine(settings: Settings) -> AsyncIterator[httpx.AsyncClient]:
     """A caller of `toolkit serve`."""
@@ -85,12 +95,20 @@ async def send_get(app: ASGIApp, path: str, headers: dict[str, str], send: Any) 
 
 
 @asynccontextmanager
-async def open_wire(settings: Settings, registry: Registry | None = None) -> AsyncIterator[Wire]:
-    """A signed-up caller of an engine that has connected nothing, until the block ends."""
-    engine = await open_engine(settings, registry=registry)
+async def serve_wire(engine: Engine) -> AsyncIterator[Wire]:
+    """A caller of an engine, without a key."""
     transport = httpx.ASGITransport(create_app(engine), raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url="http://service.test") as http:
-        wire = Wire(http, engine)
+        yield Wire(http, engine)
+
+
+@asynccontextmanager
+async def open_wire(
+    settings: Settings, registry: Registry | None = None, faults: Faults | None = None
+) -> AsyncIterator[Wire]:
+    """A signed-up caller of an engine that has connected nothing, until the block ends."""
+    engine = await open_engine(settings, registry=registry, faults=faults)
+    async with serve_wire(engine) as wire:
         wire.headers = await wire.sign_up("ada@example.org")
         yield wire
     await engine.close(0)

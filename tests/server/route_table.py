@@ -13,7 +13,7 @@ import httpx
 
 from scripts.openapi_document.document import build_openapi
 from tests.server.conftest import Wire
-from tests.server.middleware.test_idempotency import POSTS, connect_caller, prepare_post
+from tests.server.middleware.test_idempotency import POSTS, prepare_post
 from toolkit.contract.ids import Prefix
 from toolkit.contract.operations.definitions import ApiOperation
 from toolkit.contract.operations.queries import PageQuery
@@ -201,7 +201,6 @@ __all__ = [
     "UNKNOWN",
     "Route",
     "build_post_body",
-    "connect_caller",
     "create_resource",
     "find_body_ids",
     "name_parameters",

@@ -7,17 +7,17 @@ import httpx
 import pytest
 
 from tests.server.conftest import Wire
-from toolkit.contract.errors import ErrorCode, RequestError
+from toolkit.contract.errors import RequestError
 from toolkit.contract.operations import providers, work
 from toolkit.contract.operations.definitions import ApiOperation
-from toolkit.contract.operations.queries import EventsQuery, HealthQuery, PageQuery
-from toolkit.contract.operations.table import OPERATIONS, find_operation
-from toolkit.contract.runs import Run, RunCreate
+from toolkit.contract.operations.queries import HealthQuery
+from toolkit.contract.operations.table import OPERATIONS
+from toolkit.contract.runs import RunCreate
 from toolkit.engine.request_context import RequestContext
 from toolkit.server import handlers
 from toolkit.server.app import build_endpoints
 from toolkit.server.calls import ANONYMOUS, ApiCall
-from toolkit.server.handlers import dispatch, find_handler, handles, hold
+from toolkit.server.handlers import dispatch, find_handler, handles
 
 FOLDER = Path(handlers.__file__).parent
 RUN = RunCreate(name="research.gather", input={"topic": "Tea"})
@@ -59,30 +59,6 @@ def test_the_app_serves_the_table(wire: Wire) -> None:
     assert sorted(served) == sorted({one.path for one in OPERATIONS} | {"/openapi.json"})
 
 
-def test_what_a_request_asks_for_is_found() -> None:
-    """Given a method and a path, then their operation is found, and none where there is none."""
-    assert find_operation("GET", "/v1/runs/run_x/events") is work.RUNS_EVENTS
-    assert find_operation("GET", "/v1/runs") is work.RUNS_LIST
-    assert find_operation("PUT", "/v1/runs") is None
-    assert find_operation("GET", "/v1/runs/") is None
-    assert find_operation("GET", "/v1/none") is None
-
-
-async def test_a_call_needs_no_http(wire: Wire, context: RequestContext) -> None:
-    """Given values, when operations are dispatched, then records come back as over HTTP."""
-    engine = wire.engine
-    made = await dispatch(ApiCall(work.RUNS_CREATE, engine, context, RUN))
-    assert isinstance(made, Run)
-    call = ApiCall(work.RUNS_CREATE, engine, context, RUN)
-    ended = await hold(call, made.id, 30.0)
-    assert await dispatch(ApiCall(work.RUNS_READ, engine, context, None, made.id)) == ended
-    assert await dispatch(ApiCall(work.RUNS_LIST, engine, context, PageQuery(limit=1))) == [ended]
-    events = await dispatch(ApiCall(work.RUNS_EVENTS, engine, context, EventsQuery(), made.id))
-    assert events[-1].terminal
-    told = await wire.send("GET", f"/v1/runs/{made.id}")
-    assert told.json()["data"] == ended.model_dump(mode="json")
-
-
 async def test_a_call_needs_the_scope(wire: Wire, context: RequestContext) -> None:
     """Given a key without the scope, or no key, when an operation is dispatched, then it is not."""
     for caller, operation in (
@@ -90,9 +66,8 @@ async def test_a_call_needs_the_scope(wire: Wire, context: RequestContext) -> No
         (RequestContext(context.account_id, scopes=frozenset({"read"})), work.RUNS_CREATE),
         (RequestContext(context.account_id, scopes=frozenset({"write"})), work.ROUTE_CREATE),
     ):
-        with pytest.raises(RequestError) as refused:
+        with pytest.raises(RequestError, match=r"^FORBIDDEN:"):
             await dispatch(ApiCall(operation, wire.engine, caller, RUN))
-        assert refused.value.code is ErrorCode.FORBIDDEN
     health = await dispatch(ApiCall(providers.HEALTH_READ, wire.engine, ANONYMOUS, HealthQuery()))
     assert health.status
 

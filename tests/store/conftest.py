@@ -9,6 +9,7 @@ from tests.support.database_pool import BOTH_DATABASES
 from toolkit import Client
 from toolkit.settings import Settings
 from toolkit.store import Store
+from toolkit.store.maintenance import prune
 
 
 @pytest.fixture(params=BOTH_DATABASES)
@@ -27,6 +28,12 @@ async def stores(tmp_path: Path, url: str | None) -> AsyncIterator[tuple[Store, 
     yield first, second
     for each in (first, second):
         await each.close()
+
+
+@pytest.fixture
+def an_hour_passed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given that everything is old enough to be deleted."""
+    monkeypatch.setattr(prune, "MIN_UNREFERENCED_AGE_S", -5.0)
 
 
 @pytest.fixture

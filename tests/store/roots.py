@@ -1,7 +1,13 @@
-"""Roots that tests of leases work on."""
+"""Roots that tests of leases work on, and rows to write."""
 
 from tests.support.timing import wait_until_async
-from toolkit.store import Lease, Store
+from toolkit.store import InsertRow, Lease, Store
+
+
+def plan(name: str) -> InsertRow:
+    """A row that nobody has a lease on."""
+    row = {"id": name, "account_id": "acc", "created_at": "2026-11-20T08:00:00Z", "doc": "{}"}
+    return InsertRow("plans", row)
 
 
 async def acquire(store: Store, *names: str, kind: str = "run") -> list[Lease]:

@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 
 import toolkit.store
-from toolkit.contract.operations.work_queries import WorkFilter
 from toolkit.store import (
-    RUN_LIST,
     AccountScope,
     AllAccounts,
     Change,
@@ -91,18 +89,6 @@ async def test_reads_the_rows_of_its_scope_alone(
         expected = {"id": f"job_{number:02}", "account_id": _get_account(number)}
         assert row == (expected if number in numbers else None)
     assert await store.count_rows("jobs", scope) == len(numbers)
-
-    for work_filter, fits in (
-        (WorkFilter(), lambda _: True),
-        (WorkFilter(status="failed"), lambda n: n % 2),
-        (WorkFilter(tags=("t1",)), lambda n: n % 4 == 1),
-        (WorkFilter(tags=("t", "t2")), lambda n: n % 4 == 2),
-        (WorkFilter(text="TEA 1"), lambda n: "tea 1" in f"tea {n}"),
-    ):
-        rows = await store.list_work(RUN_LIST, scope, work_filter, 100, None)
-        assert [row["id"] for row in rows] == [
-            f"job_{n:02}" for n in reversed(numbers) if fits(n)
-        ], work_filter
 
     span = ("2026-11-01", "2026-11-30")
     own = await store.sum_rows("usage", ["jobs"], ["account_id"], scope, "day", span)

@@ -36,12 +36,6 @@ def disk(tmp_path: Path) -> Iterator[Disk]:
 
 
 @pytest.fixture
-def faults() -> Faults:
-    """The faults of the sandbox."""
-    return Faults()
-
-
-@pytest.fixture
 def client(disk: Disk, faults: Faults) -> Iterator[Client]:
     """A client whose data is on that disk."""
     settings = Settings(data_dir=disk.path / "data", sandbox=True, retry_base_s=0.01, lease_s=1.0)

@@ -5,7 +5,6 @@ import json
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +14,11 @@ from psycopg.rows import dict_row
 from sqlalchemy import Boolean, Float, Integer, LargeBinary
 
 from tests.support.database_pool import BOTH_DATABASES
-from toolkit.contract.operations.work_queries import WorkFilter
-from toolkit.store import AGENT_RUN_LIST, RUN_LIST, TASK_LIST, WORKFLOW_LIST, AccountScope
 from toolkit.store.configuration_version import DECISIVE_COLUMNS, READ_VERSION_SQL
 from toolkit.store.dialects import DatabaseKind
 from toolkit.store.postgres.reads import spell_parameters
 from toolkit.store.postgres.schema import migrate_postgres_schema
 from toolkit.store.read_connection import Row
-from toolkit.store.reader import RowReader
 from toolkit.store.schema import migrate_schema
 from toolkit.store.sqlite.connections import create_sqlite_engine
 from toolkit.store.sqlite.reads import SqliteReadConnection
@@ -34,7 +30,6 @@ from toolkit.store.stored_bytes import (
     build_shortfall_query,
 )
 from toolkit.store.tables import metadata
-from toolkit.store.work_lists import WorkList
 
 AT = "2026-11-20T00:00:00Z"
 NUL_TEXT = "\x00 \\u0000"
@@ -48,15 +43,6 @@ class TriedDatabase:
     def read_rows(self, sql: str, given: Mapping[str, object]) -> list[Row]:
         """Fetch all rows."""
         raise NotImplementedError
-
-    async def fetch_rows(self, sql: str, given: Mapping[str, object]) -> list[Row]:
-        """Fetch all rows, as a reader does."""
-        return self.read_rows(sql, given)
-
-    async def fetch_values(self, sql: str, given: Mapping[str, object]) -> tuple[Any, ...] | None:
-        """Fetch the first row's values, as a reader does."""
-        rows = self.read_rows(sql, given)
-        return tuple(rows[0].values()) if rows else None
 
     def run(self, sql: str, **given: object) -> None:
         """Run a statement that returns nothing."""
@@ -261,91 +247,3 @@ def test_tags_are_indexed(database: TriedDatabase) -> None:
     assert len(read_tags()) == 4
     database.run("DELETE FROM annotations WHERE id = '1'")
     assert read_tags() == [("a", "x", "2"), ("a", "y", "2")]
-
-
-def _write_doc(**members: object) -> str:
-    return json.dumps({**members, "other": NUL_TEXT}, ensure_ascii=False)
-
-
-@pytest.fixture
-def work(database: TriedDatabase) -> TriedDatabase:
-    """Runs, an agent's run, workflows and tasks of an account, and a run of another one."""
-    common = {"account_id": "a", "created_at": AT, "status": "completed"}
-    for n, whose in enumerate("aaab", 1):
-        database.insert("roots", {"id": f"run_00{n}", "account_id": whose, "kind": "run"})
-        doc = _write_doc(input={"text": f"Straße {n} \u212a"}, cost_usd=n / 8 if n < 3 else None)
-        row = {"id": f"job_{n}", "run_id": f"run_00{n}", "provider": f"p{n}", "doc": doc}
-        row |= {"capability": f"llm.generate@{n}", "account_id": whose}
-        database.insert("jobs", {**common, **row})
-    agent = {"name": "maker", "version": 2, "input": {"topic": "TEA"}}
-    tasks: list[dict[str, object]] = [
-        {"run_id": "run_005", "doc": _write_doc(agent=agent, objective="", cost_usd=1)},
-        {"doc": _write_doc(objective='Say "hi"/\n', workflow_ids=["wfl_1"], agent=None)},
-        {"doc": _write_doc(objective="none", workflow_ids=None, error=None)},
-    ]
-    for n, task in enumerate(tasks, 1):
-        database.insert("tasks", {**common, "id": f"tsk_{n}", **task})
-    nodes = [{"capability": "speech.say@1", "provider": "kept", "input": {"a": "deep"}}]
-    for n, items in enumerate((nodes, None), 1):
-        doc = _write_doc(name="Cards", nodes=items, cost_usd=n)
-        database.insert("workflows", {**common, "id": f"wfl_{n}", "doc": doc, "spec": "{}"})
-    node = {"id": "job_8", "workflow_id": "wfl_1", "capability": "img.draw@1", "provider": "pn"}
-    database.insert("jobs", {**common, **node})
-    tagged: list[dict[str, object]] = [
-        {"id": "run_001", "tags": '["t", "u"]', "note": "n"}, {"id": "run_002", "tags": '["t"]'},
-        {"id": "tsk_1", "tags": '["t"]'}, {"id": "wfl_2", "tags": '["t"]'},
-    ]  # fmt: skip
-    database.insert("annotations", *({"account_id": "a", **row} for row in tagged))
-    return database
-
-
-EARLY, LATE = datetime(2026, 11, 20, tzinfo=UTC), datetime(2026, 11, 21, tzinfo=UTC)
-FILTERS: list[tuple[WorkList, dict[str, object], str]] = [
-    (RUN_LIST, {}, "3 2 1"),
-    (RUN_LIST, {"capability": "llm.generate"}, "3 2 1"),
-    (RUN_LIST, {"capability": "llm.generate@2"}, "2"),
-    (RUN_LIST, {"capability": "llm.gen"}, ""),
-    (RUN_LIST, {"provider": "p3"}, "3"),
-    (RUN_LIST, {"status": "failed"}, ""),
-    (RUN_LIST, {"tags": ("t",)}, "2 1"),
-    (RUN_LIST, {"tags": ("t", "u"), "status": "completed"}, "1"),
-    (RUN_LIST, {"min_cost_usd": 0.2}, "2"),
-    (RUN_LIST, {"max_cost_usd": 0.125}, "1"),
-    (RUN_LIST, {"until": EARLY}, ""),
-    (RUN_LIST, {"until": LATE}, "3 2 1"),
-    (RUN_LIST, {"text": "STRASSE 2"}, "2"),
-    (RUN_LIST, {"text": "3 k"}, "3"),
-    (RUN_LIST, {"text": "\u212a"}, "3 2 1"),
-    (RUN_LIST, {"text": "input"}, ""),
-    (AGENT_RUN_LIST, {}, "5"),
-    (AGENT_RUN_LIST, {"capability": "maker"}, "5"),
-    (AGENT_RUN_LIST, {"capability": "maker@2", "tags": ("t",), "status": "completed"}, "5"),
-    (AGENT_RUN_LIST, {"capability": "maker@1"}, ""),
-    (AGENT_RUN_LIST, {"provider": "p1"}, ""),
-    (AGENT_RUN_LIST, {"text": "tea", "min_cost_usd": 1}, "5"),
-    (WORKFLOW_LIST, {"capability": "speech.say"}, "1"),
-    (WORKFLOW_LIST, {"provider": "kept"}, "1"),
-    (WORKFLOW_LIST, {"provider": "pn"}, "1"),
-    (WORKFLOW_LIST, {"provider": "p1"}, ""),
-    (WORKFLOW_LIST, {"text": "deep"}, "1"),
-    (WORKFLOW_LIST, {"text": "cards", "tags": ("t",)}, "2"),
-    (TASK_LIST, {}, "3 2 1"),
-    (TASK_LIST, {"capability": "img.draw@1"}, "2"),
-    (TASK_LIST, {"provider": "pn"}, "2"),
-    (TASK_LIST, {"text": '"hi"/'}, "2"),
-    (TASK_LIST, {"tags": ("t",)}, "1"),
-]
-
-
-async def test_every_filter(work: TriedDatabase) -> None:
-    """Given every filter of every list, then both databases find the same, newest first."""
-    reader = RowReader(work)
-    for listed, given, expected in FILTERS:
-        wanted = WorkFilter(**given)  # type: ignore[arg-type]
-        rows = await reader.list_work(listed, AccountScope("a"), wanted, 50, None)
-        found = " ".join(str(row["listed_id"])[-1] for row in rows)
-        assert found == expected, (listed.prefix, given)
-        first = await reader.list_work(listed, AccountScope("a"), wanted, 1, None)
-        assert [row["id"] for row in first] == [row["id"] for row in rows[:1]]
-    (row,) = await reader.list_work(RUN_LIST, AccountScope("a"), WorkFilter(), 50, "run_002")
-    assert (row["listed_id"], row["tags"], row["note"]) == ("run_001", '["t", "u"]', "n")

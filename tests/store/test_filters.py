@@ -2,18 +2,16 @@
 
 import json
 import random
-import sqlite3
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
 
+from tests.support.database_pool import execute_sql
 from toolkit.contract.base import format_rfc3339
 from toolkit.contract.ids import Prefix, make_earliest_id
 from toolkit.contract.operations.work_queries import WorkFilter
@@ -103,7 +101,8 @@ class Record:
     def make_doc(self) -> str:
         """Make its document."""
         objective, *others = self.texts
-        doc: dict[str, Any] = {"cost_usd": self.cost_usd, "output": {"text": "zzz"}}
+        output = {"text": "zzz \x00 \\u0000"}  # which types of JSON that PostgreSQL has refuse
+        doc: dict[str, Any] = {"cost_usd": self.cost_usd, "output": output}
         if self.prefix is Prefix.RUN:
             doc["input"] = {"objective": objective, "more": [{"of": others}, 5, None]}
         elif self.prefix is Prefix.WORKFLOW:
@@ -306,16 +305,6 @@ async def test_counts_what_a_scan_counts(
                 assert await store.count_work(work, scope, wanted) == owned, (wanted, scope)
 
 
-def execute(tmp_path: Path, url: str | None, statement: str) -> list[tuple[Any, ...]]:
-    """Run a statement on a connection of its own."""
-    opened = psycopg.connect(url) if url is not None else sqlite3.connect(tmp_path / "state.db")
-    with closing(opened) as database:
-        cursor = database.execute(statement)
-        rows = cursor.fetchall() if cursor.description else []
-        database.commit()
-    return rows
-
-
 async def test_finds_records_that_an_earlier_version_wrote(
     store: Store, records: list[Record], tmp_path: Path, url: str | None
 ) -> None:
@@ -324,8 +313,8 @@ async def test_finds_records_that_an_earlier_version_wrote(
         table = {"job": "jobs", "wfl": "workflows", "tsk": "tasks"}[prefix]
         ids = [each.row_id for each in records if each.table == table and each.number % 3]
         listed = ", ".join(f"'{each}'" for each in ids)
-        execute(tmp_path, url, f"UPDATE {table} SET text_number = NULL WHERE id IN ({listed})")
-        execute(tmp_path, url, f"DELETE FROM input_texts WHERE id IN ({listed})")
+        execute_sql(tmp_path, url, f"UPDATE {table} SET text_number = NULL WHERE id IN ({listed})")
+        execute_sql(tmp_path, url, f"DELETE FROM input_texts WHERE id IN ({listed})")
     await check_lists(store, records)
 
 
@@ -334,11 +323,11 @@ async def test_deletes_texts_with_their_records(
 ) -> None:
     """Given that records are deleted, then the index has no text of theirs, and all others."""
     count = "SELECT count(*) FROM input_texts"
-    assert execute(tmp_path, url, count) == [(len(records),)]
+    assert execute_sql(tmp_path, url, count) == [(len(records),)]
     left = [each for each in records if each.number >= 300]
     gone = [each for each in records if each.number < 300]
     await store.write([DeleteRow(each.table, each.row_id) for each in gone])
-    ids = {row_id for (row_id,) in execute(tmp_path, url, "SELECT id FROM input_texts")}
+    ids = {row_id for (row_id,) in execute_sql(tmp_path, url, "SELECT id FROM input_texts")}
     assert ids == {each.row_id for each in left}
     wanted = WorkFilter(text="number 200")
     assert not await store.list_work(RUN_LIST, AllAccounts(), wanted, PAGE, None)
@@ -367,7 +356,7 @@ async def test_finds_the_same_without_fts5(
     await write_records(store, records)
     await check_lists(store, records)
     await store.close()
-    assert not execute(tmp_path, None, "SELECT 1 FROM sqlite_master WHERE name = 'input_texts'")
+    assert not execute_sql(tmp_path, None, "SELECT 1 FROM sqlite_master WHERE name = 'input_texts'")
 
 
 SMALL, LARGE = 2_600, 26_000

@@ -10,12 +10,11 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
 
+from tests.support.commands import run_toolkit, say
 from tests.support.process_kill import kill_engine
 from tests.support.timing import wait_until, wait_until_async
 from toolkit import Client, Workflow
-from toolkit.cli import app
 from toolkit.contract.errors import ServiceError
 from toolkit.engine.request_context import RequestContext
 from toolkit.sandbox import Fault, Faults
@@ -25,11 +24,6 @@ pytestmark = pytest.mark.sqlite("upkeep of a directory; that of a database: test
 
 SPOKEN = {"text": "Tides turn twice a day, and mills with them. " * 12}
 LONG_AGO = "2020-01-01T00:00:00.000Z"
-
-
-def toolkit(*arguments: object) -> Result:
-    """Run a command, and return its result."""
-    return CliRunner().invoke(app, [str(each) for each in arguments], catch_exceptions=True)
 
 
 @pytest.fixture
@@ -68,9 +62,9 @@ def everything(folder: Path) -> dict[str, object]:
 
 def test_a_sound_directory(folder: Path) -> None:
     """Given a directory that nothing is wrong with, then doctor says so."""
-    shown = toolkit("doctor", "--data-dir", folder, "--deep")
+    shown = run_toolkit("doctor", "--data-dir", folder, "--deep")
     assert (shown.exit_code, "is sound" in shown.stdout) == (0, True), shown.stdout
-    told = json.loads(toolkit("doctor", "--data-dir", folder, "--json").stdout)
+    told = json.loads(run_toolkit("doctor", "--data-dir", folder, "--json").stdout)
     assert [finding for finding in told["findings"] if finding["serious"]] == []
 
 
@@ -87,7 +81,7 @@ def test_the_operator_s_prices_are_told(
         '"*" = { input_tokens = 0, output_tokens = 0 }\n'
     )
     (tmp_path / "toolkit.toml").write_text(settings, encoding="utf-8")
-    shown = toolkit("doctor", "--data-dir", folder)
+    shown = run_toolkit("doctor", "--data-dir", folder)
     assert shown.exit_code == 0
     luna, lunar, every = (
         next(line for line in shown.stdout.splitlines() if word in line)
@@ -97,16 +91,8 @@ def test_the_operator_s_prices_are_told(
     assert "no model that openai is asked for" in lunar
     assert "gpt-6-luna" in lunar.partition("name one of")[2]
     assert "all of its models without one: $0 in and $0 out" in every
-    told = json.loads(toolkit("doctor", "--data-dir", folder, "--json").stdout)["prices"]
+    told = json.loads(run_toolkit("doctor", "--data-dir", folder, "--json").stdout)["prices"]
     assert len([line for line in told if "prices" in line and "vendors." in line]) == 3
-
-
-def test_no_directory(tmp_path: Path) -> None:
-    """Given no data directory, then each command says so in one line."""
-    for command in (["doctor"], ["backup", tmp_path / "copy"]):
-        shown = toolkit(*command, "--data-dir", tmp_path / "none")
-        assert isinstance(shown.exception, ServiceError)
-        assert "no data directory" in str(shown.exception)
 
 
 @pytest.mark.parametrize("command", [["doctor"], ["backup", "copy"], ["prune", "--older-than=1d"]])
@@ -121,7 +107,7 @@ def test_a_directory_of_somebody_else(
     (tmp_path / "state.db").write_bytes(b"")
     with monkeypatch.context() as patched:
         patched.setattr(Path, "is_file", refuse)
-        shown = toolkit(*command, "--data-dir", tmp_path)
+        shown = run_toolkit(*command, "--data-dir", tmp_path)
     assert isinstance(shown.exception, ServiceError), shown.exception
     assert "may not be read: run this as the user whose it is" in str(shown.exception)
 
@@ -135,10 +121,10 @@ def test_bytes_that_are_lost(folder: Path, harm: str) -> None:
         victim.unlink()
     else:
         victim.write_bytes(data[:-1] if harm == "cut" else data[:-1] + bytes([data[-1] ^ 1]))
-    shown = toolkit("doctor", "--data-dir", folder, "--deep")
+    shown = run_toolkit("doctor", "--data-dir", folder, "--deep")
     words = {"gone": "not there", "cut": "not whole", "changed": "damaged"}[harm]
     assert (shown.exit_code, words in shown.stdout) == (1, True), shown.stdout
-    copied = toolkit("backup", folder.parent / "copy", "--data-dir", folder)
+    copied = run_toolkit("backup", folder.parent / "copy", "--data-dir", folder)
     assert (copied.exit_code, "not in the store, or damaged" in copied.stdout) == (1, True)
 
 
@@ -155,10 +141,10 @@ def test_a_damaged_database(folder: Path) -> None:
     """Given a page that is destroyed, then doctor says so, and --repair saves what can be read."""
     before = everything(folder)
     flip(folder, b"One line on mills")
-    shown = toolkit("doctor", "--data-dir", folder)
+    shown = run_toolkit("doctor", "--data-dir", folder)
     assert (shown.exit_code, "is damaged" in shown.stdout) == (1, True), shown.stdout
     assert "--repair would save what can be read" in shown.stdout
-    repaired = toolkit("doctor", "--data-dir", folder, "--repair")
+    repaired = run_toolkit("doctor", "--data-dir", folder, "--repair")
     assert (repaired.exit_code, "Saved" in repaired.stdout) == (0, True), repaired.stdout
     assert list(folder.glob("state.db.damaged-*"))
     after = everything(folder)
@@ -176,14 +162,14 @@ def test_a_database_that_is_none(folder: Path) -> None:
     with pytest.raises(ServiceError) as failed:
         Client.local(folder, sandbox=True)
     assert "\n" not in str(failed.value)
-    assert toolkit("doctor", "--data-dir", folder).exit_code == 1
+    assert run_toolkit("doctor", "--data-dir", folder).exit_code == 1
 
 
 def test_nothing_is_repaired_under_a_running_process(folder: Path, settings: Settings) -> None:
     """Given a directory that is open, then it may be examined, and not repaired."""
     with Client.local(settings=settings):
-        assert toolkit("doctor", "--data-dir", folder).exit_code == 0
-        shown = toolkit("doctor", "--data-dir", folder, "--repair")
+        assert run_toolkit("doctor", "--data-dir", folder).exit_code == 0
+        shown = run_toolkit("doctor", "--data-dir", folder, "--repair")
         assert "stop it first" in str(shown.exception)
 
 
@@ -197,9 +183,9 @@ def test_leftovers_are_swept_up(folder: Path) -> None:
         path.write_bytes(b"left")
         os.utime(path, (old, old))
     (folder / "owners" / "0123456789abcdef.lock").touch()
-    shown = toolkit("doctor", "--data-dir", folder)
+    shown = run_toolkit("doctor", "--data-dir", folder)
     assert (shown.exit_code, "2 files are named by no record" in shown.stdout) == (0, True)
-    done = json.loads(toolkit("doctor", "--data-dir", folder, "--repair", "--json").stdout)["done"]
+    done = json.loads(say("doctor", "--data-dir", folder, "--repair", "--json"))["done"]
     assert done[0] == "Deleted 2 files that no record names."
     assert everything(folder) == before
 
@@ -207,11 +193,11 @@ def test_leftovers_are_swept_up(folder: Path) -> None:
 def test_a_backup_is_a_directory_like_the_first(folder: Path) -> None:
     """Given a backup, then a client of it sees what a client of the first sees."""
     copy = folder.parent / "copy"
-    shown = toolkit("backup", copy, "--data-dir", folder)
+    shown = run_toolkit("backup", copy, "--data-dir", folder)
     assert shown.exit_code == 0, shown.stdout
     assert everything(copy) == everything(folder)
-    assert toolkit("doctor", "--data-dir", copy, "--deep").exit_code == 0
-    again = toolkit("backup", copy, "--data-dir", folder)
+    assert run_toolkit("doctor", "--data-dir", copy, "--deep").exit_code == 0
+    again = run_toolkit("backup", copy, "--data-dir", folder)
     assert "exists" in str(again.exception)
 
 
@@ -235,9 +221,9 @@ def test_a_backup_while_work_goes_on(settings: Settings, tmp_path: Path) -> None
             return sum(n.status == "completed" for n in client.workflows.get(run.id).nodes)
 
         wait_until(lambda: count_completed() >= 5)
-        assert toolkit("backup", copy, "--data-dir", settings.data_dir).exit_code == 0
+        assert run_toolkit("backup", copy, "--data-dir", settings.data_dir).exit_code == 0
         shown = {n.id: n.artifact_id for n in run.wait().nodes}
-    assert toolkit("doctor", "--data-dir", copy, "--deep").exit_code == 0
+    assert run_toolkit("doctor", "--data-dir", copy, "--deep").exit_code == 0
     with Client.local(copy, sandbox=True, take_up=True) as client:
         done = client.workflows.get(run.id).wait()
         theirs = {n.id: n.artifact_id for n in done.nodes}
@@ -272,9 +258,9 @@ def test_prune_leaves_what_is_open(settings: Settings) -> None:
     with closing(sqlite3.connect(settings.data_dir / "state.db")) as connection:
         connection.execute("UPDATE roots SET created_at = ?", (LONG_AGO,))
         connection.commit()
-    shown = toolkit("doctor", "--data-dir", settings.data_dir)
+    shown = run_toolkit("doctor", "--data-dir", settings.data_dir)
     assert "1 runs, workflows or tasks were left" in shown.stdout
-    toolkit("prune", "--older-than", "1d", "--data-dir", settings.data_dir)
+    run_toolkit("prune", "--older-than", "1d", "--data-dir", settings.data_dir)
     with Client.local(settings=settings) as client:
         assert client.runs.get(run_id).wait().attempts[0].status == "interrupted"
 
@@ -282,7 +268,7 @@ def test_prune_leaves_what_is_open(settings: Settings) -> None:
 @pytest.mark.parametrize("age", ["30", "d", "3y", "-1d"])
 def test_what_is_no_age(folder: Path, age: str) -> None:
     """Given what is no age, then nothing is pruned."""
-    assert toolkit("prune", f"--older-than={age}", "--data-dir", folder).exit_code == 2
+    assert run_toolkit("prune", f"--older-than={age}", "--data-dir", folder).exit_code == 2
 
 
 @pytest.mark.parametrize(
@@ -308,7 +294,7 @@ def test_a_mistyped_directory(
     mistyped = tmp_path / "dta"
     if there:
         mistyped.mkdir()
-    shown = toolkit(*command, "--data-dir", "dta")
+    shown = run_toolkit(*command, "--data-dir", "dta")
     assert isinstance(shown.exception, ServiceError)
     assert "no data directory at dta" in str(shown.exception)
     assert list(tmp_path.rglob("*")) == ([mistyped] if there else [])
@@ -322,7 +308,7 @@ def test_looking_makes_nothing(
 ) -> None:
     """Given a folder without data, when something is only looked at, then it stays empty."""
     monkeypatch.chdir(tmp_path)
-    shown = toolkit(*command)
+    shown = run_toolkit(*command)
     assert shown.exit_code == 0, shown.exception
     assert list(tmp_path.iterdir()) == []
 
@@ -330,6 +316,6 @@ def test_looking_makes_nothing(
 def test_a_backup_in_what_it_copies(folder: Path) -> None:
     """Given a target in the directory itself, then it is refused, and nothing is made."""
     before = sorted(folder.rglob("*"))
-    shown = toolkit("backup", folder / "copies" / "first", "--data-dir", folder)
+    shown = run_toolkit("backup", folder / "copies" / "first", "--data-dir", folder)
     assert "another place" in str(shown.exception)
     assert sorted(folder.rglob("*")) == before

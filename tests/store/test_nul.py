@@ -6,14 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.database_pool import BOTH_DATABASES
 from toolkit.store import InsertRow, PatchDocument, Store
 
 
-@pytest.fixture(params=BOTH_DATABASES)
-async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
+@pytest.fixture
+async def store(tmp_path: Path, url: str | None) -> AsyncIterator[Store]:
     """A store of either kind."""
-    url = request.getfixturevalue("postgres_url") if request.param == "postgresql" else None
     opened = await Store.open(tmp_path, database=url)
     yield opened
     await opened.close()

@@ -24,7 +24,7 @@ from toolkit.settings import Settings, SettingsError
 from toolkit.store import FileSection
 from toolkit.store.blob_places import object_storage
 from toolkit.store.blob_places.object_storage import ObjectStorage
-from toolkit.store.blob_places.place import BlobPlace, delete_unreferenced
+from toolkit.store.blob_places.place import BlobPlace
 from toolkit.store.blobs import BlobStore, open_place
 
 DATA = b"0123456789" * 1_000
@@ -167,13 +167,6 @@ async def test_bytes_that_were_deleted_before_the_look_are_stored_again(
     assert not ends
     assert await store.get(DIGEST, 0, None) == DATA
     await store.close()
-
-
-async def test_a_pruning_that_comes_second_leaves_what_was_stored(blobs: BlobStore) -> None:
-    """Given bytes that are stored just before they are held, then they count as young."""
-    await blobs.put(DIGEST, DATA)
-    assert not delete_unreferenced(blobs.place, DIGEST, HOUR_S, lambda: False)
-    assert await blobs.get(DIGEST, 0, None) == DATA
 
 
 async def test_bytes_that_changed_are_not_stored(s3_url: str, s3_server: str) -> None:

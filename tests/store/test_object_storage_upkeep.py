@@ -6,22 +6,15 @@ from pathlib import Path
 
 import pytest
 from s3fs import S3FileSystem
-from typer.testing import CliRunner, Result
 
+from tests.support.commands import run_toolkit
 from toolkit import Client
-from toolkit.cli import app
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.settings import Settings
-from toolkit.store.maintenance import prune
 
 pytestmark = pytest.mark.sqlite("upkeep of a directory")
 
 DATA = b"leaf" * 5_000
-
-
-def toolkit(*arguments: object) -> Result:
-    """Run a command, and return its result."""
-    return CliRunner().invoke(app, [str(each) for each in arguments], catch_exceptions=True)
 
 
 @pytest.fixture
@@ -43,12 +36,6 @@ def files(s3_server: str, folder: Path) -> S3FileSystem:
     return S3FileSystem(endpoint_url=s3_server, skip_instance_cache=True, use_listings_cache=False)
 
 
-@pytest.fixture
-def _an_hour_passed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Given that everything is old enough to be deleted."""
-    monkeypatch.setattr(prune, "MIN_UNREFERENCED_AGE_S", -5.0)
-
-
 def open_client(folder: Path) -> Client:
     """A client of the directory, by the settings of the environment."""
     return Client.local(folder, sandbox=True)
@@ -62,7 +49,7 @@ def list_objects(files: S3FileSystem, s3_url: str) -> list[str]:
 
 def diagnose(folder: Path, *options: str) -> tuple[int, str]:
     """The exit code of doctor, and what it says."""
-    shown = toolkit("doctor", "--no-vendors", "--data-dir", folder, *options)
+    shown = run_toolkit("doctor", "--no-vendors", "--data-dir", folder, *options)
     return shown.exit_code, shown.stdout
 
 
@@ -92,12 +79,12 @@ def test_doctor_says_that_storage_is_away(folder: Path, monkeypatch: pytest.Monk
 def test_young_orphans_stay(folder: Path, files: S3FileSystem, s3_url: str) -> None:
     """Given objects that no record names, then none is deleted that was stored within the hour."""
     files.pipe_file(f"{s3_url}/ab/{'c' * 62}", b"about to be named")
-    toolkit("prune", "--older-than", "1h", "--data-dir", folder)
+    run_toolkit("prune", "--older-than", "1h", "--data-dir", folder)
     assert "named by no record" not in diagnose(folder, "--repair")[1]
     assert f"ab/{'c' * 62}" in list_objects(files, s3_url)
 
 
-@pytest.mark.usefixtures("_an_hour_passed")
+@pytest.mark.usefixtures("an_hour_passed")
 def test_orphans_are_pruned(folder: Path, files: S3FileSystem, s3_url: str) -> None:
     """Given old objects that no record names, then doctor counts them, and prune deletes them."""
     (kept,) = list_objects(files, s3_url)
@@ -105,9 +92,9 @@ def test_orphans_are_pruned(folder: Path, files: S3FileSystem, s3_url: str) -> N
     files.pipe_file(f"{s3_url}/.deleting/{'d' * 64}/0", b"of another")
     assert "2 files are named by no record" in diagnose(folder)[1]
     arguments = ("prune", "--older-than", "1h", "--data-dir", folder, "--json")
-    assert json.loads(toolkit(*arguments, "--dry-run").stdout)["files"] == 2
+    assert json.loads(run_toolkit(*arguments, "--dry-run").stdout)["files"] == 2
     assert len(list_objects(files, s3_url)) == 3
-    gone = json.loads(toolkit(*arguments).stdout)
+    gone = json.loads(run_toolkit(*arguments).stdout)
     assert (gone["files"], gone["freed_bytes"]) == (2, 20)
     assert list_objects(files, s3_url) == [kept]
     with open_client(folder) as client:
@@ -115,18 +102,18 @@ def test_orphans_are_pruned(folder: Path, files: S3FileSystem, s3_url: str) -> N
         assert client.artifacts.content(large.id) == DATA
 
 
-@pytest.mark.usefixtures("_an_hour_passed")
+@pytest.mark.usefixtures("an_hour_passed")
 def test_a_copy_deletes_nothing_of_its_original(
     folder: Path, files: S3FileSystem, s3_url: str, tmp_path: Path
 ) -> None:
     """Given a copy made before more was stored, then neither prune nor repair deletes that."""
-    backup = toolkit("backup", tmp_path / "copy", "--data-dir", folder)
+    backup = run_toolkit("backup", tmp_path / "copy", "--data-dir", folder)
     assert (backup.exit_code, "1 artifacts are in object storage" in backup.stdout) == (0, True)
     with open_client(folder) as client:
         client.artifacts.upload(DATA * 2)
     there = list_objects(files, s3_url)
     assert len(there) == 2
-    pruned = toolkit("prune", "--older-than", "1h", "--data-dir", tmp_path / "copy")
+    pruned = run_toolkit("prune", "--older-than", "1h", "--data-dir", tmp_path / "copy")
     assert "this is a copy" in pruned.stdout
     assert diagnose(tmp_path / "copy", "--repair")[0] == 0
     assert list_objects(files, s3_url) == there
@@ -136,7 +123,7 @@ def test_a_backup_is_restored_beside_its_objects(
     folder: Path, files: S3FileSystem, s3_url: str, tmp_path: Path
 ) -> None:
     """Given a directory that is lost, then its backup has all artifacts, whose bytes stayed."""
-    toolkit("backup", tmp_path / "copy", "--data-dir", folder)
+    run_toolkit("backup", tmp_path / "copy", "--data-dir", folder)
     shutil.rmtree(folder)
     shutil.move(tmp_path / "copy", folder)
     with Client.local(settings=Settings(data_dir=folder, sandbox=True, take_up=True)) as client:
@@ -146,23 +133,8 @@ def test_a_backup_is_restored_beside_its_objects(
         ]
     (name,) = list_objects(files, s3_url)
     files.rm_file(f"{s3_url}/{name}")
-    shown = toolkit("backup", tmp_path / "other", "--data-dir", folder)
+    shown = run_toolkit("backup", tmp_path / "other", "--data-dir", folder)
     assert (shown.exit_code, "were not in the store" in shown.stdout) == (1, True)
-
-
-def test_a_deleted_artifact_takes_its_object_along(
-    folder: Path, files: S3FileSystem, s3_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Given an artifact that is deleted, then its object goes, unless another has the same."""
-    monkeypatch.setattr("toolkit.engine.services.artifacts.RECORD_GRACE_S", 0.0)
-    monkeypatch.setattr("toolkit.engine.services.artifacts.DELETE_WAIT_S", 30.0)
-    with open_client(folder) as client:
-        again = client.artifacts.upload(DATA)
-        again.delete()
-        assert len(list_objects(files, s3_url)) == 1
-        for one in client.artifacts.list():
-            one.delete()
-        assert list_objects(files, s3_url) == []
 
 
 def test_presigned_reads_need_a_place_that_signs(settings: Settings) -> None:

@@ -1,7 +1,6 @@
 """Reads of PostgreSQL, and notices of commits, while the server goes away and comes back."""
 
 import asyncio
-import signal
 from collections.abc import AsyncIterator, Callable, Sequence
 
 import psycopg
@@ -10,7 +9,6 @@ import pytest
 from tests._postgres import PostgresCluster
 from tests.support.timing import PATIENCE_S, Watch, wait_until_async, yield_turns
 from toolkit.contract.errors import ErrorCode, ServiceError
-from toolkit.engine.concurrency.event_loops import create_event_loop
 from toolkit.store.postgres.connections import NETWORK_OPTIONS
 from toolkit.store.postgres.listener import CommitListener
 from toolkit.store.postgres.notices import NOTIFY_SQL, build_payloads
@@ -70,26 +68,6 @@ async def test_reads_follow_each_other(
             assert await reads.fetch_values("SELECT :n + 0", {"n": n}) == (n,)
 
 
-def test_an_engine_reads_on_its_own_loop(postgres_url: str) -> None:
-    """Given the event loop that engines live on, then it reads, is told, and closes."""
-
-    async def read() -> list[tuple[int, ...] | None]:
-        reads = PostgresReadConnection(postgres_url, NAME)
-        told: list[Sequence[str] | None] = []
-        listener = CommitListener(postgres_url, NAME, "me", told.append, lambda: None)
-        listener.start()
-        asked = [reads.fetch_values("SELECT :n + 0", {"n": n}) for n in range(20)]
-        found = await asyncio.gather(*asked)
-        await wait_until_async(lambda: told == [None])
-        await listener.close()
-        await reads.close()
-        return found
-
-    with asyncio.Runner(loop_factory=create_event_loop) as runner:
-        found = runner.run(asyncio.wait_for(read(), PATIENCE_S))
-    assert found == [(n,) for n in range(20)]
-
-
 async def test_a_read_that_was_given_up_leaves_nothing_behind(
     reads: PostgresReadConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -132,24 +110,6 @@ async def test_cut_connections_are_opened_anew(
     assert cut_sessions(postgres) >= 1
     again = [reads.fetch_values("SELECT 1", {}) for _ in range(20)]
     assert set(await asyncio.gather(*again)) == {(1,)}
-
-
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGQUIT])
-async def test_a_server_that_is_away_is_unavailable_and_then_works_again(
-    own_postgres: PostgresCluster, how: signal.Signals
-) -> None:
-    """Given a server that stops, or crashes, then reads are refused until it is there again."""
-    reads = PostgresReadConnection(own_postgres.build_url(), NAME)
-    assert await reads.fetch_values("SELECT 1", {}) == (1,)
-    own_postgres.stop(how)
-    with pytest.raises(ServiceError) as refused:
-        await reads.fetch_values("SELECT 1", {})
-    assert refused.value.code is ErrorCode.UNAVAILABLE
-    assert refused.value.retry_after
-    assert own_postgres.password not in str(refused.value)
-    await asyncio.to_thread(own_postgres.start)
-    assert await reads.fetch_values("SELECT 1", {}) == (1,)
-    await reads.close()
 
 
 async def test_a_server_that_is_stopped_in_the_middle_holds_up_nobody(
@@ -242,16 +202,3 @@ async def test_a_listener_is_told_what_others_wrote(
     async with asyncio.timeout(PATIENCE_S):
         await wait_until_async(lambda: sum(len(ids or ()) for ids in heard) == len(many))
     assert {each for ids in heard for each in ids or ()} == set(many)
-
-
-async def test_a_listener_that_was_cut_off_says_so(
-    heard: list[Sequence[str] | None],
-    tell: Callable[[str, Sequence[str]], None],
-    postgres: PostgresCluster,
-) -> None:
-    """Given a connection that is cut, then all who wait look again, and notices go on."""
-    await asyncio.to_thread(cut_sessions, postgres)
-    async with asyncio.timeout(PATIENCE_S):
-        await wait_until_async(lambda: heard.count(None) == 2)
-        await asyncio.to_thread(tell, "other", ["run_b"])
-        await wait_until_async(lambda: ["run_b"] in heard)

@@ -12,10 +12,11 @@ import psycopg
 import pytest
 
 from tests._postgres import PostgresCluster
+from tests.store.roots import plan
 from tests.support.database_pool import BOTH_DATABASES
 from tests.support.timing import PATIENCE_S, Watch, wait_until_async, yield_turns
 from toolkit.contract.errors import ErrorCode, ServiceError
-from toolkit.store import AppendEvent, InsertRow, Store
+from toolkit.store import AppendEvent, Store
 from toolkit.store.postgres.database import PostgresDatabase
 
 AT = "2026-11-20T08:00:00.000Z"
@@ -53,12 +54,6 @@ async def wait_for_listeners(listeners: Callable[[], list[int]], number: int) ->
     """Wait until so many sessions listen."""
     async with asyncio.timeout(PATIENCE_S):
         await wait_until_async(lambda: len(listeners()) == number)
-
-
-def plan(name: str) -> InsertRow:
-    """A row, to write something."""
-    row = {"id": name, "account_id": "acc", "created_at": AT, "doc": "{}"}
-    return InsertRow("plans", row)
 
 
 @pytest.fixture

@@ -7,19 +7,14 @@ from typing import Final
 import psycopg
 import pytest
 
-from tests.store.roots import acquire
+from tests.store.roots import acquire, plan
 from tests.support.clock import LeaseClock
 from tests.support.timing import wait_until_async
-from toolkit.store import AppendEvent, InsertRow, ReadOnlyStore, Store, UpdateRow
+from toolkit.store import AppendEvent, ReadOnlyStore, Store, UpdateRow
 from toolkit.store.writing.event_numbers import EventNumbers
 
 WAITING_SQL: Final = "SELECT 1 FROM pg_locks WHERE NOT granted"
 AT = "2026-11-23T08:00:00.000Z"
-
-
-def plan(name: str) -> InsertRow:
-    """A row of an account."""
-    return InsertRow("plans", {"id": name, "account_id": "acc", "created_at": AT, "doc": "{}"})
 
 
 async def test_what_was_written_before_is_kept(stores: tuple[Store, Store]) -> None:

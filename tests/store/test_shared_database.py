@@ -4,6 +4,7 @@ import asyncio
 import random
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,20 +12,19 @@ import psycopg
 import pytest
 
 from tests._postgres import PostgresCluster
-from tests.store.roots import acquire, claim_ended
+from tests.store.roots import acquire, claim_ended, plan
+from tests.support.database_pool import execute_sql
 from tests.support.timing import PATIENCE_S, check_stays, wait_until_async, yield_turns
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.store import (
     AddSpending,
     AppendEvent,
-    InsertRow,
     Lease,
     LeaseLost,
     OverLimit,
     Store,
     UpdateRow,
 )
-from toolkit.store.postgres.database import PostgresDatabase
 
 AT = "2026-11-20T08:00:00.000Z"
 LEASE_S = 2.0
@@ -43,58 +43,15 @@ async def stores(tmp_path: Path, postgres_url: str) -> AsyncIterator[list[Store]
 
 
 @pytest.fixture
-def execute(postgres_url: str) -> Callable[..., Sequence[tuple[Any, ...]]]:
+def execute(tmp_path: Path, postgres_url: str) -> Callable[..., Sequence[tuple[Any, ...]]]:
     """Run a statement in the database, beside all stores."""
 
-    def run(sql: str, *values: object) -> list[tuple[Any, ...]]:
-        with psycopg.connect(postgres_url, autocommit=True) as connection:
-            cursor = connection.execute(sql.encode(), values)
-            return cursor.fetchall() if cursor.description else []
-
-    return run
-
-
-def plan(name: str) -> InsertRow:
-    """A row that nobody has a lease on."""
-    row = {"id": name, "account_id": "acc", "created_at": AT, "doc": "{}"}
-    return InsertRow("plans", row)
+    return partial(execute_sql, tmp_path, postgres_url)
 
 
 def event(resource: str, job: str | None = None) -> AppendEvent:
     """An event of a resource."""
     return AppendEvent(resource, "node.queued", {}, AT, job)
-
-
-async def test_who_lost_a_lease_writes_nothing(
-    stores: list[Store], execute: Callable[..., object]
-) -> None:
-    """Given a lease that ended by the server's clock and was taken, then the old one is fenced."""
-    first, second, _ = stores
-    (old,) = await acquire(first, "run_a")
-    assert await second.leases.claim(10) == []
-    execute("UPDATE roots SET lease_until = extract(epoch FROM clock_timestamp()) - 1")
-    (new,) = await claim_ended(second)
-    assert new.fence == old.fence + 1
-    with pytest.raises(LeaseLost):
-        await first.write([plan("a"), event("run_a")], lease=old)
-    with pytest.raises(LeaseLost):
-        await first.leases.check(old)
-    await second.write([plan("b"), event("run_a")], lease=new)
-    assert [row["id"] for row in await first.find_rows("plans")] == ["b"]
-    assert [each["n"] for each in await first.list_events("run_a", after=0)] == [1]
-
-
-async def test_a_renewed_lease_is_kept(
-    stores: list[Store], execute: Callable[..., Sequence[tuple[Any, ...]]]
-) -> None:
-    """Given a lease that was about to end, when it is renewed, then nobody takes it."""
-    first, second, _ = stores
-    await acquire(first, "run_a")
-    execute("UPDATE roots SET lease_until = extract(epoch FROM clock_timestamp()) - 1")
-    first.leases.renew()
-    assert await second.leases.claim(10) == []
-    ((left,),) = execute("SELECT lease_until - extract(epoch FROM clock_timestamp()) FROM roots")
-    assert 0 < left <= 15
 
 
 async def test_who_stood_still_renews_a_lease_before_it_calls(
@@ -296,25 +253,6 @@ async def test_a_limit_holds_to_the_last_nano_dollar(
     with pytest.raises(OverLimit):
         await stores[2].write([AddSpending("day", "key", 1, limit)])
     assert execute("SELECT nano FROM spending") == [(limit,)]
-
-
-async def test_others_are_told_of_a_commit(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, postgres_url: str
-) -> None:
-    """Given somebody who waits at one store, when another writes the event, then it is noticed."""
-    monkeypatch.setattr(PostgresDatabase, "poll_interval_s", 10 * PATIENCE_S)
-    first, second = [await Store.open(tmp_path / str(n), database=postgres_url) for n in range(2)]
-    many = [f"wfl_{n:04}" for n in range(600)]  # more ids than one notice names
-    waits = [
-        asyncio.create_task(second.wait_for_event(name, after=0, timeout_s=10 * PATIENCE_S))
-        for name in (many[0], many[-1])
-    ]
-    async with asyncio.timeout(PATIENCE_S):
-        await yield_turns(3)
-        await first.write([event(name) for name in many])
-        await asyncio.gather(*waits)
-    await first.close()
-    await second.close()
 
 
 async def test_the_worlds_are_kept_apart(tmp_path: Path, postgres_url: str) -> None:

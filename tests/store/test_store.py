@@ -11,7 +11,6 @@ import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +23,8 @@ from tests.support.clock import LeaseClock
 from tests.support.sqlite import get_sqlite
 from tests.support.timing import PATIENCE_S, Watch, wait_until_async, yield_turns
 from tests.support.write_lock import WriteLock
-from toolkit.contract.errors import ErrorCode, RequestError, ServiceError
+from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.store import (
-    AccountScope,
     AppendEvent,
     Change,
     Conflict,
@@ -223,19 +221,6 @@ def test_many_at_once_make_one_directory(tmp_path: Path) -> None:
             assert others == [first] * 3
 
 
-@pytest.mark.sqlite("a directory's tables; those of a database: test_postgres_schema")
-async def test_a_newer_directory_is_refused(store: Store, tmp_path: Path) -> None:
-    """Given a directory of a later version, when opened, then one line says so."""
-    database = sqlite3.connect(tmp_path / "state.db")
-    database.execute("UPDATE alembic_version SET version_num = '9999', oldest = '9999'")
-    database.commit()
-    database.close()
-    with pytest.raises(ServiceError) as refused:
-        await Store.open(tmp_path)
-    assert refused.value.code is ErrorCode.UNAVAILABLE
-    assert "later version" in refused.value.message
-
-
 async def test_a_call_is_written_whole_or_not_at_all(store: Store) -> None:
     """Given calls at once of which one conflicts, then that one leaves nothing and the rest all."""
     await store.write([account("acc_1", "a@x.org")])
@@ -414,28 +399,6 @@ async def test_a_waiter_is_woken(store: Store, other: Store, within: str) -> Non
     assert watch.measure_elapsed_s() < 2
 
 
-async def test_blobs_are_stored_once_and_read_in_part(store: Store, tmp_path: Path) -> None:
-    """Given the same bytes twice, then there is one file; ranges of it can be read."""
-    digest = sha256(b"0123456789").hexdigest()
-    for _ in range(2):
-        await store.put_blob(digest, b"0123456789")
-    files = [path for path in (tmp_path / "artifacts").rglob("*") if path.is_file()]
-    assert len(files) == 1
-    assert await store.blobs.get(digest, 2, 5) == b"234"
-    with pytest.raises(RequestError) as lost:
-        await store.blobs.get("f" * 64)
-    assert lost.value.code is ErrorCode.NOT_FOUND
-
-
-async def test_blobs_can_live_anywhere_fsspec_reaches(tmp_path: Path) -> None:
-    """Given an artifact URL, then bytes go there and come back."""
-    store = await Store.open(tmp_path, artifact_url="memory://bucket/artifacts")
-    digest = sha256(b"0123456789").hexdigest()
-    await store.put_blob(digest, b"0123456789")
-    assert await store.blobs.get(digest, 3) == b"3456789"
-    await store.close()
-
-
 async def test_a_locked_database_is_unavailable_and_then_works_again(
     store: Store, write_lock: WriteLock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -465,9 +428,8 @@ async def test_a_store_that_closes_waits_for_no_lock_for_long(
     writing = asyncio.ensure_future(store.write([job("a")], lease=held))
     await yield_turns(5)
     await store.close()
-    with pytest.raises(ServiceError) as refused:
+    with pytest.raises(ServiceError, match=r"^UNAVAILABLE:"):
         await writing
-    assert refused.value.code is ErrorCode.UNAVAILABLE
 
 
 async def test_what_is_written_under_a_lease_has_no_gaps(
@@ -499,15 +461,6 @@ async def test_full_durability_commits_in_the_writer_thread(tmp_path: Path) -> N
     await asyncio.gather(*(store.write([job(str(i))]) for i in range(50)))
     assert len(await store.find_rows("jobs")) == 50
     await store.close()
-
-
-async def test_pages_go_down_from_the_newest(store: Store) -> None:
-    """Given rows, then a page starts below the id it is told."""
-    await store.write([job(name) for name in "abcde"])
-    first = await store.list_page("jobs", AccountScope("acc"), limit=2)
-    second = await store.list_page("jobs", AccountScope("acc"), limit=2, before=first[-1]["id"])
-    assert [row["node_id"] for row in (*first, *second)] == ["e", "d", "c", "b"]
-    assert await store.list_page("jobs", AccountScope("nobody"), limit=2) == []
 
 
 async def test_numbers_go_on_when_they_are_not_remembered_any_more(

@@ -1,14 +1,13 @@
 """A database that a later version has migrated: used by this one, or refused."""
 
-import sqlite3
 from collections.abc import AsyncIterator, Callable
-from contextlib import closing
+from functools import partial
 from pathlib import Path
 
-import psycopg
 import pytest
 from typer.testing import CliRunner
 
+from tests.support.database_pool import execute_sql
 from toolkit.cli import app
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.contract.ids import Prefix, new_id
@@ -46,15 +45,7 @@ Execute = Callable[..., list[tuple[object, ...]]]
 def execute(url: str | None, tmp_path: Path) -> Execute:
     """Run a statement in the database, beside all stores."""
 
-    def run(sql: str, *values: object) -> list[tuple[object, ...]]:
-        if url is not None:
-            with psycopg.connect(url, autocommit=True) as connection:
-                found = connection.execute(sql.replace("?", "%s").encode(), values)
-                return found.fetchall() if found.description else []
-        with closing(sqlite3.connect(tmp_path / "state.db", isolation_level=None)) as local:
-            return local.execute(sql, values).fetchall()
-
-    return run
+    return partial(execute_sql, tmp_path, url)
 
 
 @pytest.fixture
@@ -74,7 +65,7 @@ def expand(execute: Execute, oldest: str) -> None:
     for table in metadata.tables.keys() - {"stored_bytes"}:
         execute(f"ALTER TABLE {table} ADD COLUMN later TEXT")
     execute("CREATE TABLE later (id TEXT PRIMARY KEY)")
-    execute("UPDATE alembic_version SET version_num = '9999', oldest = ?", oldest)
+    execute(f"UPDATE alembic_version SET version_num = '9999', oldest = '{oldest}'")
 
 
 async def use(store: Store, number: int) -> None:

@@ -1,16 +1,14 @@
 """Databases that the next version upgrades, and those of unreleased versions, which are refused."""
 
 import os
-import sqlite3
 import subprocess
 import sys
-from contextlib import closing
 from pathlib import Path
 
-import psycopg
 import pytest
 from typer.testing import CliRunner
 
+from tests.support.database_pool import execute_sql
 from tests.support.later_version import LATER, make_later_version
 from toolkit import Client
 from toolkit.cli import app
@@ -19,16 +17,6 @@ from toolkit.store import Store
 from toolkit.store.schema import HEAD_REVISION
 
 LINE = {"objective": "Salt"}
-
-
-def execute(folder: Path, url: str | None, sql: str) -> list[tuple[object, ...]]:
-    """Run a statement in the database, beside all stores."""
-    if url is not None:
-        with psycopg.connect(url, autocommit=True) as connection:
-            found = connection.execute(sql.encode())
-            return found.fetchall() if found.description else []
-    with closing(sqlite3.connect(folder / "state.db", isolation_level=None)) as local:
-        return local.execute(sql).fetchall()
 
 
 def run_migrate(version: Path, folder: Path, url: str | None) -> subprocess.CompletedProcess[str]:
@@ -51,9 +39,9 @@ def test_the_next_version_upgrades_what_this_one_made(
         run = client.runs.create("llm.generate", LINE).wait()
     done = run_migrate(make_later_version(tmp_path / "later"), folder, url)
     assert (done.returncode, LATER in done.stdout) == (0, True), done.stderr
-    versions = execute(folder, url, "SELECT version_num, oldest FROM alembic_version")
+    versions = execute_sql(folder, url, "SELECT version_num, oldest FROM alembic_version")
     assert versions == [(LATER, HEAD_REVISION)]
-    assert execute(folder, url, "SELECT later FROM jobs") == [(None,)]
+    assert execute_sql(folder, url, "SELECT later FROM jobs") == [(None,)]
     with Client.local(folder, sandbox=True) as client:
         assert client.runs.get(run.id).output == run.output
         assert client.runs.create("llm.generate", LINE).wait().status == "completed"
@@ -66,7 +54,7 @@ async def test_no_tables_are_taken_from_under_engines(tmp_path: Path, url: str |
     try:
         done = run_migrate(later, tmp_path / "data", url)
         assert (done.returncode, "stop them" in done.stderr) == (4, True), done.stderr
-        now = execute(tmp_path / "data", url, "SELECT version_num FROM alembic_version")
+        now = execute_sql(tmp_path / "data", url, "SELECT version_num FROM alembic_version")
         assert now == [(HEAD_REVISION,)]
     finally:
         await store.close()
@@ -76,7 +64,7 @@ async def test_no_tables_are_taken_from_under_engines(tmp_path: Path, url: str |
 async def test_tables_that_were_never_released_are_refused(tmp_path: Path, url: str | None) -> None:
     """Given tables of a version before the first release, then one line says what to do."""
     await (await Store.open(tmp_path, database=url)).close()
-    execute(tmp_path, url, "UPDATE alembic_version SET version_num = '0015'")
+    execute_sql(tmp_path, url, "UPDATE alembic_version SET version_num = '0015'")
     before = (tmp_path / "state.db").read_bytes() if url is None else b""
     with pytest.raises(ServiceError, match="begin with a new data directory") as refused:
         await Store.open(tmp_path, database=url)
@@ -85,5 +73,5 @@ async def test_tables_that_were_never_released_are_refused(tmp_path: Path, url: 
     where = ["--data-dir", str(tmp_path), *(["--database", url] if url is not None else [])]
     shown = CliRunner().invoke(app, ["doctor", "--no-vendors", *where])
     assert (shown.exit_code, "never released" in f"{shown.output}{shown.exception}") == (1, True)
-    assert execute(tmp_path, url, "SELECT version_num FROM alembic_version") == [("0015",)]
+    assert execute_sql(tmp_path, url, "SELECT version_num FROM alembic_version") == [("0015",)]
     assert url is not None or (tmp_path / "state.db").read_bytes() == before

@@ -13,20 +13,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
 
 from tests._postgres import PostgresCluster, find_postgres
+from tests.support.commands import run_toolkit, say
 from tests.support.database_pool import BOTH_DATABASES
 from tests.support.deaf_proxy import PLAIN, run_deaf_proxy
 from toolkit import Client, Workflow
 from toolkit.assembly import list_simulated_ids
-from toolkit.cli import app
 from toolkit.contract.errors import ServiceError
 from toolkit.engine import Registry
 from toolkit.settings import Settings
 from toolkit.store.blob_places.place import BlobPlace
 from toolkit.store.blobs import open_place
-from toolkit.store.maintenance import prune
 from toolkit.store.postgres.upkeep import database as upkeep
 
 LONG_AGO = "2020-01-01T00:00:00.000Z"
@@ -35,16 +33,9 @@ DATA = b"leaf" * 5_000
 LEFT = b"of a crash"
 
 
-def toolkit(*arguments: object) -> Result:
-    """Run a command, and return its result."""
-    return CliRunner().invoke(app, [str(each) for each in arguments], catch_exceptions=True)
-
-
 def read_json(*arguments: object) -> Any:
     """Run a command that succeeds, and return what it prints as JSON."""
-    shown = toolkit(*arguments, "--json")
-    assert shown.exit_code == 0, (shown.output, shown.exception)
-    return json.loads(shown.stdout)
+    return json.loads(say(*arguments, "--json"))
 
 
 @dataclass
@@ -71,7 +62,7 @@ class Kept:
 
     def diagnose(self, *options: str) -> tuple[int, str]:
         """Return the exit code of doctor, and what it says."""
-        shown = toolkit("doctor", "--no-vendors", "--data-dir", self.data_dir, *options)
+        shown = run_toolkit("doctor", "--no-vendors", "--data-dir", self.data_dir, *options)
         assert shown.exception is None or isinstance(shown.exception, SystemExit), shown.exception
         return shown.exit_code, shown.stdout
 
@@ -111,12 +102,6 @@ def kept(
     place.close()
 
 
-@pytest.fixture
-def _an_hour_passed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Given that everything is old enough to be deleted."""
-    monkeypatch.setattr(prune, "MIN_UNREFERENCED_AGE_S", -5.0)
-
-
 def do_work(client: Client) -> None:
     """Do a workflow, two runs and a task; one of them says what another one asks, too."""
     flow = Workflow("poster")
@@ -128,7 +113,7 @@ def do_work(client: Client) -> None:
     client.tasks.create("A social card about tides").wait(progress=False)
 
 
-@pytest.mark.usefixtures("_an_hour_passed")
+@pytest.mark.usefixtures("an_hour_passed")
 def test_prune_takes_out_what_is_old(kept: Kept) -> None:
     """Given work of long ago, then prune takes out all of it that is ended, and no more."""
     with kept.open() as client:
@@ -186,7 +171,7 @@ def test_prune_keeps_what_later_work_started_from(kept: Kept) -> None:
         assert client.artifacts.get(artifact_id).text()
 
 
-@pytest.mark.usefixtures("_an_hour_passed")
+@pytest.mark.usefixtures("an_hour_passed")
 def test_what_no_record_names_is_found(kept: Kept) -> None:
     """Given old bytes that no record names, then doctor counts them, and --repair deletes them."""
     with kept.open() as client:
@@ -253,7 +238,7 @@ def test_prune_beside_work(
     assert (gone["rows"]["roots"], gone["rows"]["events"]) == (400, 2_000)
     assert len(database.runs.list()) == 21
     assert first.id in {run.id for run in database.runs.list()}
-    shown = toolkit("doctor", "--no-vendors", "--data-dir", settings.data_dir)
+    shown = run_toolkit("doctor", "--no-vendors", "--data-dir", settings.data_dir)
     assert "summed up" not in shown.stdout
 
 
@@ -284,12 +269,12 @@ def test_another_place_is_not_pruned(
             client.artifacts.upload(DATA * 2)
     for where in (["--data-dir", tmp_path / "alone"], ["--artifact-url", tmp_path / "alone"]):
         for command in (["prune", "--older-than", "1d"], ["doctor", "--repair"]):
-            shown = toolkit(*command, *where)
+            shown = run_toolkit(*command, *where)
             assert isinstance(shown.exception, ServiceError), shown.output
             assert f"{settings.data_dir}/artifacts, and not in" in str(shown.exception)
     monkeypatch.delenv("TOOLKIT_DATABASE")
     theirs = ["--artifact-url", settings.data_dir / "artifacts"]
-    shown = toolkit("prune", "--older-than", "1d", "--data-dir", tmp_path / "alone", *theirs)
+    shown = run_toolkit("prune", "--older-than", "1d", "--data-dir", tmp_path / "alone", *theirs)
     assert "belong to a database" in str(shown.exception)
 
 
@@ -300,7 +285,7 @@ def test_a_database_that_no_engine_opened_is_not_pruned(
     with postgres.connect(postgres_url.rpartition("/")[2]) as connection:
         connection.execute("COMMENT ON TABLE artifacts IS NULL")
     (settings.data_dir / "artifacts" / ".database").unlink()
-    shown = toolkit("prune", "--older-than", "1d", "--data-dir", settings.data_dir)
+    shown = run_toolkit("prune", "--older-than", "1d", "--data-dir", settings.data_dir)
     assert "start one" in str(shown.exception)
 
 
@@ -316,7 +301,7 @@ def test_doctor_knows_the_server(
     monkeypatch.setattr(upkeep, "NOTICE_TIMEOUT_S", 0.5)
     with run_deaf_proxy(postgres.port) as port:
         deaf = postgres_url.replace(f":{postgres.port}/", f":{port}/")
-        shown = toolkit(*words, "--database", f"{deaf}?{PLAIN}")
+        shown = run_toolkit(*words, "--database", f"{deaf}?{PLAIN}")
     assert shown.exit_code == 1
     for told in ("This machine's clock is 0.", "is too old: 99", "NOTIFY does not arrive"):
         assert told in shown.stdout
@@ -350,7 +335,7 @@ def test_a_database_is_backed_up(
         made = read_json("backup", copy, "--data-dir", settings.data_dir)
     assert (made["artifacts"], made["elsewhere"], made["lost"]) == (1 - remote, remote, [])
     assert postgres.password not in (tmp_path / "told").read_text()
-    again = toolkit("backup", copy, "--data-dir", settings.data_dir)
+    again = run_toolkit("backup", copy, "--data-dir", settings.data_dir)
     assert "exists" in str(again.exception)
 
     restored = postgres.create_database()
@@ -363,7 +348,7 @@ def test_a_database_is_backed_up(
         assert client.is_held
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("TOOLKIT_DATABASE", postgres_url)
-    failed = toolkit("backup", tmp_path / "other", "--data-dir", settings.data_dir)
+    failed = run_toolkit("backup", tmp_path / "other", "--data-dir", settings.data_dir)
     assert "needs pg_dump: install" in str(failed.exception)
     assert not list(tmp_path.glob("other*"))
     postgres.drop_database(restored)

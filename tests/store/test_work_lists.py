@@ -3,23 +3,17 @@
 import asyncio
 import itertools
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import closing
+from collections.abc import AsyncIterator, Awaitable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from sqlite3 import Connection, connect
-from typing import Any
 
-import psycopg
 import pytest
 
 from tests.support.database_pool import ON_POSTGRESQL
 from toolkit.contract.base import format_rfc3339
 from toolkit.contract.ids import Prefix, make_earliest_id
 from toolkit.contract.operations.work_queries import WorkFilter
-from toolkit.store import RUN_LIST, AccountScope, Change, InsertRow, Store, UpdateRow
-from toolkit.store.dialects import DatabaseKind
-from toolkit.store.stored_bytes import build_shortfall_query
+from toolkit.store import RUN_LIST, AccountScope, Change, InsertRow, Store
 from toolkit.store.work_lists import SLICE_ROWS
 
 MADE = 3 * SLICE_ROWS + 7
@@ -58,15 +52,6 @@ async def _find(store: Store, limit: int = 200, **filters: object) -> list[int]:
     wanted = WorkFilter(**filters)  # type: ignore[arg-type]
     rows = await store.list_work(RUN_LIST, AccountScope("acc"), wanted, limit, None)
     return [int(json.loads(row["doc"])["input"]["n"]) for row in rows]
-
-
-async def test_what_is_rare_is_found_in_every_slice(store: Store) -> None:
-    """Given filters that little fits, then all of it comes, newest first, in every slice."""
-    assert await _find(store, status="failed") == list(range(0, MADE, 100))[::-1]
-    assert await _find(store, max_cost_usd=1.0) == [1, 0]
-    assert await _find(store, text="1234") == [1234]
-    assert await _find(store, status="failed", limit=3) == [1500, 1400, 1300]
-    assert await _find(store, limit=2) == [MADE - 1, MADE - 2]
 
 
 async def test_a_count_ends_after_some_rows(store: Store) -> None:
@@ -114,32 +99,3 @@ async def test_a_long_search_lets_others_run_and_a_time_ends_it(store: Store) ->
     assert await _count_turns(_find(store, text=UNINDEXED)) >= MADE // SLICE_ROWS
     if not ON_POSTGRESQL:  # whose every answer takes turns
         assert await _count_turns(_find(store, text="nowhere", since=since)) == 0
-
-
-def _list_miscounted(database: Any) -> list[tuple[str, int, int]]:
-    """List the accounts whose sums are wrong, in either kind of database."""
-    kind: DatabaseKind = "sqlite" if isinstance(database, Connection) else "postgresql"
-    found: list[tuple[str, int, int]] = database.execute(build_shortfall_query(kind)).fetchall()
-    return found
-
-
-async def test_tags_follow_what_is_written(
-    store: Store, tmp_path: Path, find_url: Callable[[Path], str | None]
-) -> None:
-    """Given tags that are written, changed and deleted, then the index and the bytes follow."""
-    run_id = make_earliest_id(Prefix.RUN, BEGIN + timedelta(minutes=5))
-    row = {"id": run_id, "account_id": "acc", "tags": '["a", "b"]', "note": "ü", "created_at": "x"}
-    await store.write([InsertRow("annotations", row)])
-    assert await _find(store, tags=("b", "a")) == [5]
-
-    await store.write([UpdateRow("annotations", run_id, {"tags": '["b", "c"]'})])
-    assert await _find(store, tags=("a",)) == []
-    assert await _find(store, tags=("c",), status="completed") == [5]
-    url = find_url(tmp_path)
-    opened = psycopg.connect(url) if url is not None else connect(tmp_path / "state.db")
-    with closing(opened) as database:
-        assert _list_miscounted(database) == []
-        database.execute("DELETE FROM annotations")
-        database.commit()
-        assert database.execute("SELECT * FROM tags").fetchall() == []
-        assert _list_miscounted(database) == []

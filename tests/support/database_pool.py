@@ -141,6 +141,13 @@ def open_rows(data_dir: Path, url: str | None, *, read_only: bool = False) -> It
         yield file
 
 
+def execute_sql(data_dir: Path, url: str | None, sql: str) -> list[tuple[Any, ...]]:
+    """Run a statement on the rows of a data directory, and fetch what it returns."""
+    with open_rows(data_dir, url) as rows:
+        cursor = rows.execute(sql)
+        return list(cursor.fetchall()) if cursor.description else []
+
+
 @contextmanager
 def keep_rows_in(pool: DatabasePool) -> Iterator[None]:
     """Have each data directory of this process keep its rows in a database of the pool."""

@@ -78,9 +78,8 @@ def test_a_workflow_that_made_nothing_has_failed(client: Client, faults: Faults)
     fail_research(faults)
     flow = Workflow("facts")
     flow.add("facts", "research.gather", topic="Tides", optional=True)
-    with pytest.raises(WorkError) as failed:
+    with pytest.raises(WorkError, match=r"^PROVIDER_REJECTED:"):
         client.workflows.submit(flow).wait()
-    assert failed.value.code.name == "PROVIDER_REJECTED"
 
 
 def test_one_that_fails_is_not_what_is_delivered(client: Client, faults: Faults) -> None:

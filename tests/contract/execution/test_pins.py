@@ -48,27 +48,11 @@ def test_a_connection_that_is_not_there_is_unknown(client: Client) -> None:
     gone = connect(client)
     client.connections.delete(gone)
     for pin in ("prv_01m7xrhddbvq3n2zjx4fe01326", gone, "prv_x"):
-        with pytest.raises(RequestError) as refused:
+        with pytest.raises(RequestError, match=r"^NOT_FOUND:"):
             client.runs.create("llm.generate", LINE, provider=pin)
-        assert refused.value.code.name == "NOT_FOUND"
     kept = connect(client)
-    with pytest.raises(RequestError) as refused:
+    with pytest.raises(RequestError, match=r"^PROVIDER_NOT_ALLOWED:"):
         client.runs.create("speech.generate", {"text": "Tea"}, provider=kept)
-    assert refused.value.code.name == "PROVIDER_NOT_ALLOWED"
-
-
-def test_another_connection_of_the_vendor_comes_first(client: Client) -> None:
-    """Given a newest connection that fails, then the older one of the same vendor serves."""
-    old = connect(client)
-    bad = connect(client, "MINIMAX_API_KEY")  # which openai refuses
-    pinned = client.runs.create("llm.generate", LINE, provider=bad)
-    pinned.wait(progress=False, check=False)
-    assert pinned.status == "failed"
-    for options in ({"provider": "openai"}, {"optimize_for": "cost"}):
-        run = client.runs.create("llm.generate", LINE, **options).wait(progress=False)
-        tried = [attempt.connection_id for attempt in run.attempts]
-        assert run.provider != "openai" or run.record.connection_id == old
-        assert tried[0] != bad or tried[1] == old, tried
 
 
 def test_a_workflow_keeps_every_option() -> None:

@@ -102,9 +102,8 @@ def test_only_what_did_not_complete_is_retried(client: Client, state: str) -> No
     flow = client.workflows.submit(poster())
     if state == "completed":
         flow.wait()
-    with pytest.raises(RequestError) as refused:
+    with pytest.raises(RequestError, match=r"^CONFLICT:"):
         client.workflows.retry(flow.id)
-    assert refused.value.code is ErrorCode.CONFLICT
     flow.wait()
 
 

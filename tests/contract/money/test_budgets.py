@@ -61,9 +61,8 @@ def test_a_cap_that_nobody_set_is_lowered_to_fit_and_the_record_shows_it(client:
     assert run.record.attempts[0].max_tokens == 300
     assert run.record.cost_usd <= limit
     own = {**asked, "max_tokens": 1024}
-    with pytest.raises(RequestError) as refused:
+    with pytest.raises(RequestError, match=r"^BUDGET_EXCEEDED:"):
         client.runs.create("llm.generate", own, provider="anthropic", max_cost_usd=limit)
-    assert refused.value.code.name == "BUDGET_EXCEEDED"
 
 
 def test_a_cap_is_not_lowered_below_an_answer_nor_with_a_schema(client: Client) -> None:
@@ -79,9 +78,8 @@ def test_a_cap_is_not_lowered_below_an_answer_nor_with_a_schema(client: Client) 
         ({"objective": "Tea"}, few.record.reservation_usd),
         ({"objective": "Tea", "output_schema": shape}, cut.record.reservation_usd),
     ):
-        with pytest.raises(RequestError) as refused:
+        with pytest.raises(RequestError, match=r"^BUDGET_EXCEEDED:"):
             client.runs.create("llm.generate", asked, provider="aws", max_cost_usd=limit)
-        assert refused.value.code.name == "BUDGET_EXCEEDED"
 
 
 @pytest.mark.parametrize("policy", [None, "cost", "latency", "quality", "balanced"])
@@ -111,9 +109,8 @@ def test_a_node_keeps_to_a_limit_of_its_own(client: Client) -> None:
             }
         ],
     }
-    with pytest.raises(RequestError) as refused:
+    with pytest.raises(RequestError, match=r"^BUDGET_EXCEEDED:"):
         client.workflows.submit(Workflow.from_dict(body))
-    assert refused.value.code.name == "BUDGET_EXCEEDED"
 
 
 def test_expectation_and_bound_stand_apart(client: Client) -> None:
@@ -158,7 +155,6 @@ def test_a_run_ends_though_ranking_and_budget_disagree(
     monkeypatch.setattr(Budget, "could_reserve", lambda _budget, _amount: False)
     asked = {"objective": "One line on tea"}
     run = client.runs.create("llm.generate", asked, max_cost_usd=0.05)
-    with pytest.raises(WorkError) as failed:
+    with pytest.raises(WorkError, match=r"^BUDGET_EXCEEDED:"):
         run.wait(timeout=PATIENCE_S)
-    assert failed.value.code.name == "BUDGET_EXCEEDED"
     assert run.record.attempts == []

@@ -53,9 +53,8 @@ def test_a_range_holds_what_is_paid(client: Client, objective: str) -> None:
     assert fits.status == "completed"
     assert fits.cost_incurred_usd <= 2 * task.cost_usd + 0.01
     if told.low:
-        with pytest.raises(WorkError) as refused:
+        with pytest.raises(WorkError, match=r"^BUDGET_EXCEEDED:"):
             client.tasks.create(objective, max_cost_usd=told.low * 0.9).wait()
-        assert refused.value.code.name == "BUDGET_EXCEEDED"
 
 
 def test_what_is_not_connected_has_no_known_cost(bare: Client) -> None:

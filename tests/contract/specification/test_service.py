@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.contract.raw_http import VENDORS, Json, RawCaller
+from tests.contract.raw_http import POINTER, VENDORS, Json, RawCaller
 from tests.contract.specification.sections import section
 from toolkit.capabilities import load_capabilities
 
@@ -17,11 +17,6 @@ NOBODYS = "01m7xrhddbvq3n2zjx4fe01326"
 # Every path of "Endpoints", with a body that it takes.
 RUN = {"target": "capability", "name": "research.gather", "version": "1", "input": {"topic": "x"}}
 NODE = {"id": "a", "capability": "research.gather", "input": {"topic": "Tea"}}
-POINTER = {
-    "provider": "openai",
-    "connection_type": "environment",
-    "secret_ref": "OPENAI_API_KEY",
-}
 PATHS: list[tuple[str, str, Json | None]] = [
     ("POST", "/v1/providers/connections", POINTER),
     ("GET", "/v1/capabilities", None),
@@ -52,13 +47,16 @@ def test_a_key_is_obtained_without_credentials(service: RawCaller) -> None:
     assert answer.json()["data"]["api_key"].startswith("sk_live_")
     key = answer.json()["data"]["api_key"]
     assert replace(service, key=key).send("GET", "/v1/endpoints").status_code == 200
-    again = service.send("POST", "/v1/account", {"email": "key@example.org"})
+    again = service.send("POST", "/v1/account", {"email": "KEY@example.org"})
     assert again.status_code == 409
     assert "sk_live_" not in again.text
 
 
 @section("Endpoints > Account")
-@pytest.mark.parametrize("body", [{}, {"email": 1}, {"email": None}, {"email": "ada"}])
+@pytest.mark.parametrize(
+    "body",
+    [{}] + [{"email": email} for email in (1, None, "", "ada", "ada@", "@x.org", "a b@x.org")],
+)
 def test_an_email_is_needed(service: RawCaller, body: Json) -> None:
     """Given no email, then no account is made, and the field is named."""
     answer = service.send("POST", "/v1/account", body)

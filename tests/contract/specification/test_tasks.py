@@ -6,7 +6,7 @@ import pytest
 
 from tests.contract.raw_http import NAMES, Json, RawCaller
 from tests.contract.specification.sections import section
-from tests.contract.tasks.scripts import REFUSED
+from tests.contract.tasks.scripts import ALWAYS, REFUSED
 
 TASKS = "Endpoints > Tasks"
 TASK = "Resources and their fields > Task (tsk_)"
@@ -181,11 +181,7 @@ def test_missing_capabilities_are_reported(caller: RawCaller) -> None:
 def lame(service: RawCaller) -> RawCaller:
     """A caller whose only vendor refuses whatever it is asked for."""
     alone = service.sign_up(NAMES["V1"])
-    usage = {"prompt_tokens": 9, "completion_tokens": 1, "total_tokens": 10}
-    message = {"role": "assistant", "content": REFUSED}
-    choice = {"index": 0, "message": message, "finish_reason": "stop"}
-    body = {"id": "c1", "object": "chat.completion", "created": 1, "model": "m", "usage": usage}
-    service.faults.fail("openai", status=200, body={**body, "choices": [choice]})
+    service.faults.say("openai", *[REFUSED] * ALWAYS)
     yield alone
     service.faults.clear()
 

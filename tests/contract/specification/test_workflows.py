@@ -7,6 +7,7 @@ import pytest
 
 from tests.contract.raw_http import NAMES, Json, RawCaller
 from tests.contract.specification.sections import section
+from tests.contract.tasks.scripts import ALWAYS
 
 WORKFLOWS = "Endpoints > Workflows"
 WORKFLOW = "Resources and their fields > Workflow (wfl_)"
@@ -217,12 +218,8 @@ def test_a_node_is_retried_as_often_as_said(
     service: RawCaller, caller: RawCaller, retries: int
 ) -> None:
     """Given answers with nothing in them, then a node is run again up to `max_retries` times."""
-    message = {"role": "assistant", "content": " "}
-    choice = {"index": 0, "message": message, "finish_reason": "stop"}
-    usage = {"prompt_tokens": 9, "completion_tokens": 1, "total_tokens": 10}
-    body = {"id": "c", "object": "chat.completion", "created": 1, "model": "m", "usage": usage}
     alone = service.sign_up(NAMES["V1"])
-    service.faults.fail("openai", status=200, body={**body, "choices": [choice]})
+    service.faults.say("openai", *[" "] * ALWAYS)
     try:
         step = node("a", capability="llm.generate", objective="Tea")
         ended = alone.workflow(step, max_retries=retries)

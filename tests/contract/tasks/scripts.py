@@ -13,6 +13,7 @@ GOOD_TOO = (
 )
 WORSE = f"# About tea\n\n{GOOD}"  # a heading is worth a remark, and no reason to refuse it
 REFUSED = "I'm sorry, but I can't help with that request. Perhaps somebody else can."
+ALWAYS = 100
 
 
 class AnswerScript:
@@ -23,18 +24,7 @@ class AnswerScript:
 
     def say(self, *texts: str, times: int | None = 1) -> None:
         """Answer with each text in turn."""
-        for text in texts:
-            message = {"role": "assistant", "content": text}
-            choice = {"index": 0, "message": message, "finish_reason": "stop"}
-            usage = {"prompt_tokens": 9, "completion_tokens": 60, "total_tokens": 69}
-            body = {"id": "c1", "object": "chat.completion", "created": 1, "model": "m"}
-            self._faults.fail(
-                "openai",
-                status=200,
-                body={**body, "usage": usage, "choices": [choice]},
-                times=times,
-                path_contains="completions",
-            )
+        self._faults.say("openai", *texts * (times or ALWAYS))
 
     @property
     def calls(self) -> int:

@@ -115,9 +115,8 @@ def test_a_person_passes_a_good_attempt_after_a_workflow_that_failed(
     first = writer.tasks.create(plan=plan_text()).wait()
     task = first.submit_review("retry", issues=["Say more of its history."]).wait(check=False)
     assert task.status == "failed"
-    with pytest.raises(RequestError) as refused:
+    with pytest.raises(RequestError, match=r"^CONFLICT:"):
         task.submit_review("pass", attempt=len(task.attempts))
-    assert refused.value.code.name == "CONFLICT"
     assert task.submit_review("pass").final_attempt == 1  # the best, where none is named
 
 
@@ -209,9 +208,8 @@ def test_a_retry_that_would_change_nothing_is_refused(client: Client) -> None:
     flow = Workflow("A card")
     flow.add("card", "composition.layout", title="Tea", body="Tea is a drink.")
     task = client.tasks.create(plan=flow).wait(check=False)
-    with pytest.raises(RequestError) as refused:
+    with pytest.raises(RequestError, match=r"^CONFLICT:"):
         task.submit_review("retry")
-    assert refused.value.code.name == "CONFLICT"
     assert (
         task.submit_review("retry", constraints={"title": "Tea!"}).wait(check=False).review_attempts
     )

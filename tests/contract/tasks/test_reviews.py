@@ -54,9 +54,8 @@ def test_retries_are_two_whoever_asks(client: Client, task_id: str) -> None:
     """Given two retries, then a third is refused, and a verdict is still taken."""
     for _ in range(2):
         client.tasks.submit_review(task_id, "retry").wait()
-    with pytest.raises(RequestError) as refused:
+    with pytest.raises(RequestError, match=r"^CONFLICT:"):
         client.tasks.submit_review(task_id, "retry")
-    assert refused.value.code.name == "CONFLICT"
     assert client.tasks.get(task_id).record.review_attempts == 2
     assert client.tasks.submit_review(task_id, "fail").status == "failed"
 
@@ -77,20 +76,10 @@ def test_a_verdict_that_is_none_changes_nothing(
 ) -> None:
     """Given a verdict that cannot be carried out, then it is refused and the task is as it was."""
     before = client.tasks.get(task_id).to_dict()
-    with pytest.raises(RequestError) as refused:
+    with pytest.raises(RequestError, match=r"^INVALID_REQUEST:"):
         client.tasks.submit_review(task_id, **verdict)
-    assert refused.value.code.name == "INVALID_REQUEST"
     assert client.tasks.get(task_id).to_dict() == before
     assert client.tasks.submit_review(task_id, "pass").status == "completed"
-
-
-def test_what_is_not_over_is_not_judged(bare: Client) -> None:
-    """Given a blocked task, then there is nothing to judge."""
-    task = bare.tasks.create("A narration about tea").wait()
-    assert task.status == "blocked"
-    with pytest.raises(RequestError) as refused:
-        bare.tasks.submit_review(task.id, "pass")
-    assert refused.value.code.name == "CONFLICT"
 
 
 def test_a_cancelled_task_may_be_run_on(client: Client) -> None:
@@ -102,7 +91,6 @@ def test_a_cancelled_task_may_be_run_on(client: Client) -> None:
     cancelled = task.cancel().wait(PATIENCE_S, check=False)
     if cancelled.status == "completed":
         pytest.skip("it was over before it could be cancelled")
-    with pytest.raises(RequestError) as refused:
+    with pytest.raises(RequestError, match=r"^CONFLICT:"):
         client.tasks.submit_review(task.id, "pass")
-    assert refused.value.code.name == "CONFLICT"
     assert client.tasks.submit_review(task.id, "retry").wait().status == "completed"

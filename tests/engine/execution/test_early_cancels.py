@@ -2,10 +2,7 @@
 
 import asyncio
 
-import pytest
-
 from tests.engine.execution.test_shared_directory import build_chain, build_run
-from tests.support.database_pool import BOTH_DATABASES
 from tests.support.engine_accounts import connect_account
 from tests.support.process_kill import kill_engine
 from tests.support.timing import PATIENCE_S, wait_until_async, yield_turns
@@ -15,17 +12,6 @@ from toolkit.sandbox import Faults
 from toolkit.settings import Settings
 
 TASK = TaskCreate(objective="A short written summary of tea")
-
-
-@pytest.fixture(params=BOTH_DATABASES)
-def shared(request: pytest.FixtureRequest, settings: Settings) -> Settings:
-    """The settings of all engines, with either kind of database."""
-    if request.param == "sqlite":
-        return settings
-    return Settings(
-        **settings.model_dump(exclude={"database"}),
-        database=request.getfixturevalue("postgres_url"),
-    )
 
 
 def make_silent_vendor() -> Faults:

@@ -4,9 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
-from pydantic import SecretStr
 
-from tests.support.database_pool import BOTH_DATABASES
 from tests.support.engine_accounts import connect_account
 from tests.support.process_kill import kill_engine
 from tests.support.timing import PATIENCE_S, wait_until_async
@@ -18,15 +16,6 @@ from toolkit.sandbox import Fault, Faults
 from toolkit.settings import Settings
 
 
-@pytest.fixture(params=BOTH_DATABASES)
-def settings(settings: Settings, request: pytest.FixtureRequest) -> Settings:
-    """The settings of all engines, with either kind of database."""
-    if request.param == "sqlite":
-        return settings
-    url: str = request.getfixturevalue("postgres_url")
-    return settings.model_copy(update={"database": SecretStr(url)})
-
-
 @pytest.fixture
 def faults() -> Faults:
     """A vendor that takes its time, and the log of its calls."""
@@ -36,9 +25,9 @@ def faults() -> Faults:
 
 
 @pytest.fixture
-def short(settings: Settings) -> Settings:
+def short(shared: Settings) -> Settings:
     """Leases that end soon."""
-    return settings.model_copy(update={"lease_s": 0.5})
+    return shared.model_copy(update={"lease_s": 0.5})
 
 
 @pytest.fixture
@@ -68,10 +57,10 @@ def build_chain(length: int) -> WorkflowCreate:
     return WorkflowCreate(name="chain", nodes=nodes)
 
 
-async def test_each_job_is_done_by_one_of_them(settings: Settings, faults: Faults) -> None:
+async def test_each_job_is_done_by_one_of_them(shared: Settings, faults: Faults) -> None:
     """Given two engines that are both asked, then every job is done once, by one of them."""
     # On a busy machine, leases that end soon would be taken over as they should.
-    engine, other = [await open_engine(settings, faults=faults) for _ in range(2)]
+    engine, other = [await open_engine(shared, faults=faults) for _ in range(2)]
     context = await connect_account(engine, "minimax")
     asked = [(engine, other)[i % 2].runs.create(context, build_run(i)) for i in range(20)]
     runs = await asyncio.gather(*asked)
@@ -113,9 +102,9 @@ def build_cached(i: int) -> RunCreate:
     return run.model_copy(update={"options": run.options.model_copy(update={"cache": True})})
 
 
-async def test_equal_runs_of_two_engines_are_paid_once(settings: Settings, faults: Faults) -> None:
+async def test_equal_runs_of_two_engines_are_paid_once(shared: Settings, faults: Faults) -> None:
     """Given equal runs on two engines at once, then each input is paid once, and all complete."""
-    engine, other = [await open_engine(settings, faults=faults) for _ in range(2)]
+    engine, other = [await open_engine(shared, faults=faults) for _ in range(2)]
     context = await connect_account(engine, "minimax")
     asked = [
         each.runs.create(context, build_cached(i)) for i in range(10) for each in (engine, other)

@@ -1,9 +1,7 @@
 """An engine that shuts down: what is under way ends, and nothing is begun that would be cut off."""
 
 import pytest
-from pydantic import SecretStr
 
-from tests.support.database_pool import BOTH_DATABASES
 from tests.support.engine_accounts import connect_account
 from tests.support.timing import PATIENCE_S, wait_until_async
 from toolkit.contract.runs import RunCreate
@@ -19,13 +17,10 @@ from toolkit.settings import Settings
 ASKED = {"objective": "Two sentences about tides."}
 
 
-@pytest.fixture(params=BOTH_DATABASES)
-def settings(settings: Settings, request: pytest.FixtureRequest) -> Settings:
-    """One call at a time, with either kind of database."""
-    update: dict[str, object] = {"max_concurrent_calls": 1, "connection_test_s": 0.0}
-    if request.param == "postgresql":
-        update["database"] = SecretStr(request.getfixturevalue("postgres_url"))
-    return settings.model_copy(update=update)
+@pytest.fixture
+def narrow(shared: Settings) -> Settings:
+    """One call at a time."""
+    return shared.model_copy(update={"max_concurrent_calls": 1, "connection_test_s": 0.0})
 
 
 async def open_connected(settings: Settings, faults: Faults) -> tuple[Engine, RequestContext]:
@@ -56,11 +51,11 @@ def is_under_way(faults: Faults) -> bool:
     return any(not call.status for call in faults.calls)
 
 
-async def test_a_shutdown_begins_no_call_that_has_waited(settings: Settings) -> None:
+async def test_a_shutdown_begins_no_call_that_has_waited(narrow: Settings) -> None:
     """Given work that waits for its turn, when the engine stops, then only the one call ends."""
     faults = Faults()
     faults.latency("minimax", 400)
-    engine, context = await open_connected(settings, faults)
+    engine, context = await open_connected(narrow, faults)
     ids = await ask_for_much(engine, context)
     await wait_until_async(lambda: is_under_way(faults))
     engine.drain()
@@ -70,7 +65,7 @@ async def test_a_shutdown_begins_no_call_that_has_waited(settings: Settings) -> 
     assert not is_under_way(faults)
 
     faults.clear()
-    engine, context = await open_connected(settings, faults)
+    engine, context = await open_connected(narrow, faults)
     assert engine.leases.running_count
     await wait_until_async(lambda: not engine.leases.running_count)
     rows = await engine.core.store.find_rows("jobs", account_id=context.account_id)
@@ -81,13 +76,13 @@ async def test_a_shutdown_begins_no_call_that_has_waited(settings: Settings) -> 
     await engine.close(0)
 
 
-async def test_what_is_asked_for_as_the_engine_ends_is_begun(settings: Settings) -> None:
+async def test_what_is_asked_for_as_the_engine_ends_is_begun(narrow: Settings) -> None:
     """Given a run that waits for nothing, when the engine is closed at once, then it has ended."""
     faults = Faults()
-    engine, context = await open_connected(settings, faults)
+    engine, context = await open_connected(narrow, faults)
     run = await engine.runs.create(context, RunCreate(name="llm.generate@1", input=ASKED))
     await engine.close(PATIENCE_S)
-    engine, context = await open_connected(settings, faults)
+    engine, context = await open_connected(narrow, faults)
     again = await engine.runs.get(context, run.id)
     assert (again.status, len(faults.calls)) == ("completed", 1)
     await engine.close(0)

@@ -6,23 +6,16 @@ import pytest
 from starlette.applications import Starlette
 
 from tests.engine.fake_cloud import open_engine_on
+from tests.support.engine_accounts import connect_account
 from toolkit.contract.compute import ComputeCreate
-from toolkit.contract.connections import ConnectionCreate
 from toolkit.contract.endpoints import EndpointCreate
 from toolkit.contract.errors import RequestError, ServiceError
 from toolkit.engine import Engine
 from toolkit.engine.infrastructure import catalog
-from toolkit.engine.request_context import RequestContext
 from toolkit.sandbox import Fault, Faults, create_app
 from toolkit.settings import Settings
 
 UNKNOWN = ComputeCreate(name="easel", gpu_type="NVIDIA Nothing")
-
-
-@pytest.fixture
-def faults() -> Faults:
-    """The faults of the cloud, and the log of its calls."""
-    return Faults()
 
 
 @pytest.fixture
@@ -34,17 +27,6 @@ async def engine(settings: Settings, faults: Faults) -> AsyncIterator[Engine]:
     await engine.close(0)
 
 
-async def account(engine: Engine) -> RequestContext:
-    """The owner's account, which has connected the GPU cloud."""
-    owner, _ = await engine.accounts.open_local_account()
-    context = RequestContext(owner.id)
-    pointer = ConnectionCreate(
-        provider="runpod", connection_type="environment", secret_ref="RUNPOD_API_KEY"
-    )
-    await engine.connections.create(context, pointer)
-    return context
-
-
 def count_catalog_requests(faults: Faults) -> int:
     """Count the requests for the catalogue."""
     return sum(call.path.endswith("/catalog/gpus") for call in faults.calls)
@@ -54,13 +36,13 @@ async def test_it_is_kept_for_a_while(
     engine: Engine, faults: Faults, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Given several uses, then each connection asks once, and again when it is old."""
-    context = await account(engine)
+    context = await connect_account(engine, "runpod")
     first = await engine.catalog.list_gpus(context)
     await engine.catalog.list_gpus(context)
     await engine.compute.create(context, ComputeCreate(name="easel", gpu_type=first[0].id))
     await engine.endpoints.create(context, EndpointCreate(gpu_ids=first[0].pool))
     assert count_catalog_requests(faults) == 1
-    await account(engine)  # another connection may be to another account
+    await connect_account(engine, "runpod")  # another connection may be to another account
     await engine.catalog.list_gpus(context)
     assert count_catalog_requests(faults) == 2
     monkeypatch.setattr(catalog, "CACHE_TTL_S", -1.0)
@@ -73,7 +55,7 @@ async def test_a_catalogue_that_cannot_be_read_refuses_nothing(
     engine: Engine, faults: Faults, body: dict[str, object] | None
 ) -> None:
     """Given no catalogue, then the request goes through, and the vendor says what it thinks."""
-    context = await account(engine)
+    context = await connect_account(engine, "runpod")
     status = 503 if body is None else None
     fault = Fault("runpod", path_contains="/catalog", status=status, body=body, times=1)
     faults.add(fault)
@@ -87,7 +69,7 @@ async def test_a_catalogue_that_cannot_be_read_refuses_nothing(
 
 async def test_a_cloud_that_does_not_answer(engine: Engine, faults: Faults) -> None:
     """Given an outage, then the catalogue is unavailable for now, with the vendor's wait."""
-    context = await account(engine)
+    context = await connect_account(engine, "runpod")
     faults.fail("runpod", status=503, headers={"Retry-After": "3"}, times=1)
     with pytest.raises(ServiceError, match="cannot be read now") as failed:
         await engine.catalog.list_gpus(context)
@@ -97,7 +79,7 @@ async def test_a_cloud_that_does_not_answer(engine: Engine, faults: Faults) -> N
 
 async def test_a_key_that_is_not_taken(engine: Engine, faults: Faults) -> None:
     """Given a key that the cloud refuses, then it says so, as trying again would not help."""
-    context = await account(engine)
+    context = await connect_account(engine, "runpod")
     faults.add(Fault("runpod", refuse_key=True, times=1))
     with pytest.raises(RequestError, match="did not accept the key") as refused:
         await engine.catalog.list_gpus(context)

@@ -10,10 +10,10 @@ import pytest
 from starlette.applications import Starlette
 
 from tests.engine.fake_cloud import list_cloud_names, open_engine_on
+from tests.support.engine_accounts import connect_account
 from tests.support.process_kill import kill_engine
 from tests.support.timing import wait_until_async
 from toolkit.contract.compute import ComputeCreate
-from toolkit.contract.connections import ConnectionCreate
 from toolkit.contract.endpoints import EndpointCreate
 from toolkit.contract.errors import RequestError
 from toolkit.contract.storage import StorageCreate
@@ -26,9 +26,6 @@ from toolkit.settings import Settings
 from toolkit.store import UpdateRow
 
 LONG_AGO = "2020-01-01T00:00:00.000Z"
-POINTER = ConnectionCreate(
-    provider="runpod", connection_type="environment", secret_ref="RUNPOD_API_KEY"
-)
 
 
 @dataclass(frozen=True)
@@ -58,12 +55,6 @@ each_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.area)
 
 
 @pytest.fixture
-def faults() -> Faults:
-    """The faults of the cloud."""
-    return Faults()
-
-
-@pytest.fixture
 def cloud(faults: Faults) -> Starlette:
     """The cloud that all engines of a test are on."""
     return create_app(faults=faults)
@@ -81,14 +72,6 @@ async def engine(cloud: Starlette, settings: Settings) -> AsyncIterator[Engine]:
 async def doomed(cloud: Starlette, settings: Settings, engine: Engine) -> Engine:
     """Another one on the same directory, that is going to die."""
     return await open_engine_on(cloud, settings)
-
-
-async def connect_cloud_account(engine: Engine) -> RequestContext:
-    """The owner's account, which has connected the GPU cloud."""
-    owner, _ = await engine.accounts.open_local_account()
-    context = RequestContext(owner.id)
-    await engine.connections.create(context, POINTER)
-    return context
 
 
 async def kill_engine_during(
@@ -141,7 +124,7 @@ async def test_killed_before_the_vendor_did_it(
     engine: Engine, doomed: Engine, cloud: Starlette, faults: Faults, kind: ResourceKind
 ) -> None:
     """Given a record whose request never came through, then it fails once that is certain."""
-    context = await connect_cloud_account(engine)
+    context = await connect_account(engine, "runpod")
     faults.add(Fault("runpod", path_contains=f"/{kind.path}", mangle="hang", times=None))
     work = kind.get_managed_resource(doomed).create(context, kind.request)  # type: ignore[attr-defined]
     asked = lambda: any(c.path.endswith(kind.path) for c in faults.calls)  # noqa: E731
@@ -170,7 +153,7 @@ async def test_killed_before_the_answer_was_written(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Given a thing that was made as the process died, then it is adopted, and can be deleted."""
-    context = await connect_cloud_account(engine)
+    context = await connect_account(engine, "runpod")
     work = kind.get_managed_resource(doomed).create(context, kind.request)  # type: ignore[attr-defined]
     await kill_engine_during(doomed, work, lambda: kind.path in list_cloud_names(cloud))
     assert await engine.reconciler.reconcile() is False
@@ -194,7 +177,7 @@ async def test_killed_while_deleting(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Given a deletion that was cut off before or after the vendor's part, then it is finished."""
-    context = await connect_cloud_account(engine)
+    context = await connect_account(engine, "runpod")
     made = await kind.get_managed_resource(doomed).create(context, kind.request)  # type: ignore[attr-defined]
     record_id = made.id
     if vendor_did_it:
@@ -217,7 +200,7 @@ async def test_what_is_under_way_elsewhere_is_left_alone(
     engine: Engine, doomed: Engine, cloud: Starlette, faults: Faults
 ) -> None:
     """Given a creation that another living process is at, then nobody settles it, however old."""
-    context = await connect_cloud_account(engine)
+    context = await connect_account(engine, "runpod")
     faults.add(Fault("runpod", path_contains="/network-volumes", delay_ms=300, times=1))
     task = asyncio.create_task(doomed.storage.create(context, STORAGE.request))
     await wait_until_async(lambda: bool(faults.calls))
@@ -238,7 +221,7 @@ async def test_only_one_of_two_takes_a_record_over(
     engine: Engine, doomed: Engine, cloud: Starlette, settings: Settings
 ) -> None:
     """Given a record whose process has gone, then of two that would settle it one may."""
-    context = await connect_cloud_account(engine)
+    context = await connect_account(engine, "runpod")
     other = await open_engine_on(cloud, settings)
     work = doomed.storage.create(context, STORAGE.request)
     await kill_engine_during(doomed, work, lambda: "network-volumes" in list_cloud_names(cloud))
@@ -257,7 +240,7 @@ async def test_an_answer_that_was_lost(
     engine: Engine, cloud: Starlette, faults: Faults, kind: ResourceKind
 ) -> None:
     """Given an answer that cannot be read, then the thing is not lost: the vendor's list has it."""
-    context = await connect_cloud_account(engine)
+    context = await connect_account(engine, "runpod")
     faults.add(Fault("runpod", path_contains=f"/{kind.path}", mangle="truncate", times=1))
     made = await kind.get_managed_resource(engine).create(context, kind.request)  # type: ignore[attr-defined]
     assert (made.status, made.status_detail) == ("creating", "unconfirmed")
@@ -272,7 +255,7 @@ async def test_an_answer_that_was_lost(
 
 async def test_a_connection_that_was_lost(engine: Engine, faults: Faults) -> None:
     """Given a request that got no answer, then it fails once the vendor can be done with it."""
-    context = await connect_cloud_account(engine)
+    context = await connect_account(engine, "runpod")
     faults.add(Fault("runpod", path_contains="/network-volumes", mangle="drop", times=1))
     await engine.storage.create(context, STORAGE.request)
     assert await engine.reconciler.reconcile() is True
@@ -284,7 +267,7 @@ async def test_a_connection_that_was_lost(engine: Engine, faults: Faults) -> Non
 
 async def test_a_refusal_is_no_riddle(engine: Engine, cloud: Starlette, faults: Faults) -> None:
     """Given an endpoint that the vendor refuses, then it failed, and nothing is left there."""
-    context = await connect_cloud_account(engine)
+    context = await connect_account(engine, "runpod")
     faults.add(Fault("runpod", path_contains="/serverless", status=422, times=1))
     made = await engine.endpoints.create(context, ENDPOINT.request)
     assert made.status == "failed"
@@ -296,7 +279,7 @@ async def test_a_refusal_is_no_riddle(engine: Engine, cloud: Starlette, faults: 
 
 async def test_a_look_does_not_undo_a_deletion(engine: Engine, faults: Faults) -> None:
     """Given a pod that is read while it is deleted, then it stays deleted, whatever was seen."""
-    context = await connect_cloud_account(engine)
+    context = await connect_account(engine, "runpod")
     pod = await engine.compute.create(context, KINDS[2].request)
     faults.add(Fault("runpod", path_contains="/pods/", delay_ms=100, times=1))
     look = asyncio.create_task(engine.compute.get(context, pod.id))
@@ -310,7 +293,7 @@ async def test_a_look_does_not_undo_a_deletion(engine: Engine, faults: Faults) -
 
 async def test_a_refusal_tells_our_ids(engine: Engine, faults: Faults) -> None:
     """Given a refusal that names a volume by the vendor's id, then the record names it by ours."""
-    context = await connect_cloud_account(engine)
+    context = await connect_account(engine, "runpod")
     volume = await engine.storage.create(context, STORAGE.request)
     (row,) = await engine.core.store.find_rows("storage")
     detail = f"{row['vendor_id']} is full."
@@ -326,7 +309,7 @@ async def test_a_vendor_that_is_out_of_reach(
     engine: Engine, doomed: Engine, cloud: Starlette, faults: Faults
 ) -> None:
     """Given an outage, then what was left is tried again later, and settled when it is over."""
-    context = await connect_cloud_account(engine)
+    context = await connect_account(engine, "runpod")
     work = doomed.storage.create(context, STORAGE.request)
     await kill_engine_during(doomed, work, lambda: "network-volumes" in list_cloud_names(cloud))
     faults.fail("runpod", status=503)
@@ -341,7 +324,7 @@ async def test_a_vendor_that_is_connected_no_more(
     engine: Engine, doomed: Engine, cloud: Starlette
 ) -> None:
     """Given no connection, then nothing is concluded; an equal pointer lets it be settled."""
-    context = await connect_cloud_account(engine)
+    context = await connect_account(engine, "runpod")
     work = doomed.storage.create(context, STORAGE.request)
     await kill_engine_during(doomed, work, lambda: "network-volumes" in list_cloud_names(cloud))
     for connection in await engine.connections.list(context, 50, None):
@@ -349,7 +332,7 @@ async def test_a_vendor_that_is_connected_no_more(
     await backdate_requests(engine)
     assert await engine.reconciler.reconcile() is True
     assert (await get_only_record(engine, STORAGE, context)).status == "creating"
-    await engine.connections.create(context, POINTER)
+    await connect_account(engine, "runpod")
     assert await engine.reconciler.reconcile() is False
     assert (await get_only_record(engine, STORAGE, context)).status == "ready"
 
@@ -358,7 +341,7 @@ async def test_a_deletion_during_an_outage(
     engine: Engine, cloud: Starlette, faults: Faults
 ) -> None:
     """Given a vendor that does not answer, then the deletion is tried again until it is done."""
-    context = await connect_cloud_account(engine)
+    context = await connect_account(engine, "runpod")
     made = await engine.storage.create(context, STORAGE.request)
     faults.fail("runpod", status=503, times=1)
     with pytest.raises(RequestError, match="tried again") as refused:
@@ -371,7 +354,7 @@ async def test_a_deletion_during_an_outage(
 
 async def test_a_deletion_that_is_refused(engine: Engine, cloud: Starlette, faults: Faults) -> None:
     """Given a vendor that will not, then the record stands as before, and its id is not told."""
-    context = await connect_cloud_account(engine)
+    context = await connect_account(engine, "runpod")
     made = await engine.storage.create(context, STORAGE.request)
     (row,) = await engine.core.store.find_rows("storage")
     body = {"title": "Conflict", "status": 409, "detail": f"{row['vendor_id']} is in use."}
@@ -389,7 +372,7 @@ async def test_opening_settles_by_itself(
     engine: Engine, doomed: Engine, cloud: Starlette, settings: Settings
 ) -> None:
     """Given what a dead process left, then an engine that opens settles it without being asked."""
-    context = await connect_cloud_account(engine)
+    context = await connect_account(engine, "runpod")
     work = doomed.storage.create(context, STORAGE.request)
     await kill_engine_during(doomed, work, lambda: "network-volumes" in list_cloud_names(cloud))
     late = await open_engine_on(cloud, settings)
@@ -405,7 +388,7 @@ async def test_real_things_are_not_settled_in_the_sandbox(
     engine: Engine, doomed: Engine, cloud: Starlette
 ) -> None:
     """Given what was left at the real cloud, then an engine in the sandbox does not touch it."""
-    context = await connect_cloud_account(engine)
+    context = await connect_account(engine, "runpod")
     work = doomed.storage.create(context, STORAGE.request)
     await kill_engine_during(doomed, work, lambda: "network-volumes" in list_cloud_names(cloud))
     await backdate_requests(engine)

@@ -8,10 +8,8 @@ from typing import Any
 
 import httpx
 import pytest
-from pydantic import SecretStr
 
 from tests.engine.execution.test_attempts import FaultTransport
-from tests.support.database_pool import BOTH_DATABASES
 from tests.support.engine_accounts import connect_account
 from tests.support.timing import wait_until_async
 from toolkit import sandbox
@@ -61,33 +59,24 @@ class Team:
         return await asyncio.gather(*(self.run(one, i) for i, one in enumerate(engines)))
 
 
-@pytest.fixture(params=BOTH_DATABASES)
-def settings(settings: Settings, request: pytest.FixtureRequest) -> Settings:
-    """Settings of engines on one data directory, or on one database of PostgreSQL."""
-    if request.param == "sqlite":
-        return settings
-    url = SecretStr(request.getfixturevalue("postgres_url"))
-    return settings.model_copy(update={"database": url})
-
-
 OpenTeam = Callable[..., Any]
 
 
 @pytest.fixture
-async def open_team(settings: Settings) -> AsyncIterator[OpenTeam]:
+async def open_team(shared: Settings) -> AsyncIterator[OpenTeam]:
     """Opens two engines with other settings, the second while the first is there."""
     async with AsyncExitStack() as stack:
 
         async def open_team(vendor: dict[str, object] | None = None, **update: object) -> Team:
             registry, cloud = Registry.load(), TimedTransport()
-            vendors = point_vendors_at_sandbox(settings, registry, sandbox.VENDOR_PATHS)
+            vendors = point_vendors_at_sandbox(shared, registry, sandbox.VENDOR_PATHS)
             own = vendors[VENDOR].model_dump() | (vendor or {})
             vendors[VENDOR] = VendorSettings.model_validate(own)
             told = {"vendors": vendors, "encyclopedia_url": f"{SANDBOX_URL}/encyclopedia"}
             engines = []
             for _ in range(2):
                 engine = await Engine.open(
-                    settings.model_copy(update=told | update),
+                    shared.model_copy(update=told | update),
                     transport=cloud,
                     resolver=MappingResolver(sandbox.SANDBOX_KEYS),
                     registry=registry,
@@ -204,9 +193,9 @@ async def test_requests_of_one_key_are_counted_together(open_team: OpenTeam) -> 
     assert sum(answers) == 10
 
 
-async def test_what_was_asked_alone_counts_beside_others(settings: Settings) -> None:
+async def test_what_was_asked_alone_counts_beside_others(shared: Settings) -> None:
     """Given requests of an engine alone, then another one has what is left of the burst."""
-    rare = settings.model_copy(update={"rate_limit_per_s": 0.001, "rate_limit_burst": 4})
+    rare = shared.model_copy(update={"rate_limit_per_s": 0.001, "rate_limit_burst": 4})
     first = await Engine.open(rare)
     created = await first.accounts.create(AccountCreate(email="ada@example.org"))
     for _ in range(3):

@@ -20,12 +20,6 @@ BETTER = COPY.replace("daylight dies", "lanterns rise")
 
 
 @pytest.fixture
-def faults() -> Faults:
-    """The script of the sandbox's model."""
-    return Faults()
-
-
-@pytest.fixture
 def client(settings: Settings, faults: Faults) -> Iterator[Client]:
     """A client whose only language model is the scripted one, which is not waited for for long."""
     quick = settings.model_copy(

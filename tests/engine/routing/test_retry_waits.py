@@ -15,12 +15,6 @@ ASKED = {"objective": "One line on tides"}
 
 
 @pytest.fixture
-def faults() -> Faults:
-    """The faults of the vendors, and the log of their calls."""
-    return Faults()
-
-
-@pytest.fixture
 def client(settings: Settings, faults: Faults) -> Iterator[Client]:
     """A client of two providers, which waits at most 0.6 s before the same one is called again."""
     patient = settings.model_copy(update={"retry_cap_s": 0.6, "retries": 2})

@@ -15,7 +15,6 @@ import time
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from random import Random
 
@@ -25,6 +24,7 @@ import pytest
 
 from tests.contract.conftest import sign_up_client
 from tests.engine.transport.test_network import GOOD, run_at, serve_conduct
+from tests.support.loopback_server import JsonHandler, LoopbackServer
 from tests.support.socket_server import Reader, Writer
 from tests.support.timing import PATIENCE_S, wait_until
 from toolkit import Client
@@ -59,7 +59,7 @@ HOSTILE: dict[str, Answer] = {
 }
 
 
-class HostileVendor:
+class HostileVendor(LoopbackServer):
     """A vendor whose next answer is chosen by the test.
 
     Attributes:
@@ -72,11 +72,9 @@ class HostileVendor:
         self.accepted = ""
         vendor = self
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_POST(self) -> None:
-                self.rfile.read(int(self.headers["content-length"]))
+        class Handler(JsonHandler):
+            def answer_post(self) -> None:
+                self.read_json()
                 vendor.accepted = self.headers["accept-encoding"]
                 codings, body = vendor.answer
                 self.send_response(200)
@@ -90,17 +88,7 @@ class HostileVendor:
                 except ConnectionError:
                     self.close_connection = True  # the caller had enough
 
-            def log_message(self, *_: object) -> None:
-                """Say nothing."""
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
-
-    def close(self) -> None:
-        """Stop serving."""
-        self._server.shutdown()
-        self._server.server_close()
+        super().__init__(Handler)
 
 
 class ServerProcess:

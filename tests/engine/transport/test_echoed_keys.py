@@ -2,13 +2,12 @@
 
 import base64
 import json
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
 
+from tests.support.loopback_server import JsonHandler, LoopbackServer
 from toolkit import Client
 from toolkit.settings import Settings
 
@@ -31,7 +30,7 @@ FORMS = {
 LONG_FORMS = {name: form for name, form in FORMS.items() if len(form) > 16}
 
 
-class Echo:
+class Echo(LoopbackServer):
     """A vendor whose next answer is chosen by the test.
 
     Attributes:
@@ -44,28 +43,15 @@ class Echo:
         self.body: Any = {}
         echo = self
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                self._answer()
+        class Handler(JsonHandler):
+            def answer_get(self) -> None:
+                self.send_json(echo.status, echo.body)
 
-            def do_POST(self) -> None:
-                self.rfile.read(int(self.headers["content-length"]))
-                self._answer()
+            def answer_post(self) -> None:
+                self.read_json()
+                self.send_json(echo.status, echo.body)
 
-            def _answer(self) -> None:
-                body = json.dumps(echo.body).encode()
-                self.send_response(echo.status)
-                self.send_header("content-type", "application/json")
-                self.send_header("content-length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_: object) -> None:
-                """Say nothing."""
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}/v1"
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        super().__init__(Handler)
 
     def say(self, text: str) -> None:
         """Answer with a text."""
@@ -74,11 +60,6 @@ class Echo:
         choice = {"message": message, "finish_reason": "stop"}
         self.status = 200
         self.body = {"id": "c-1", "model": "m", "choices": [choice], "usage": usage}
-
-    def close(self) -> None:
-        """Stop serving."""
-        self._server.shutdown()
-        self._server.server_close()
 
 
 @pytest.fixture(scope="module")

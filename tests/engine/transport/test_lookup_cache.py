@@ -131,23 +131,22 @@ async def test_the_cache_is_bounded(clock: Clock) -> None:
     assert len(small) == 0
 
 
-async def test_without_a_cache_each_look_up_is_sent(clock: Clock) -> None:
-    """Given a driver that records or replays, then nothing is answered from memory."""
+@pytest.mark.parametrize(
+    ("cache", "via"),
+    [
+        pytest.param(None, "", id="records-or-replays"),
+        pytest.param(LookupCache(), "openai", id="an-account's-own"),
+    ],
+)
+async def test_what_is_not_for_the_cache_is_sent_each_time(
+    clock: Clock, cache: LookupCache | None, via: str
+) -> None:
+    """Given a driver without a cache, or an answer of a vendor, then memory answers nothing."""
     del clock
     service = Service({"cache-control": "max-age=300"})
-    async with open_driver(service, None) as driver:
+    async with open_driver(service, cache) as driver:
         for _ in range(2):
-            await driver.send(httpx.Request("GET", URL))
-    assert len(service.asked) == 2
-
-
-async def test_vendors_are_always_asked(clock: Clock) -> None:
-    """Given an answer of a vendor that may be kept, then it is not: it is an account's own."""
-    del clock
-    service = Service({"cache-control": "max-age=300"})
-    async with open_driver(service, LookupCache()) as driver:
-        for _ in range(2):
-            await driver.send(httpx.Request("GET", URL), via="openai")
+            await driver.send(httpx.Request("GET", URL), via=via)
     assert len(service.asked) == 2
 
 

@@ -4,16 +4,14 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 
-import httpx
 import pytest
 from typer.testing import CliRunner
 
-from tests.server.conftest import Wire
+from tests.server.conftest import Wire, serve_wire
 from toolkit import Client
 from toolkit.cli import app
 from toolkit.contract.errors import ToolkitError
 from toolkit.local import open_engine
-from toolkit.server import create_app
 from toolkit.settings import Settings, VendorSettings
 
 runner = CliRunner()
@@ -30,9 +28,8 @@ async def server(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> AsyncIt
         update={"sandbox": False, "vendors": {"openai": nowhere}, "retries": 0}
     )
     engine = await open_engine(real, allow_env=frozenset({"EVERYONES_KEY"}))
-    transport = httpx.ASGITransport(create_app(engine))
-    async with httpx.AsyncClient(transport=transport, base_url="http://service.test") as http:
-        yield Wire(http, engine)
+    async with serve_wire(engine) as wire:
+        yield wire
     await engine.close(0)
 
 

@@ -4,14 +4,13 @@ from typing import Any
 
 import pytest
 
-from tests.server.conftest import Wire
+from tests.server.conftest import Wire, connect_caller
 from tests.server.route_table import (
     KEYED_ROUTES,
     ROUTES,
     UNKNOWN,
     Route,
     build_post_body,
-    connect_caller,
     name_parameters,
     strip_request_ids,
 )

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.server import route_table
-from tests.server.conftest import Wire
+from tests.server.conftest import Wire, connect_caller
 from tests.server.route_table import (
     ID_PREFIXES,
     LISTS,
@@ -16,7 +16,6 @@ from tests.server.route_table import (
     UNKNOWN,
     Route,
     build_post_body,
-    connect_caller,
     create_resource,
     find_body_ids,
     name_parameters,

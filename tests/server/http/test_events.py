@@ -69,21 +69,6 @@ def test_a_stream_has_what_the_list_has(client: Client) -> None:
     assert [event["n"] for event in told] == list(range(1, len(told) + 1))
 
 
-@pytest.mark.parametrize("area", ["runs", "jobs", "workflows", "tasks"])
-def test_every_kind_of_work_has_one(client: Client, area: str) -> None:
-    """Given ended work of each kind, then its stream gives all of it and ends."""
-    if area in ("runs", "jobs"):
-        run = client.runs.create("llm.generate", {"objective": "Tea"}).wait()
-        one = run.id if area == "runs" else run.record.job_id
-    elif area == "workflows":
-        one = client.workflows.submit(flow()).wait().id
-    else:
-        one = client.tasks.create("A short written summary of tea").wait(check=False).id
-    told = read_stream(client, f"/{area}/{one}/events")
-    assert [event["n"] for event in told] == list(range(1, len(told) + 1))
-    assert told[-1]["type"].partition(".")[2] in ("completed", "failed")
-
-
 def test_a_broken_stream_goes_on(client: Client) -> None:
     """Given a stream that broke, then it goes on after the last event that was seen."""
     run = client.workflows.submit(flow())
@@ -97,7 +82,6 @@ def test_a_broken_stream_goes_on(client: Client) -> None:
 @pytest.mark.parametrize(
     ("path", "headers", "status"),
     [
-        ("/workflows/wfl_nope/events", {}, 404),
         ("/runs/wfl_nope/events", {}, 404),
         ("/workflows/{id}/events", {"Last-Event-ID": "x"}, 400),
         ("/workflows/{id}/events?after=-1", {}, 400),

@@ -3,14 +3,11 @@
 from collections.abc import AsyncIterator
 from typing import Any
 
-import httpx
 import pytest
 
-from tests.server.conftest import POINTER, Wire
+from tests.server.conftest import POINTER, Wire, open_wire
 from tests.support.timing import Watch
-from toolkit.local import open_engine
 from toolkit.sandbox import Fault, Faults
-from toolkit.server import create_app
 from toolkit.settings import Settings
 
 LINE = {"target": "capability", "name": "llm.generate", "input": {"objective": "One line on tea"}}
@@ -22,23 +19,12 @@ GRAPH = {
 
 
 @pytest.fixture
-def faults() -> Faults:
-    """The faults of the vendors."""
-    return Faults()
-
-
-@pytest.fixture
 async def wire(settings: Settings, faults: Faults) -> AsyncIterator[Wire]:
     """A caller who has connected a vendor."""
     quiet = settings.model_copy(update={"connection_test_s": 0.0})
-    engine = await open_engine(quiet, faults=faults)
-    transport = httpx.ASGITransport(create_app(engine), raise_app_exceptions=False)
-    async with httpx.AsyncClient(transport=transport, base_url="http://service.test") as http:
-        wire = Wire(http, engine)
-        wire.headers = await wire.sign_up("ada@example.org")
+    async with open_wire(quiet, faults=faults) as wire:
         await wire.send("POST", "/v1/providers/connections", json=POINTER)
         yield wire
-    await engine.close(0)
 
 
 @pytest.mark.parametrize(

@@ -4,14 +4,13 @@ import base64
 
 import pytest
 
-from tests.server.conftest import Wire
+from tests.server.conftest import Wire, connect_caller
 from tests.server.route_table import (
     ID_PREFIXES,
     LISTS,
     ROUTES,
     UNKNOWN,
     Route,
-    connect_caller,
     create_resource,
     name_parameters,
 )

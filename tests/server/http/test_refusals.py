@@ -1,17 +1,13 @@
 """Every row of the decisions' status table that these areas can produce, on the wire."""
 
 import asyncio
-import json
 
-import httpx
 import pytest
 
-from tests.server.conftest import POINTER, Wire
+from tests.server.conftest import POINTER, Wire, open_wire
 from tests.support.slow_capability import build_nap_workflow, load_slow_registry
 from tests.support.timing import PATIENCE_S, Watch, wait_until_async
 from toolkit.contract.errors import ErrorCode
-from toolkit.local import open_engine
-from toolkit.server import create_app
 from toolkit.settings import Settings
 
 RUN = {"target": "capability", "name": "research.gather", "input": {"topic": "Tea"}}
@@ -45,31 +41,16 @@ RUNS, FLOWS, TASKS = "/v1/runs", "/v1/workflows", "/v1/tasks"
 LINKS = "/v1/providers/connections"
 
 BODIES = [
-    (RUNS, run(name=None), 400, "INVALID_REQUEST", "name"),
-    (RUNS, run(name=3), 400, "INVALID_REQUEST", "name"),
-    (RUNS, run(extra=1), 400, "INVALID_REQUEST", "extra"),
-    (RUNS, run(input=[]), 400, "INVALID_REQUEST", "input"),
     (RUNS, run(input={}), 400, "INVALID_REQUEST", "input.topic"),
     (RUNS, run(input={"topic": 3}), 400, "INVALID_REQUEST", "input.topic"),
     (RUNS, run(input={"topic": "Tea", "x": 1}), 400, "INVALID_REQUEST", "input.x"),
-    (RUNS, run(input={"topic": "a\0b"}), 400, "INVALID_REQUEST", ""),
-    (RUNS, run(options={"optimize_for": "luck"}), 400, "INVALID_REQUEST", "options.optimize_for"),
     (RUNS, run(options={"max_cost_usd": -1}), 400, "INVALID_REQUEST", "options.max_cost_usd"),
     (RUNS, run(options={"max_cost_usd": "1"}), 400, "INVALID_REQUEST", "options.max_cost_usd"),
     (RUNS, run(name="research.gather@1", version="2"), 400, "INVALID_REQUEST", "version"),
-    (RUNS, run(version="2"), 404, "NOT_FOUND", None),
-    (RUNS, run(name="no.such"), 404, "NOT_FOUND", None),
     (RUNS, run(target="marketplace"), 400, "TARGET_UNSUPPORTED", None),
     (RUNS, run(options={"provider": "minimax"}), 400, "CREDENTIALS_MISSING", None),
     (RUNS, run(options={"provider": "elevenlabs"}), 400, "PROVIDER_NOT_ALLOWED", None),
     (RUNS, run(options={"endpoint_id": "ep_nope"}), 404, "NOT_FOUND", None),
-    (
-        RUNS,
-        run(name="llm.generate", input={"objective": "x"}),
-        400,
-        "CREDENTIALS_MISSING",
-        None,
-    ),
     (
         RUNS,
         run(name="image.generate", input={"prompt": "x", "steps": 2.0}),
@@ -102,23 +83,11 @@ BODIES = [
         "INVALID_WORKFLOW",
         "nodes.0.depends_on",
     ),
-    (FLOWS, flow(node(), max_retries=4), 400, "INVALID_REQUEST", "max_retries"),
-    (FLOWS, flow(node(), max_retries=-1), 400, "INVALID_REQUEST", "max_retries"),
-    (FLOWS, flow(node(), max_retries="3"), 400, "INVALID_REQUEST", "max_retries"),
-    (FLOWS, flow(node(), max_retries=True), 400, "INVALID_REQUEST", "max_retries"),
-    (FLOWS, flow(node(), max_retries=2.0), 400, "INVALID_REQUEST", "max_retries"),
-    (FLOWS, flow(node(capability="no.such")), 404, "NOT_FOUND", None),
-    (FLOWS, flow(node(capability="research.gather@9")), 404, "NOT_FOUND", None),
     (FLOWS, flow(node(input={"topic": 1})), 400, "INVALID_REQUEST", "nodes.0.input.topic"),
     (FLOWS, flow(node(colour="red")), 400, "INVALID_REQUEST", "nodes.0.colour"),
-    (TASKS, {"objective": ""}, 400, "INVALID_REQUEST", "objective"),
     (TASKS, {"objective": " \n "}, 400, "INVALID_REQUEST", "objective"),
-    (TASKS, {}, 400, "INVALID_REQUEST", "objective"),
     (TASKS, {"objective": "x", "constraints": {"luck": 1}}, 400, "INVALID_REQUEST",
      "constraints.luck"),
-    (TASKS, {"objective": "x", "constraints": {"endpoint_id": "ep_nope"}}, 404, "NOT_FOUND", None),
-    (LINKS, pointer(provider="nobody"), 400, "INVALID_REQUEST", "provider"),
-    (LINKS, pointer(connection_type="file"), 400, "INVALID_REQUEST", "connection_type"),
     (LINKS, pointer(secret_ref=A_KEY), 400, "INVALID_REQUEST", "secret_ref"),
     (LINKS, pointer(secret_ref="two words"), 400, "INVALID_REQUEST", ""),
     ("/v1/endpoints", {"workers_max": 0}, 400, "INVALID_REQUEST", "workers_max"),
@@ -135,7 +104,6 @@ BODIES = [
     ("/v1/templates", {"name": "x"}, 400, "INVALID_REQUEST", "image"),
     ("/v1/templates", {"name": "x", "image": "y", "hidden": True}, 400, "INVALID_REQUEST",
      "hidden"),
-    ("/v1/plans", {"objective": "x", "y": 1}, 400, "INVALID_REQUEST", "y"),
 ]  # fmt: skip
 
 
@@ -173,62 +141,6 @@ async def test_a_body_over_the_limit_is_refused_before_it_is_read(wire: Wire) ->
     assert within.status_code == 400
 
 
-@pytest.mark.parametrize("email", ["", "ada", "ada@", "@x.org", "a b@x.org", "a@b@x.org", "a@x"])
-async def test_an_email_that_is_none_is_refused(wire: Wire, email: str) -> None:
-    """Given text that is no address, then no account is made."""
-    before = await wire.rows()
-    answer = await wire.http.post("/v1/account", json={"email": email})
-    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "INVALID_REQUEST")
-    assert await wire.rows() == before
-
-
-async def test_an_email_has_one_account(wire: Wire) -> None:
-    """Given an address with an account, in whatever case, then a second one is a conflict."""
-    answer = await wire.http.post("/v1/account", json={"email": "ADA@example.org"})
-    assert (answer.status_code, answer.json()["error"]["code"]) == (409, "CONFLICT")
-
-
-@pytest.mark.parametrize(
-    "value",
-    [None, "", "Bearer", "Bearer ", "Bearer nonsense", "Basic abc", "Bearer sk_live_short",
-     "sk_live_x", "Bearer sk_live_é"],
-)  # fmt: skip
-async def test_a_key_that_is_none_is_unauthenticated(wire: Wire, value: str | None) -> None:
-    """Given no key, or one that is malformed or unknown, then 401 with the scheme to use."""
-    headers = {} if value is None else {"Authorization": value.encode()}
-    answer = await wire.http.get(RUNS, headers=headers)
-    assert answer.status_code == 401
-    assert answer.json()["error"]["code"] == "UNAUTHENTICATED"
-    assert answer.headers["WWW-Authenticate"] == "Bearer"
-
-
-async def test_a_revoked_key_is_unauthenticated_at_once(wire: Wire) -> None:
-    """Given a key that was revoked, then it opens nothing any more."""
-    keys = (await wire.send("GET", "/v1/account/keys")).json()["data"]["items"]
-    assert set(keys[0]) >= {"prefix", "last4", "scopes"}
-    assert wire.headers["Authorization"].endswith(keys[0]["last4"])
-    assert wire.headers["Authorization"][7:] not in json.dumps(keys)
-    revoked = await wire.send("DELETE", f"/v1/account/keys/{keys[0]['id']}")
-    assert revoked.status_code == 200
-    assert (await wire.send("GET", RUNS)).status_code == 401
-
-
-@pytest.mark.parametrize(
-    ("method", "path", "status", "code"),
-    [
-        ("GET", "/v1/nothing", 404, "NOT_FOUND"),
-        ("GET", "/", 404, "NOT_FOUND"),
-        ("POST", "/v1/tasks/tsk_x/resume", 404, "NOT_FOUND"),
-    ],
-)
-async def test_a_path_that_is_none_is_refused(
-    wire: Wire, method: str, path: str, status: int, code: str
-) -> None:
-    """Given an unknown path, then it is not found."""
-    answer = await wire.send(method, path)
-    assert (answer.status_code, answer.json()["error"]["code"]) == (status, code)
-
-
 async def test_a_pasted_key_is_never_echoed_or_stored(wire: Wire, settings: object) -> None:
     """Given a key where a name belongs, then no answer and no file holds it."""
     answer = await wire.send("POST", LINKS, json=pointer(secret_ref=A_KEY))
@@ -253,11 +165,7 @@ async def test_nothing_new_is_taken_while_stopping(wire: Wire) -> None:
 
 async def test_a_held_request_is_answered_when_the_server_ends(settings: Settings) -> None:
     """Given requests that are held, then a server that is to end answers with what there is."""
-    engine = await open_engine(settings, registry=load_slow_registry())
-    transport = httpx.ASGITransport(create_app(engine))
-    async with httpx.AsyncClient(transport=transport, base_url="http://service.test") as http:
-        wire = Wire(http, engine)
-        wire.headers = await wire.sign_up("ada@example.org")
+    async with open_wire(settings, load_slow_registry()) as wire:
         nap = {"name": "test.nap", "target": "capability", "input": {"seconds": 60}}
         naps = build_nap_workflow(2, 60).to_dict()
         asked = [("/v1/runs", nap), ("/v1/workflows", naps)]
@@ -280,13 +188,12 @@ async def test_a_held_request_is_answered_when_the_server_ends(settings: Setting
                 for (path, _), (one,) in zip(asked, found, strict=True)
             ]
             watch = Watch()
-            engine.drain()
+            wire.engine.drain()
             answers = await asyncio.gather(*held)
             polled = await asyncio.gather(*polls)
         assert watch.measure_elapsed_s() < 10
     assert [one.json()["data"]["items"] for one in polled] == [[], []]
     assert [one.json()["data"]["status"] for one in answers] == ["running", "running"]
-    await engine.close(0)
 
 
 async def test_our_own_fault_tells_nothing(wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:

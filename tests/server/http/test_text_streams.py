@@ -21,12 +21,6 @@ STREAMING_PATHS = {"google": "streamGenerateContent", "aws": "converse-stream"}
 
 
 @pytest.fixture
-def faults() -> Faults:
-    """The faults of the sandbox."""
-    return Faults()
-
-
-@pytest.fixture
 def client(settings: Settings, faults: Faults) -> Iterator[Client]:
     """A client of a served sandbox that has connected every vendor."""
     server = Server(settings, faults)

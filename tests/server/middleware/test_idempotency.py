@@ -5,17 +5,15 @@ import contextlib
 from datetime import datetime, timedelta
 from typing import Any
 
-import httpx
 import pytest
 
-from tests.server.conftest import Wire
+from tests.server.conftest import Wire, connect_caller, open_wire, serve_wire
 from tests.support.timing import wait_until_async
 from toolkit.contract.base import format_rfc3339
 from toolkit.contract.operations.table import OPERATIONS
 from toolkit.engine.services.idempotency import IdempotencyStore
 from toolkit.local import open_engine
 from toolkit.sandbox import Faults
-from toolkit.server import create_app
 from toolkit.settings import Settings
 from toolkit.store import UpdateRow
 
@@ -72,15 +70,6 @@ POSTS: dict[str, Any] = {
     "/v1/agents": {"name": "summarist", "objective": "A summary of {topic}"},
 }
 EXCEPTED = {"/v1/account", "/v1/account/keys", "/v1/account/keys/{id}/rotate"}
-
-
-async def connect_caller(wire: Wire) -> Wire:
-    """The caller, who has connected what the posts need."""
-    for provider, name in (("minimax", "MINIMAX_API_KEY"), ("runpod", "RUNPOD_API_KEY")):
-        pointer = {"provider": provider, "connection_type": "environment", "secret_ref": name}
-        answer = await wire.send("POST", "/v1/providers/connections", json=pointer)
-        assert answer.status_code == 201
-    return wire
 
 
 async def prepare_post(wire: Wire, path: str, body: Any) -> tuple[str, dict[str, Any]]:
@@ -167,17 +156,12 @@ async def test_many_at_once_do_the_work_once(wire: Wire, path: str, copies: int)
 async def test_vendors_are_called_once(settings: Settings) -> None:
     """Given sixteen copies of a run, then the vendor is called, and paid, once."""
     faults = Faults()
-    engine = await open_engine(settings, faults=faults)
-    transport = httpx.ASGITransport(create_app(engine))
-    async with httpx.AsyncClient(transport=transport, base_url="http://service.test") as http:
-        wire = Wire(http, engine)
-        wire.headers = await wire.sign_up("ada@example.org")
+    async with open_wire(settings, faults=faults) as wire:
         await connect_caller(wire)
         headers = {"Idempotency-Key": "once", "Prefer": "wait=60"}
         sent = [wire.send("POST", "/v1/runs", json=RUN, headers=headers) for _ in range(16)]
         assert {answer.json()["status"] for answer in await asyncio.gather(*sent)} == {"completed"}
         assert sum(call.billed for call in faults.calls) == 1
-    await engine.close(0)
 
 
 @pytest.mark.parametrize("path", [p for p in POSTS if "{" not in p and p != "/v1/route"])
@@ -185,12 +169,8 @@ async def test_a_crash_before_the_answer(
     settings: Settings, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Given a process that dies before it answers, then the next one does not do it again."""
-    engine = await open_engine(settings)
-    async with httpx.AsyncClient(
-        transport=httpx.ASGITransport(create_app(engine), raise_app_exceptions=False),
-        base_url="http://service.test",
-    ) as http:
-        wire = await connect_caller(Wire(http, engine, await Wire(http, engine).sign_up("a@b.org")))
+    async with open_wire(settings) as wire:
+        await connect_caller(wire)
         path, options = await prepare_post(wire, path, POSTS[path])
         headers = {"Idempotency-Key": "once"}
 
@@ -202,13 +182,10 @@ async def test_a_crash_before_the_answer(
             await _post_until_answered(wire, path, headers, options)
         monkeypatch.undo()
         before = await wire.rows()
-    await engine.close(0)
 
     engine = await open_engine(settings)
-    async with httpx.AsyncClient(
-        transport=httpx.ASGITransport(create_app(engine)), base_url="http://service.test"
-    ) as http:
-        again = Wire(http, engine, wire.headers)
+    async with serve_wire(engine) as again:
+        again.headers = wire.headers
         answer = await again.send("POST", path, headers=headers, **options)
         assert answer.status_code in (201, 202), answer.text
         assert answer.headers["idempotency-replayed"] == "true"
@@ -223,11 +200,7 @@ async def test_two_processes_do_it_once(settings: Settings) -> None:
     """Given two engines on one directory, when both are asked at once, then one of them does it."""
     engines = [await open_engine(settings) for _ in range(2)]
     async with contextlib.AsyncExitStack() as stack:
-        wires = []
-        for engine in engines:
-            transport = httpx.ASGITransport(create_app(engine))
-            http = httpx.AsyncClient(transport=transport, base_url="http://service.test")
-            wires.append(Wire(await stack.enter_async_context(http), engine))
+        wires = [await stack.enter_async_context(serve_wire(engine)) for engine in engines]
         headers = await wires[0].sign_up("ada@example.org")
         for wire in wires:
             wire.headers = headers

@@ -10,12 +10,11 @@ import httpx
 import pytest
 from typer.testing import CliRunner
 
-from tests.server.conftest import POINTER, Wire
+from tests.server.conftest import POINTER, Wire, open_wire
 from tests.support.timing import wait_until_async
 from toolkit import Client
 from toolkit.cli import app
 from toolkit.engine.concurrency.token_buckets import MAX_BUCKETS, TokenBuckets, UnitPace
-from toolkit.local import open_engine
 from toolkit.sandbox import Fault, Faults
 from toolkit.server import create_app
 from toolkit.settings import Settings
@@ -28,22 +27,16 @@ Opened = Callable[..., Any]
 
 
 @pytest.fixture
-async def open_wire(settings: Settings) -> AsyncIterator[Opened]:
+async def open_with(settings: Settings) -> AsyncIterator[Opened]:
     """Opens a signed-up caller of an engine with other settings."""
     async with AsyncExitStack() as stack:
 
-        async def open_wire(faults: Faults | None = None, **update: object) -> Wire:
+        async def open_changed(faults: Faults | None = None, **update: object) -> Wire:
             update["connection_test_s"] = 0.0  # a vendor that is slow is so when it works
-            engine = await open_engine(settings.model_copy(update=update), faults=faults)
-            stack.push_async_callback(engine.close, 0)
-            transport = httpx.ASGITransport(create_app(engine), raise_app_exceptions=False)
-            http = httpx.AsyncClient(transport=transport, base_url="http://service.test")
-            await stack.enter_async_context(http)
-            wire = Wire(http, engine)
-            wire.headers = await wire.sign_up("ada@example.org")
-            return wire
+            changed = settings.model_copy(update=update)
+            return await stack.enter_async_context(open_wire(changed, faults=faults))
 
-        yield open_wire
+        yield open_changed
 
 
 def get_refusal(answer: httpx.Response) -> tuple[int, str]:
@@ -53,9 +46,9 @@ def get_refusal(answer: httpx.Response) -> tuple[int, str]:
     return answer.status_code, error["code"]
 
 
-async def test_a_key_asks_so_often(open_wire: Opened) -> None:
+async def test_a_key_asks_so_often(open_with: Opened) -> None:
     """Given three at once, then the fourth request is 429 with Retry-After, and others go on."""
-    wire = await open_wire(rate_limit_per_s=0.1, rate_limit_burst=3)
+    wire = await open_with(rate_limit_per_s=0.1, rate_limit_burst=3)
     other = await wire.sign_up("bob@example.org")
     answers = [await wire.send("GET", "/v1/account") for _ in range(4)]
     assert [answer.status_code for answer in answers] == [200, 200, 200, 429]
@@ -65,9 +58,9 @@ async def test_a_key_asks_so_often(open_wire: Opened) -> None:
     assert (await wire.send("GET", "/v1/health")).status_code == 200
 
 
-async def test_a_request_counts_once(open_wire: Opened) -> None:
+async def test_a_request_counts_once(open_with: Opened) -> None:
     """Given an idempotency key, for which the caller is asked for earlier, then it counts once."""
-    wire = await open_wire(rate_limit_per_s=0.001, rate_limit_burst=2)
+    wire = await open_with(rate_limit_per_s=0.001, rate_limit_burst=2)
     answers = [
         await wire.send("POST", "/v1/route", json=CARD, headers={"Idempotency-Key": str(i)})
         for i in range(3)
@@ -97,11 +90,11 @@ def test_rates_fill_up_again_and_are_forgotten() -> None:
 
 
 @pytest.mark.parametrize("kind", ["runs", "workflows", "tasks"])
-async def test_so_much_is_not_done_yet(open_wire: Opened, kind: str) -> None:
+async def test_so_much_is_not_done_yet(open_with: Opened, kind: str) -> None:
     """Given a full queue, then more is 429, for this account alone, until something is done."""
     faults = Faults()
     faults.add(Fault("minimax", delay_ms=20_000, times=None))
-    wire = await open_wire(faults, max_queued=1)
+    wire = await open_with(faults, max_queued=1)
     body: dict[str, Any] = {
         "runs": LINE,
         "workflows": {
@@ -129,9 +122,9 @@ async def test_so_much_is_not_done_yet(open_wire: Opened, kind: str) -> None:
     await wait_until_async(is_let_in)
 
 
-async def test_so_many_bytes_are_kept(open_wire: Opened) -> None:
+async def test_so_many_bytes_are_kept(open_with: Opened) -> None:
     """Given room for one upload, then the next is 413, and work is refused where nothing fits."""
-    wire = await open_wire(max_stored_bytes=20_000)
+    wire = await open_with(max_stored_bytes=20_000)
 
     async def upload(size: int, **options: Any) -> httpx.Response:
         files = {"file": ("a.txt", b"x" * size)}
@@ -160,9 +153,9 @@ def sums(wire: Wire) -> list[tuple[str, int, int]]:
         return database.execute(build_shortfall_query("sqlite")).fetchall()
 
 
-async def test_records_count(open_wire: Opened) -> None:
+async def test_records_count(open_with: Opened) -> None:
     """Given an account without artifacts, then its records fill it, and the refusal says so."""
-    wire = await open_wire(max_stored_bytes=100_000)
+    wire = await open_with(max_stored_bytes=100_000)
     text = "tea " * 2_000
     agent = {"name": "reader", "objective": text}
     made = 0
@@ -177,9 +170,9 @@ async def test_records_count(open_wire: Opened) -> None:
     assert sums(wire) == []
 
 
-async def test_pruned_records_give_room_back(open_wire: Opened, settings: Settings) -> None:
+async def test_pruned_records_give_room_back(open_with: Opened, settings: Settings) -> None:
     """Given workflows that fill an account, when they are pruned, then there is room again."""
-    wire = await open_wire(max_stored_bytes=400_000)
+    wire = await open_with(max_stored_bytes=400_000)
     flow = {
         "name": "w",
         "nodes": [
@@ -202,11 +195,11 @@ async def test_pruned_records_give_room_back(open_wire: Opened, settings: Settin
     assert again.status_code == 202
 
 
-async def test_an_account_has_so_many_jobs_under_way(open_wire: Opened) -> None:
+async def test_an_account_has_so_many_jobs_under_way(open_with: Opened) -> None:
     """Given one job at once for each account, then another account's does not wait for it."""
     faults = Faults()
     faults.add(Fault("minimax", delay_ms=20_000, times=None))
-    wire = await open_wire(faults, max_concurrent_jobs_per_account=1)
+    wire = await open_with(faults, max_concurrent_jobs_per_account=1)
     await wire.send("POST", "/v1/providers/connections", json=POINTER)
     made = [(await wire.send("POST", "/v1/runs", json=LINE)).json()["id"] for _ in range(2)]
     other = await wire.sign_up("bob@example.org")
@@ -226,10 +219,10 @@ async def test_an_account_has_so_many_jobs_under_way(open_wire: Opened) -> None:
     ],
 )
 async def test_parts_of_a_body_have_sizes(
-    open_wire: Opened, given: dict[str, object], why: str
+    open_with: Opened, given: dict[str, object], why: str
 ) -> None:
     """Given a text, list or object that is too large, wherever it stands, then 400 says which."""
-    wire = await open_wire(max_text=40, max_items=40, max_members=40)
+    wire = await open_with(max_text=40, max_items=40, max_members=40)
     answer = await wire.send("POST", "/v1/runs", json={**CARD, "input": given})
     assert get_refusal(answer) == (400, "INVALID_REQUEST")
     assert why in answer.json()["error"]["details"][0]["message"]
@@ -245,12 +238,12 @@ async def test_parts_of_a_body_have_sizes(
     ],
     ids=["quotes", "quotes and a backslash", "texts", "one dependency 9,999 times"],
 )
-async def test_no_body_takes_long_to_refuse(open_wire: Opened, raw: bytes) -> None:
+async def test_no_body_takes_long_to_refuse(open_with: Opened, raw: bytes) -> None:
     """Given a body made to be slow to look through, then it is refused about as soon as others.
 
     Sought anew from each quote, the first took 20 s, and hours where it filled a body.
     """
-    wire = await open_wire()
+    wire = await open_with()
     headers = {"Content-Type": "application/json"}
     began = time.process_time()
     answer = await wire.send("POST", "/v1/workflows", content=raw, headers=headers)
@@ -269,20 +262,20 @@ async def test_no_body_takes_long_to_refuse(open_wire: Opened, raw: bytes) -> No
     ids=["query", "path", "many headers", "long header"],
 )
 async def test_targets_and_headers_have_sizes(
-    open_wire: Opened, path: str, headers: dict[str, str]
+    open_with: Opened, path: str, headers: dict[str, str]
 ) -> None:
     """Given a target or headers that are too large, then 400 says how large they may be."""
-    wire = await open_wire()
+    wire = await open_with()
     answer = await wire.send("GET", path, headers=headers)
     assert get_refusal(answer) == (400, "INVALID_REQUEST")
     assert "at most" in answer.json()["error"]["message"]
     assert answer.headers["x-request-id"]
 
 
-async def test_pages_of_named_origins_may_ask(open_wire: Opened) -> None:
+async def test_pages_of_named_origins_may_ask(open_with: Opened) -> None:
     """Given an origin that is named, then its page may ask without cookies; no other may."""
     page, other = {"Origin": "https://board.example.org"}, {"Origin": "https://evil.example.org"}
-    wire = await open_wire(cors_origins=frozenset(page.values()))
+    wire = await open_with(cors_origins=frozenset(page.values()))
     asked = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "prefer"}
     preflight = await wire.http.options("/v1/runs", headers={**page, **asked})
     assert preflight.status_code == 200
@@ -315,9 +308,9 @@ def test_origins_are_exact(origin: str) -> None:
 
 
 @pytest.mark.parametrize("hosts", [[], ["a.test", "b.test"]], ids=["none", "two"])
-async def test_a_request_names_one_host(open_wire: Opened, hosts: list[str]) -> None:
+async def test_a_request_names_one_host(open_with: Opened, hosts: list[str]) -> None:
     """Given no Host or two, then 400: who takes the one, and who the other, would be fooled."""
-    wire = await open_wire()
+    wire = await open_with()
     scope: dict[str, object] = {
         "type": "http", "http_version": "1.1", "method": "GET", "path": "/v1/health",
         "raw_path": b"/v1/health", "query_string": b"", "scheme": "http", "client": ("::1", 1),
