@@ -63,13 +63,8 @@ def _become_worker(calls: int, answers: int, start: int, lifeline: int) -> None:
     os.dup2(calls, 0)
     os.dup2(answers, 1)
     # The ends of others' pipes are among them, which have to close with the server.
-    for descriptor in {int(name) for name in os.listdir("/proc/self/fd")} - {
-        0,
-        1,
-        2,
-        start,
-        lifeline,
-    }:
+    kept = {0, 1, 2, start, lifeline}
+    for descriptor in {int(name) for name in os.listdir("/proc/self/fd")} - kept:
         with suppress(OSError):
             os.close(descriptor)
     told = FileIO(start).readall()
