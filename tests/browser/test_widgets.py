@@ -84,6 +84,7 @@ def test_a_workflow_in_jupyterlab(tab: Tab) -> None:
     expect(editor.get_by_text("wf.add('facts'")).to_be_visible()
 
     for theme in tab.list_themes():
+        assert tab.find_violations() == []
         names = ("setup", "graph", "cancelled", "form", "review", "runs", "usage", "editor")
         for cell, name in enumerate(names, start=1):
             tab.shoot(f"{name}-{theme}", tab.panel(cell))

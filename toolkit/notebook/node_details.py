@@ -42,7 +42,7 @@ class NodeTexts:
         text = self._texts.get(node_id)
         if not text:
             return ""
-        return widget_html.render_card("Being written", f"<pre>{escape(text)}</pre>")
+        return widget_html.render_card("Being written", widget_html.render_pre(text))
 
 
 def render_hint() -> str:

@@ -96,7 +96,12 @@ def render_card(title: str, content: str) -> str:
 
 def render_json(value: object) -> str:
     """Render a value as indented JSON."""
-    return f"<pre>{escape(json.dumps(value, indent=1, ensure_ascii=False, default=str))}</pre>"
+    return render_pre(json.dumps(value, indent=1, ensure_ascii=False, default=str))
+
+
+def render_pre(shown: str) -> str:
+    """Render preformatted text; a long one scrolls, by the keyboard, too."""
+    return f'<pre tabindex="0">{escape(shown)}</pre>'
 
 
 def render_artifact(shown: Artifact) -> str:
@@ -113,7 +118,7 @@ def render_artifact(shown: Artifact) -> str:
         return f'<img alt="{escape(record.id)}" src="{source}">{told}'
     if kind == "audio":
         return f'<audio controls src="{source}"></audio>{told}'
-    return f"<pre>{escape(_read_text(record.media_type, content))}</pre>{told}"
+    return f"{render_pre(_read_text(record.media_type, content))}{told}"
 
 
 def read_shown_artifact(shown: Artifact) -> ShownArtifact:

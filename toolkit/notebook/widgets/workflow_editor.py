@@ -18,6 +18,7 @@ from toolkit.notebook.graph_widget import GraphWidget
 from toolkit.notebook.live_graph import LiveGraph
 from toolkit.notebook.schema_form import SchemaForm, guard_control
 from toolkit.notebook.widget_base import Panel, close_all, make_button, make_labelled, make_row
+from toolkit.notebook.widget_html import render_pre
 from toolkit.settings import Settings
 
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ class WorkflowEditor(Panel):
 
     def snapshot(self) -> str:
         """Return the workflow as the Python that builds it, for a saved notebook."""
-        return f"<pre>{escape(self.to_python())}</pre>"
+        return render_pre(self.to_python())
 
     def close(self) -> None:
         """Close it with the graph it has submitted; the workflow itself goes on."""
@@ -246,13 +247,13 @@ class WorkflowEditor(Panel):
         }
         told = "".join(f"<li>{escape(self._format_fault(fault))}</li>" for fault in self.faults)
         self._fault_list.value = (
-            f'<ul class="tk-alert" role="alert">{told}</ul>' if self.nodes else ""
+            f'<div class="tk-alert" role="alert"><ul>{told}</ul></div>' if self.nodes else ""
         )
         self._mark_faults()
         self.submit.disabled = bool(self.faults)
         shapes = {"python": self.to_python, "json": self.to_json}
         shown = shapes.get(self.shape.value)
-        self.exported.value = f"<pre>{escape(shown())}</pre>" if shown else ""
+        self.exported.value = render_pre(shown()) if shown else ""
 
     def _offer_calls(self) -> None:
         """Offer what a node may call: capabilities, and the functions that there are by now."""

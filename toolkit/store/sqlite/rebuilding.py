@@ -124,10 +124,12 @@ def _read_intact_rows(
     """Yield the readable rows of a table, from both ends up to where it is damaged."""
     has_rowid = table.dialect_options["sqlite"]["with_rowid"]
     keys = ["rowid"] if has_rowid else table.primary_key.columns.keys()
-    select = f"SELECT {', '.join(names)} FROM {table.name} NOT INDEXED ORDER BY "  # noqa: S608
-    for order in ("ASC", "DESC"):
+    columns = ", ".join(names)
+    for direction in ("ASC", "DESC"):
+        order = ", ".join(f"{key} {direction}" for key in keys)
+        select = f"SELECT {columns} FROM {table.name} NOT INDEXED ORDER BY {order}"  # noqa: S608
         try:
-            yield from source.execute(select + ", ".join(f"{key} {order}" for key in keys))
+            yield from source.execute(select)
         except sqlite3.DatabaseError:
             continue
         return
