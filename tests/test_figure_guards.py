@@ -106,7 +106,7 @@ def measure_postgres() -> None:
     """Measure a few nodes, runs, commits and a killed engine, by CPU time what an engine does."""
     if find_postgres() is None:
         pytest.skip("PostgreSQL is not installed")
-    postgres.main(60, 100, (), 2, 10, 1, lease_s=1.0, limits_s=0, clock=time.process_time)
+    postgres.main(100, 100, (), 2, 10, 1, lease_s=1.0, limits_s=0, clock=time.process_time)
 
 
 def measure_object_storage() -> None:
