@@ -12,7 +12,7 @@ from toolkit.client._options import start_capability
 from toolkit.contract.run_options import RunOptions
 from toolkit.contract.short_tracebacks import UnknownAttributeError
 
-R = TypeVar("R")  # a run, or for the async client what is awaited for one
+R = TypeVar("R")  # a run; in the async client, a coroutine that returns one
 
 
 class CapabilityCalls(ABC, Generic[R]):

@@ -1,4 +1,4 @@
-"""The part of a client that sends no request: its engine in this process, and what it knows."""
+"""The base of both clients: it opens the embedded engine, and offers `map` and `route`."""
 
 import weakref
 from abc import ABC, abstractmethod
@@ -28,27 +28,27 @@ if TYPE_CHECKING:
     from toolkit.sandbox import Faults
     from toolkit.settings import Settings
 
-# A RouteView and a DataFrame, or for the async client what is awaited for one.
+# A RouteView and a DataFrame; coroutines that return them in the async client.
 V = TypeVar("V")
 D = TypeVar("D")
 
 
 class NoTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
-    """A transport that sends nothing: that of a client whose engine is in this process."""
+    """A transport that sends nothing, for a client whose engine is in this process."""
 
 
 class ClientBase(ABC, Generic[V, D]):
-    """What both clients have in common."""
+    """The methods that both clients share."""
 
     capabilities: Any
     _http: ClientState
     _channel_kind: ClassVar[str]  # the class of `toolkit.local` that leads to an engine
-    _thread: "EngineThread | None" = None  # of the embedded engine; none for a server's
+    _thread: "EngineThread | None" = None  # of the embedded engine; None for a server's client
     _description = ""  # of the embedded engine
 
     @abstractmethod
     def _load_row_mapper(self) -> "type[RowMap[D]]":
-        """Import what runs the rows: few programs need it."""
+        """Import the class that runs rows, which few programs need."""
 
     @classmethod
     def local(
@@ -68,31 +68,32 @@ class ClientBase(ABC, Generic[V, D]):
         dispatch: str | None = None,
         database: str | None = None,
     ) -> Self:
-        """Open the embedded engine, with nothing to set up.
+        """Open the embedded engine, which needs no setup.
 
         Args:
-            data_dir: the directory of all data; `./.toolkit` by default.
-            sandbox: use the simulated vendor cloud: no keys, no network, no bills.
-            settings: more settings, such as vendors' base URLs.
-            registry: other capabilities and vendors than the built-in and installed ones.
-            faults: what goes wrong in the sandbox (which it implies), and the log of its calls.
-            max_retries: ask the engine again at most so often; 3 times by default.
-            cache: use the results of equal jobs again, unless a run or workflow says no.
-            cassette: the YAML file that vendors' answers are written to or played from.
-            mode: of the cassette. `replay` answers from the file alone, without network and keys;
-                `record` makes it anew; `auto` replays what is known and records what is new.
-            take_up: whether work that another process left unfinished is resumed. By default, as
-                far as its secrets are there, and not in a copy of a directory; true makes a copy a
-                directory of its own and resumes; false resumes nothing.
-            read_only: only read what is there, of all accounts; nothing is written.
-            dispatch: the Dask cluster that does CPU steps, as `dask://host:port` or `tls://…` (the
-                extra `dask`); worker processes of this machine by default.
-            database: the database of PostgreSQL that has the rows, as `postgresql://user@host/name`
-                (the extra `postgres`); one in `data_dir` by default.
+            data_dir: directory of all data. Default: `./.toolkit`.
+            sandbox: use the simulated vendor cloud, which needs no keys, no network and no money.
+            settings: further settings, such as vendors' base URLs.
+            registry: capabilities and vendors. Default: all that are built in or installed.
+            faults: faults of the sandbox, and the log of its calls. Implies `sandbox=True`.
+            max_retries: maximum number of times that a call of the engine is repeated. Default: 3.
+            cache: reuse the results of equal jobs, unless a run or workflow disables this.
+            cassette: path of the YAML file that vendors' answers are written to or replayed from.
+            mode: mode of the cassette. `replay` answers from the file alone, without network and
+                keys; `record` writes a new file; `auto` replays known calls and records the others.
+            take_up: resume work that another process left unfinished. By default the engine
+                resumes work if its secrets are available and the directory is not a copy. True
+                makes a copy a directory of its own and resumes its work. False resumes nothing.
+            read_only: read the records of all accounts, and write nothing.
+            dispatch: address of the Dask cluster that runs CPU steps, as `dask://host:port` or
+                `tls://…` (needs the extra `dask`). Default: worker processes of this machine.
+            database: URL of the PostgreSQL database that holds all rows, as
+                `postgresql://user@host/name` (needs the extra `postgres`). Default: a SQLite
+                database in `data_dir`.
 
         Raises:
-            ServiceError: `UNAVAILABLE` when the data directory or the cassette cannot be used.
-            ValueError: for a mode that there is not.
+            ServiceError: `UNAVAILABLE` if the data directory or the cassette cannot be used.
+            ValueError: `mode` is unknown.
 
         >>> import tempfile
         >>> from toolkit import Client
@@ -100,7 +101,7 @@ class ClientBase(ABC, Generic[V, D]):
         ...     client.capabilities.get("llm.generate").title
         'Generate text'
         """
-        # The one import that looks upward, and only here: who asks a server loads no engine.
+        # The only import of a higher layer; a client of a server must not load the engine.
         from toolkit import local
 
         thread, key = local.start_engine(
@@ -128,19 +129,19 @@ class ClientBase(ABC, Generic[V, D]):
         client._http.channel = getattr(local, cls._channel_kind)(thread)
         client._thread = thread
         client._http.functions = thread.functions
-        # So that completion knows them before any is read.
+        # Completion offers these ids before the first capability is read.
         for capability in thread.engine.capabilities.list_newest():
             client.capabilities._remember_id(capability.id)
         folder = thread.engine.settings.data_dir
         client._http.access = replace(client.access, data_dir=folder)
         world = "in the sandbox" if thread.engine.settings.sandbox else "live"
         client._description = f"{world}, data in {folder}"
-        # A cell that is run again drops its client, which closes the engine, unless a resource or a
-        # handle of the client is still in use: each of them holds what sends its requests.
+        # Running a cell again drops its client, which closes the engine. Resources and handles of
+        # the client that are still in use hold `_http`, and so keep the engine open.
         weakref.finalize(client._http, thread.close).atexit = False
         return client
 
-    if not TYPE_CHECKING:  # a name that there is not is found by mypy, too
+    if not TYPE_CHECKING:  # mypy reports unknown names by itself
 
         def __getattr__(self, name: str) -> object:
             if name.startswith("_"):
@@ -161,13 +162,13 @@ class ClientBase(ABC, Generic[V, D]):
     ) -> V:
         """Return the choice a run would get, and why each vendor and model was kept or dropped.
 
-        Takes what `runs.create` takes, and spends nothing.
+        The arguments are those of `runs.create`. Routing is free.
 
         Args:
-            name: a capability, or `name@version`.
-            input: its input.
-            version: the version, where it is not in the name.
-            **options: those of a run.
+            name: name of a capability, or `name@version`.
+            input: input of the capability.
+            version: version of the capability, unless `name` contains it.
+            **options: options of a run.
 
         Raises:
             RequestError: `INVALID_REQUEST`, `NOT_FOUND`, `PROVIDER_NOT_ALLOWED` and others.
@@ -196,33 +197,35 @@ class ClientBase(ABC, Generic[V, D]):
     ) -> D:
         """Run a capability on every row of a table, and return a row of results for each.
 
-        The same call resumes where it was interrupted, even by a kernel that died: results that
-        are there are used again, unpaid, and rows that failed are tried again.
+        Calling it again resumes an interrupted map, even after the kernel died: existing results
+        are reused without payment, and failed rows are tried again.
 
         Args:
-            name: a capability, or `name@version`.
-            rows: a DataFrame, or mappings; or texts (a list or a Series), as a column `text`.
-            output_model: a pydantic model that each answer has to fit; its fields are columns.
-            max_cost_usd: one budget over all rows, paid now or before. Runs in flight count with
-                their maximum cost, no matter which call began them. A row that the rest may not
-                cover is not begun, and says so.
-            concurrency: how many runs are under way at most; 3 until one has succeeded.
-            on_error: "stop" to begin no more rows after 10 failures with the same code; a number
-                for another limit; "continue" for none. Errors that end by themselves, such as
-                those of a vendor that is away, do not count.
-            options: those of each run, such as `{"provider": "openai"}`.
-            tags, note: those of each run.
-            progress: whether a line shows how far it is, its cost, and why rows failed.
-            **fields: the input; `{column}` in a text stands for a row's value.
+            name: name of a capability, or `name@version`.
+            rows: a DataFrame, an iterable of mappings, or texts (a list or a Series), which become
+                a column `text`.
+            output_model: pydantic model that each answer must match; its fields become columns.
+            max_cost_usd: budget for all rows together, including earlier calls. Running rows count
+                with their maximum cost. A row that the rest of the budget may not cover is not
+                started, and its `error` says so.
+            concurrency: maximum number of runs at once; 3 until the first run has succeeded.
+            on_error: "stop" starts no more rows after 10 failures with the same code; a number
+                sets another limit; "continue" sets no limit. Temporary errors, such as those of an
+                unreachable vendor, do not count.
+            options: options of each run, such as `{"provider": "openai"}`.
+            tags, note: tags and note of each run.
+            progress: show a line with the progress, the cost and the reasons of failed rows.
+            **fields: input of the capability; `{column}` in a text stands for the row's value.
 
         Returns:
-            the answers' fields, `status`, `cost_usd`, `latency_ms`, `run_id`, `cached` and
-            `error`, by the index of `rows`; `attrs["tag"]` is the tag that its runs share.
+            a DataFrame with the index of `rows`, and with the fields of the answers, `status`,
+            `cost_usd`, `latency_ms`, `run_id`, `cached` and `error` as columns. `attrs["tag"]` is
+            the tag that all its runs share.
 
         Raises:
-            RequestError: `INVALID_REQUEST` for a column that there is not, and others for what is
-                wrong with all rows.
-            KeyboardInterrupt: it was interrupted, in one line; runs under way go on.
+            RequestError: `INVALID_REQUEST` for an unknown column; other codes for an error that
+                affects all rows.
+            KeyboardInterrupt: the map was interrupted; runs that are under way continue.
         """
         return self._load_row_mapper()(
             self._http,
@@ -241,13 +244,13 @@ class ClientBase(ABC, Generic[V, D]):
 
     @property
     def is_held(self) -> bool:
-        """True if the directory is a copy, so that work left in it is not resumed."""
+        """True if the directory is a copy, whose unfinished work is not resumed."""
         return self._thread is not None and self._thread.engine.is_held
 
     def take_up(self, id: str) -> None:
         """Resume one run, workflow or task that another process left unfinished.
 
-        Nothing is done where it is being worked on, or where the directory is a copy; a server
+        This does nothing if another process works on it, or if the directory is a copy. A server
         resumes its work by itself.
         """
         if self._thread is not None:
@@ -255,12 +258,12 @@ class ClientBase(ABC, Generic[V, D]):
 
     @property
     def access(self) -> ServerAccess:
-        """The address that is spoken to, and where it and the key came from."""
+        """The address and the key of the service, and where both were found."""
         return self._http.access
 
     @cached_property
     def functions(self) -> "Functions":
-        """The functions of this process that its workflows may call."""
+        """The functions of this process that workflows may call."""
         from toolkit.client._functions import Functions
 
         return Functions(self._http.functions, self._http.url)

@@ -1,4 +1,4 @@
-"""What a client knows of its service and of its own work, and how its requests are built."""
+"""The state that the resources of one client share, and the building of its requests."""
 
 from abc import ABC, abstractmethod
 from collections import deque
@@ -21,21 +21,21 @@ if TYPE_CHECKING:
 
 R = TypeVar("R", bound="BaseModel")
 V = TypeVar("V")
-MAX_STARTED = 2_000  # ids that are noted, of each resource
+MAX_STARTED = 2_000  # ids that are kept for each resource
 
 
 class ClientState(ABC):
-    """What all resources and handles of one client share.
+    """The state that all resources and handles of one client share.
 
     Args:
-        own: the caller's own HTTP client, where there is one.
-        max_retries, max_wait_s: how often, and for how long, a request is sent again at most.
+        own: the caller's own HTTP client, if any.
+        max_retries, max_wait_s: maximum number of repeated requests, and maximum seconds to repeat.
 
     Attributes:
-        channel: the way to an engine in this process; none for a client of a server.
-        started: the newest work that was started by this client, by resource: what it has spent.
-        functions: those of an engine in this process; none for a client of a server.
-        shared: what those who use this client share, by path, as long as any of them holds it.
+        channel: the way to an engine in this process; None for a client of a server.
+        started: ids of the newest work that this client started, by resource.
+        functions: the functions of an engine in this process; None for a client of a server.
+        shared: objects that users of this client share, by path, while any user holds them.
     """
 
     channel: Any = None
@@ -55,7 +55,7 @@ class ClientState(ABC):
         self.started: dict[str, deque[str]] = {}
         self.functions: FunctionTable | None = None
         self.shared: WeakValueDictionary[str, object] = WeakValueDictionary()
-        self._headers = httpx.Headers(make_headers(access))  # which do not show the key
+        self._headers = httpx.Headers(make_headers(access))  # their repr hides the key
         self._timeout = choose_timeout(timeout, own)
         self._max_retries = max_retries
         self._pacer = RequestPacer()
@@ -63,17 +63,17 @@ class ClientState(ABC):
 
     @abstractmethod
     def request_record(self, model: type[R], method: str, path: str, **options: Any) -> Any:
-        """Send a request, and return the record; what is awaited for it, for the async client."""
+        """Send a request, and return the record; the async client returns a coroutine for it."""
 
     @abstractmethod
     def request_view(
         self, view: Callable[[R], V], model: type[R], method: str, path: str, **options: Any
     ) -> Any:
-        """Send a request, and return a view of the record; what is awaited, for the async client.
+        """Send a request, and return a view of the record; in the async client, a coroutine.
 
         Args:
-            view: makes it of the record.
-            model: of the record.
+            view: function that makes the view from the record.
+            model: model of the record.
         """
 
     def note_started(self, resource: str, id: str) -> None:
@@ -81,7 +81,7 @@ class ClientState(ABC):
         self.started.setdefault(resource, deque(maxlen=MAX_STARTED)).append(id)
 
     def choose_cache(self, target: str) -> bool | None:
-        """Return whether results are used again; agents plan anew each time, so have no say."""
+        """Return the caller's choice about the cache; None for agents, which always plan again."""
         return self.cache if target == "capability" else None
 
     @property
@@ -107,14 +107,14 @@ class ClientState(ABC):
         """Build a request.
 
         Args:
-            upload: the name of a file, and the file.
-            hold_s: for how long the service may hold the request, beside the timeout.
-            prefer_wait_s: the seconds that the service is asked to wait for the end of the work.
-            watches_text: whether the texts of the work that is asked for will be watched.
-            deadline: the time, by the monotonic clock, at which the caller gives up.
+            upload: name and content of a file.
+            hold_s: seconds that the service may hold the request, in addition to the timeout.
+            prefer_wait_s: seconds that the service is asked to wait for the end of the work.
+            watches_text: True if the caller will watch the texts of the requested work.
+            deadline: time on the monotonic clock at which the caller gives up.
 
         Raises:
-            TypeError: JSON cannot hold a value of the body.
+            TypeError: the body contains a value that JSON cannot represent.
         """
         return client.build_request(
             method,
@@ -143,7 +143,7 @@ class ClientState(ABC):
         """Make the schedule of a request that may be sent again.
 
         Args:
-            max_wait_s: wait so long for a service that is away, where that is less than usual.
+            max_wait_s: maximum seconds to wait for an unreachable service, if less than usual.
         """
         most = self.max_wait_s if max_wait_s is None else min(max_wait_s, self.max_wait_s)
         return RetrySchedule(method, repeatable, self._max_retries, most, deadline)

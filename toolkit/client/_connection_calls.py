@@ -1,4 +1,4 @@
-"""Sharing and trusting connections, as far as both clients do it alike."""
+"""Calls about connections, which both clients share."""
 
 from collections.abc import Sequence
 from typing import Literal, TypeVar
@@ -7,42 +7,42 @@ from toolkit.client._resource_calls import DeletableCalls, HandleCalls
 from toolkit.client._wire.messages import drop_none
 from toolkit.contract.choices import ConnectionType
 
-H = TypeVar("H")  # a handle, or for the async client what is awaited for one
+H = TypeVar("H")  # a handle; in the async client, a coroutine that returns one
 
 
 class ConnectionHandleCalls(HandleCalls[H]):
     """The calls of a connection."""
 
     def share(self, accounts: Literal["all"] | Sequence[str]) -> H:
-        """Have other accounts use it, too; each is billed and limited by itself.
+        """Share the connection with other accounts, each with its own bill and limits.
 
         Args:
-            accounts: the ids of the accounts that it is shared with from now on, beside those that
-                it is shared with already; or `all`, those that are yet to be opened among them.
+            accounts: ids of accounts to add to those that already share it; or `all`, for every
+                present and future account.
 
         Raises:
-            RequestError: `FORBIDDEN` for an account that is no operator's, or a key without the
-                scope `admin`; `NOT_FOUND`; `CONFLICT` for some where it is shared with all.
+            RequestError: `FORBIDDEN` unless the account is an operator's and the key has the scope
+                `admin`; `NOT_FOUND`; `CONFLICT` for single accounts if all share it.
         """
         return self._call("POST", "/share", json={"accounts": _format_members(accounts)})
 
     def unshare(self, account: str | None = None) -> H:
-        """Share it no longer: with one account, or with nobody.
+        """Stop sharing the connection, with one account or with all.
 
-        Work under way that has not called its vendor yet uses another connection, or fails.
+        Running work that has not called its vendor yet uses another connection, or fails.
 
         Args:
-            account: the id of the account that loses it; all do, by default.
+            account: id of the account that loses access. Default: all accounts.
 
         Raises:
-            RequestError: `NOT_FOUND`; `CONFLICT` for one account where it is shared with all.
+            RequestError: `NOT_FOUND`; `CONFLICT` for one account if all share it.
         """
         return self._call("DELETE", "/share", params=drop_none(account=account))
 
     def trust(self) -> H:
-        """Use models under budgets again that billed more than was reserved for them.
+        """Allow the models in `overbilled` under budgets again.
 
-        It names them as `overbilled`; nobody else takes them off that list.
+        These models billed more than was reserved for them. Only this call clears the list.
         """
         return self._call("POST", "/trust")
 
@@ -60,16 +60,16 @@ class ConnectionCalls(DeletableCalls[H]):
     ) -> H:
         """Register a pointer to a secret: the *name* of a variable, never its value.
 
-        The service tests it for free; `warning` has the fault that it found.
+        The service tests the connection for free, and reports a fault in `warning`.
 
         Args:
-            provider: a vendor's id, such as `openai`.
+            provider: id of a vendor, such as `openai`.
             connection_type: `environment` or `aws_secrets_manager`.
-            secret_ref: the name of the variable, or of the secret.
-            share: the ids of accounts that may use it, too, or `all`; for operators.
+            secret_ref: name of the variable or of the secret.
+            share: ids of accounts that share it, or `all`. Only operators may set this.
 
         Raises:
-            RequestError: `INVALID_REQUEST`; whatever `share` refuses.
+            RequestError: `INVALID_REQUEST`, and the errors of `share`.
         """
         body = {
             "provider": provider,
@@ -80,41 +80,41 @@ class ConnectionCalls(DeletableCalls[H]):
         return self._create(body)
 
     def share(self, id: str, accounts: Literal["all"] | Sequence[str]) -> H:
-        """Have other accounts use a connection, too; each is billed and limited by itself.
+        """Share a connection with other accounts, each with its own bill and limits.
 
         Args:
-            id: of a connection of an operator's account.
-            accounts: the ids of the accounts that it is shared with from now on, beside those that
-                it is shared with already; or `all`, those that are yet to be opened among them.
+            id: id of a connection of an operator's account.
+            accounts: ids of accounts to add to those that already share it; or `all`, for every
+                present and future account.
 
         Raises:
-            RequestError: `FORBIDDEN` for an account that is no operator's, or a key without the
-                scope `admin`; `NOT_FOUND`; `CONFLICT` for some where it is shared with all.
+            RequestError: `FORBIDDEN` unless the account is an operator's and the key has the scope
+                `admin`; `NOT_FOUND`; `CONFLICT` for single accounts if all share it.
         """
         return self._call("POST", id, "/share", json={"accounts": _format_members(accounts)})
 
     def unshare(self, id: str, account: str | None = None) -> H:
-        """Share a connection no longer: with one account, or with nobody.
+        """Stop sharing a connection, with one account or with all.
 
-        Work under way that has not called its vendor yet uses another connection, or fails.
+        Running work that has not called its vendor yet uses another connection, or fails.
 
         Args:
-            id: of the connection.
-            account: the id of the account that loses it; all do, by default.
+            id: id of the connection.
+            account: id of the account that loses access. Default: all accounts.
 
         Raises:
-            RequestError: `NOT_FOUND`; `CONFLICT` for one account where it is shared with all.
+            RequestError: `NOT_FOUND`; `CONFLICT` for one account if all share it.
         """
         return self._call("DELETE", id, "/share", params=drop_none(account=account))
 
     def trust(self, id: str) -> H:
-        """Use models under budgets again that billed more than was reserved for them.
+        """Allow the models in a connection's `overbilled` under budgets again.
 
-        A connection names them as `overbilled`; nobody else takes them off that list.
+        These models billed more than was reserved for them. Only this call clears the list.
         """
         return self._call("POST", id, "/trust")
 
 
 def _format_members(accounts: Literal["all"] | Sequence[str]) -> str | list[str]:
-    """Return the accounts that a connection is shared with, as the wire has them."""
+    """Return the accounts of a share in their wire form."""
     return accounts if isinstance(accounts, str) else list(accounts)

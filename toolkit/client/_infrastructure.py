@@ -1,4 +1,4 @@
-"""Infrastructure, as it shows itself and as it is created in both clients."""
+"""Views of infrastructure, and the calls about it that both clients share."""
 
 from datetime import datetime
 from typing import TypeVar
@@ -14,30 +14,30 @@ from toolkit.contract.storage import Storage
 from toolkit.contract.templates import Template
 
 S = TypeVar("S", bound=Infrastructure)
-H = TypeVar("H")  # a handle, or for the async client what is awaited for one
+H = TypeVar("H")  # a handle; in the async client, a coroutine that returns one
 
 
 class InfrastructureView(RecordView[S]):
-    """A resource at a GPU cloud, billed there until it is deleted."""
+    """A resource at a GPU cloud, which bills it until it is deleted."""
 
     status = Member[InfrastructureStatus]("`creating`, `ready`, `failed`, `deleting` or `deleted`.")
     error = Member[ErrorInfo | None]("The error, if there was any.")
-    name = Member[str]("The name that it was given.")
-    status_detail = Member[str | None]("A word on what it waits for, where there is one.")
-    created_at = Member[datetime]("The time at which it was asked for.")
-    deleted = Member[bool]("True once it was deleted.")
-    deleted_at = Member[datetime | None]("The time at which it was deleted; none while it was not.")
+    name = Member[str]("The name.")
+    status_detail = Member[str | None]("What the resource waits for, if anything.")
+    created_at = Member[datetime]("The time of the request.")
+    deleted = Member[bool]("True after deletion.")
+    deleted_at = Member[datetime | None]("The time of deletion, or None.")
 
 
 class ComputeView(InfrastructureView[Compute]):
     """A GPU pod."""
 
-    gpu_type = Member[str]("The GPU of the catalogue that it has.")
-    image = Member[str]("The container that it runs.")
-    storage_id = Member[str | None]("The volume that is mounted, if there is one.")
-    template_id = Member[str | None]("The shared template that it was made of, if there is one.")
+    gpu_type = Member[str]("The GPU, by its name in the catalogue.")
+    image = Member[str]("The container image.")
+    storage_id = Member[str | None]("The mounted volume, if any.")
+    template_id = Member[str | None]("The shared template, if any.")
     cost_per_hour_usd = Member[float | None](
-        "US dollars for each hour that it is there; none where the vendor does not say."
+        "The price in US dollars per hour, or None if the vendor does not state it."
     )
 
 
@@ -53,14 +53,14 @@ class ComputeCalls(DeletableCalls[H]):
         storage_id: str | None = None,
         template_id: str | None = None,
     ) -> H:
-        """Rent a GPU pod; it is billed by the hour until it is deleted.
+        """Rent a GPU pod, which is billed by the hour until it is deleted.
 
         Args:
-            name: what to call it.
-            gpu_type: a GPU of the catalogue, such as `NVIDIA GeForce RTX 4090`.
-            image: the container to run when there is no template; an image worker by default.
-            storage_id: a volume to mount; the pod is then where the volume is.
-            template_id: a shared template that is for pods.
+            name: name of the new resource.
+            gpu_type: name of a GPU in the catalogue, such as `NVIDIA GeForce RTX 4090`.
+            image: container image, if no template is given. Default: an image worker.
+            storage_id: volume to mount; the pod then runs in its data centre.
+            template_id: shared template for pods.
 
         Raises:
             RequestError: `CREDENTIALS_MISSING`, `INVALID_REQUEST`, `NOT_FOUND`, `CONFLICT`.
@@ -79,14 +79,14 @@ class ComputeCalls(DeletableCalls[H]):
 class EndpointView(InfrastructureView[Endpoint]):
     """A serverless endpoint."""
 
-    gpu_ids = Member[str]("The pools of GPUs that its workers are taken from.")
-    workers_min = Member[int]("The fewest workers that it keeps.")
-    workers_max = Member[int]("The most workers that it has at once.")
-    image = Member[str]("The container that it runs.")
-    storage_id = Member[str | None]("The volume that is mounted, if there is one.")
-    template_id = Member[str | None]("The shared template that it was made of, if there is one.")
+    gpu_ids = Member[str]("The GPU pools of its workers.")
+    workers_min = Member[int]("The minimum number of workers.")
+    workers_max = Member[int]("The maximum number of workers.")
+    image = Member[str]("The container image.")
+    storage_id = Member[str | None]("The mounted volume, if any.")
+    template_id = Member[str | None]("The shared template, if any.")
     price_per_hour_usd = Member[float | None](
-        "The list price of one worker in US dollars, as it was when it was made; none if unknown."
+        "The list price of one worker in US dollars per hour at creation, or None if unknown."
     )
 
 
@@ -104,16 +104,16 @@ class EndpointCalls(DeletableCalls[H]):
         template_id: str | None = None,
         image: str | None = None,
     ) -> H:
-        """Create a serverless endpoint; what is left out has the contract's default.
+        """Create a serverless endpoint; omitted values have the defaults of the contract.
 
         Args:
-            name: what to call it.
-            gpu_ids: a pool of the catalogue, such as `ADA_24`.
-            workers_min: how many workers it keeps.
-            workers_max: how many it may have.
-            storage_id: a volume to attach.
-            template_id: a shared template that is for endpoints.
-            image: the container to run when there is no template; an image worker by default.
+            name: name of the new resource.
+            gpu_ids: GPU pool of the catalogue, such as `ADA_24`.
+            workers_min: minimum number of workers.
+            workers_max: maximum number of workers.
+            storage_id: volume to attach.
+            template_id: shared template for endpoints.
+            image: container image, if no template is given. Default: an image worker.
 
         Raises:
             RequestError: `CREDENTIALS_MISSING`, `INVALID_REQUEST`, `NOT_FOUND`, `CONFLICT`.
@@ -134,20 +134,20 @@ class EndpointCalls(DeletableCalls[H]):
 class StorageView(InfrastructureView[Storage]):
     """A network volume."""
 
-    size_gb = Member[int]("The size, in gigabytes.")
-    data_center = Member[str]("The data center that it is in.")
+    size_gb = Member[int]("The size in gigabytes.")
+    data_center = Member[str]("The data centre.")
 
 
 class StorageCalls(DeletableCalls[H]):
     """The calls of `client.storage`."""
 
     def create(self, name: str, size_gb: int, *, data_center: str | None = None) -> H:
-        """Rent a network volume; it is billed by its size until it is deleted.
+        """Rent a network volume, which is billed by its size until it is deleted.
 
         Args:
-            name: what to call it.
-            size_gb: gigabytes, 10 to 4096.
-            data_center: where it is, such as `EU-RO-1`; the service chooses by default.
+            name: name of the new resource.
+            size_gb: size in gigabytes, from 10 to 4096.
+            data_center: data centre, such as `EU-RO-1`. Default: the service chooses.
 
         Raises:
             RequestError: `CREDENTIALS_MISSING`, `INVALID_REQUEST`.
@@ -158,21 +158,21 @@ class StorageCalls(DeletableCalls[H]):
 class TemplateView(InfrastructureView[Template]):
     """A template."""
 
-    image = Member[str]("The container that it runs.")
-    serverless = Member[bool]("True if endpoints run it; pods do otherwise.")
-    hidden = Member[bool]("True if it was made for one endpoint, and goes with it.")
+    image = Member[str]("The container image.")
+    serverless = Member[bool]("True for endpoints, False for pods.")
+    hidden = Member[bool]("True if the template belongs to one endpoint and is deleted with it.")
 
 
 class TemplateCalls(DeletableCalls[H]):
     """The calls of `client.templates`."""
 
     def create(self, name: str, image: str, *, serverless: bool = True) -> H:
-        """Make a template to share.
+        """Create a shared template.
 
         Args:
-            name: what to call it.
-            image: the container.
-            serverless: whether endpoints run it; pods do otherwise.
+            name: name of the new resource.
+            image: container image.
+            serverless: True for endpoints, False for pods.
 
         Raises:
             RequestError: `CREDENTIALS_MISSING`, `INVALID_REQUEST`.

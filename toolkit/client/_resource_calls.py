@@ -1,7 +1,7 @@
-"""The calls of a client's resources that both clients share.
+"""Calls of a client's resources, which both clients share.
 
-Each makes a request, and returns what its client's `_create` or `_call` returns: a handle, or for
-the async client what is awaited for one. So it is written once, and not generated.
+Each call builds a request and returns the result of its client's `_create` or `_call`: a handle, or
+a coroutine in the async client. The call itself awaits nothing, so it need not be generated.
 """
 
 from abc import ABC, abstractmethod
@@ -14,9 +14,9 @@ from toolkit.contract.account import KeyCreated
 from toolkit.contract.choices import OptimizeFor, Scope
 from toolkit.contract.short_tracebacks import UnknownAttributeError
 
-H = TypeVar("H")  # a handle, or for the async client what is awaited for one
-K = TypeVar("K")  # a new key, or for the async client what is awaited for one
-MAX_KNOWN_IDS = 500  # ids for completion, of each resource
+H = TypeVar("H")  # a handle; in the async client, a coroutine that returns one
+K = TypeVar("K")  # a new key; in the async client, a coroutine that returns one
+MAX_KNOWN_IDS = 500  # ids that completion offers, for each resource
 
 
 class HandleCalls(ABC, Generic[H]):
@@ -24,7 +24,7 @@ class HandleCalls(ABC, Generic[H]):
 
     @abstractmethod
     def _call(self, method: str, what: str = "", **options: Any) -> H:
-        """Send a request about it."""
+        """Send a request about the resource."""
 
 
 class ResourceCalls(ABC, Generic[H]):
@@ -34,7 +34,7 @@ class ResourceCalls(ABC, Generic[H]):
     _http: ClientState
     _known_ids: dict[str, None]
 
-    if not TYPE_CHECKING:  # a name that there is not is found by mypy, too
+    if not TYPE_CHECKING:  # mypy reports unknown names by itself
 
         def __getattr__(self, name: str) -> object:
             if name.startswith("_"):
@@ -43,11 +43,11 @@ class ResourceCalls(ABC, Generic[H]):
 
     @abstractmethod
     def _create(self, body: Mapping[str, object], **options: Any) -> H:
-        """Ask for a new one."""
+        """Create a resource."""
 
     @abstractmethod
     def _call(self, method: str, id: str, what: str = "", **options: Any) -> H:
-        """Send a request about the one of an id."""
+        """Send a request about the resource of an id."""
 
     def _remember_id(self, id: str) -> None:
         self._known_ids[id] = None
@@ -55,12 +55,12 @@ class ResourceCalls(ABC, Generic[H]):
             del self._known_ids[next(iter(self._known_ids))]
 
     def _ipython_key_completions_(self) -> list[str]:
-        """Return the ids seen so far, newest last: completing sends no request."""
+        """Return the known ids, newest last; completion sends no request."""
         return list(self._known_ids)
 
     @property
     def _name(self) -> str:
-        """The word for many of them."""
+        """The name of the resource, in the plural."""
         name: str = self.handle.resource.rpartition("/")[2]
         return name
 
@@ -69,10 +69,10 @@ class DeletableCalls(ResourceCalls[H]):
     """The calls of a resource whose records can be deleted."""
 
     def delete(self, id: str) -> H:
-        """Delete one; what a vendor has of it is deleted there, too, and no longer billed.
+        """Delete a record; a vendor's resource behind it is deleted as well and no longer billed.
 
         Raises:
-            RequestError: `NOT_FOUND`; `CONFLICT` while it is in use, or the vendor did not do it.
+            RequestError: `NOT_FOUND`; `CONFLICT` if it is in use, or if the vendor failed.
         """
         return self._call("DELETE", id)
 
@@ -81,7 +81,7 @@ class WorkCalls(ResourceCalls[H]):
     """The calls of a resource of work."""
 
     def cancel(self, id: str) -> H:
-        """Cancel one; one that has ended stays as it is."""
+        """Cancel work; work that has ended does not change."""
         return self._call("POST", id, "/cancel")
 
 
@@ -89,15 +89,16 @@ class AnnotatedCalls(WorkCalls[H]):
     """The calls of a resource of work that carries tags and a note."""
 
     def annotate(self, id: str, *, tags: Sequence[str] | None = None, note: str | None = None) -> H:
-        """Give one other tags, or another note, whatever its state; what is left out stays.
+        """Replace the tags or the note of work in any state; an omitted value does not change.
 
         Args:
-            id: which.
-            tags: in place of those that it has; none at all for `[]`.
-            note: in place of the one that it has; none for `""`.
+            id: id of the work.
+            tags: new tags; `[]` removes all tags.
+            note: new note; `""` removes the note.
 
         Raises:
-            RequestError: `NOT_FOUND`; `INVALID_REQUEST` for a tag with a comma, or too much.
+            RequestError: `NOT_FOUND`; `INVALID_REQUEST` for a tag with a comma, or for a value over
+                its limit.
         """
         return self._call("POST", id, "/annotate", json=make_annotation(tags, note))
 
@@ -120,17 +121,17 @@ class AgentCalls(DeletableCalls[H]):
         """Register a version of an agent; run it by its handle, or by its name in `runs.create`.
 
         Args:
-            name: in lower case, such as `card-maker`.
-            objective: what is wanted; each `{word}` in it is a parameter of its runs.
-            version: `1` by default; a version never changes.
-            capabilities: the only ones it may use; all, by default.
-            max_cost_usd: what each run may cost.
+            name: name in lower case, such as `card-maker`.
+            objective: the objective; each `{word}` in it is a parameter of the runs.
+            version: the version, which never changes. Default: `1`.
+            capabilities: capabilities that the agent may use. Default: all.
+            max_cost_usd: budget of each run.
             optimize_for: `cost`, `latency`, `quality` or `balanced`.
-            endpoint_id: a serverless endpoint, for images.
-            compute_id: a GPU pod to use instead.
+            endpoint_id: serverless endpoint for images.
+            compute_id: GPU pod to use in place of an endpoint.
 
         Raises:
-            RequestError: `CONFLICT` for a name and version that are there, `NOT_FOUND`.
+            RequestError: `CONFLICT` if the name and version exist, `NOT_FOUND`.
         """
         constraints = drop_none(
             max_cost_usd=max_cost_usd,
@@ -160,14 +161,14 @@ class ApiKeyCalls(DeletableCalls[H], Generic[H, K]):
         max_cost_usd: float | None = None,
         expires_in_s: int | None = None,
     ) -> K:
-        """Create another key; it is shown this once.
+        """Create a key, which is shown only once.
 
         Args:
-            name: what it is for.
-            scopes: `read`, `write`, `admin`; the first two by default. `work` alone is for code
-                that asks for work and reads its results, and for nothing else.
-            max_cost_usd_per_day: what all work asked for with it may cost in a day, by UTC.
-            max_cost_usd: maximum total cost of all work asked for with it, in US dollars.
+            name: purpose of the key.
+            scopes: `read`, `write` and `admin`. Default: the first two. `work` alone is for code
+                that only starts work and reads its results.
+            max_cost_usd_per_day: budget of all work of this key for each day in UTC.
+            max_cost_usd: budget of all work of this key, in US dollars.
             expires_in_s: lifetime of the key, in seconds. None lets it live until it is revoked.
         """
         body = drop_none(
@@ -180,14 +181,14 @@ class ApiKeyCalls(DeletableCalls[H], Generic[H, K]):
         return self._make_key("", body)
 
     def rotate(self, id: str, *, overlap_s: int | None = None) -> K:
-        """Replace a key by a new one, which is shown this once.
+        """Replace a key by a new key, which is shown only once.
 
         Args:
-            id: of the old one.
-            overlap_s: how long that is still good, in seconds; a day by default, 0 ends it at once.
+            id: id of the old key.
+            overlap_s: seconds that the old key stays valid. Default: a day; 0 ends it at once.
 
         Raises:
-            RequestError: `NOT_FOUND`; `CONFLICT` for one that has ended, or was rotated before.
+            RequestError: `NOT_FOUND`; `CONFLICT` if the key has ended, or was rotated before.
         """
         return self._make_key(f"/{id}/rotate", drop_none(overlap_s=overlap_s))
 

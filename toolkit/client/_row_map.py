@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from pydantic import BaseModel
 
-D = TypeVar("D")  # a DataFrame, or for the async client what is awaited for one
+D = TypeVar("D")  # a DataFrame; in the async client, a coroutine that returns one
 # Refusals that are about one row; any other is about all of them, and ends the call.
 _REFUSALS_OF_A_ROW = frozenset({ErrorCode.INVALID_REQUEST, ErrorCode.PAYLOAD_TOO_LARGE})
 

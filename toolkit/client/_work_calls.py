@@ -1,4 +1,4 @@
-"""Asking for jobs, plans, tasks and workflows, as far as both clients do it alike."""
+"""Calls about jobs, plans, tasks and workflows, which both clients share."""
 
 from collections.abc import Mapping, Sequence
 from typing import TypeVar, Unpack
@@ -12,8 +12,8 @@ from toolkit.client._work_views import PlanView
 from toolkit.contract.choices import Decision, OptimizeFor, PlannerChoice, ReviewMode
 from toolkit.contract.run_options import WORK_OPTIONS, WorkOptions
 
-H = TypeVar("H")  # a handle, or for the async client what is awaited for one
-# What the service waits for a model at most: three answers.
+H = TypeVar("H")  # a handle; in the async client, a coroutine that returns one
+# The longest that the service waits for a model: three answers.
 MODEL_PLANNING_S = 180.0
 
 
@@ -28,13 +28,13 @@ class JobCalls(WorkCalls[H]):
         input: Mapping[str, object],
         **options: Unpack[WorkOptions],
     ) -> H:
-        """Have a job done on a compute of one's own; it is under way when this returns.
+        """Start a job on a compute of your own.
 
         Args:
-            type: what to do, such as `image` (`job.type` of a capability).
-            compute_id: the compute to do it on.
-            input: the capability's input.
-            **options: those of a run.
+            type: type of the job, such as `image` (`job.type` of a capability).
+            compute_id: id of the compute.
+            input: input of the capability.
+            **options: options of a run.
 
         Raises:
             RequestError: `INVALID_REQUEST`, `NOT_FOUND` and others.
@@ -55,15 +55,14 @@ class PlanCalls(ResourceCalls[H]):
         optimize_for: OptimizeFor | None = None,
         planner: PlannerChoice | None = None,
     ) -> H:
-        """Plan an objective without doing it: `tasks.create(plan=…)` runs the plan as it is.
+        """Plan an objective without running the plan; `tasks.create(plan=…)` runs it unchanged.
 
         Args:
-            objective: what is wanted, in plain words.
-            max_cost_usd: what all of it may cost, the planning included; without it, planning
-                alone may cost 0.05 USD.
-            optimize_for: what the router favours.
-            planner: `llm`, a language model, whose tokens are paid for; `rules`, which plan by
-                keywords and spend nothing; `auto` (the service's default), the model where one is
+            objective: the objective, in plain words.
+            max_cost_usd: budget of the plan, planning included. Default: 0.05 USD for planning.
+            optimize_for: what the router optimizes.
+            planner: `llm` plans with a language model, whose tokens cost money; `rules` plans by
+                keywords for free; `auto`, the service's default, plans with a model if one is
                 connected outside the sandbox.
         """
         constraints = drop_none(
@@ -87,34 +86,35 @@ class TaskHandleCalls(HandleCalls[H]):
         constraints: Mapping[str, object] | None = None,
         attempt: int | None = None,
     ) -> H:
-        """Judge it once it has ended, in place of the reviewer.
+        """Judge the task after its end, in place of the reviewer.
 
         Args:
-            decision: `pass`, `fail`, or `retry` to run part of it again.
-            issues: what is wrong with it; a retry tells it the nodes that run again.
-            score: overall, 0 to 1.
-            criteria: `objective_alignment`, `technical_success`, `output_completeness`; 0 to 1.
-            node_id: what a retry runs again, with what depends on it; by default the last node, or
-                with issues, those before it that can be told them.
-            constraints: input members that a retry sets on that node.
-            attempt: which of `attempts` is judged, counted from 1; the one that is delivered, or
-                else for `pass` the best and for the others the last, by default.
+            decision: `pass`, `fail`, or `retry` to run a part of the task again.
+            issues: faults of the result; a retry passes them to the nodes that run again.
+            score: overall score, from 0 to 1.
+            criteria: scores from 0 to 1 for `objective_alignment`, `technical_success` and
+                `output_completeness`.
+            node_id: node that a retry runs again, with its dependents. Default: the last node, or
+                with `issues` the nodes before it that accept them.
+            constraints: input values that a retry sets on that node.
+            attempt: number of the judged attempt in `attempts`, from 1. Default: the delivered
+                attempt; without one, the best for `pass` and the last for other decisions.
 
         Raises:
-            RequestError: `CONFLICT` for a task that is under way, or was retried twice.
+            RequestError: `CONFLICT` if the task is running, or was retried twice.
         """
         body = make_review_body(decision, issues, score, criteria, node_id, constraints, attempt)
         return self._call("POST", "/reviews", json=body)
 
     def resume(self, answer: str | None = None) -> H:
-        """Take it back to planning, once what blocked it is there.
+        """Return the blocked task to planning, after its cause was removed.
 
         Args:
-            answer: to its `question`, where it has one.
+            answer: answer to the task's `question`, if any.
 
         Raises:
-            RequestError: `CONFLICT` when it is not blocked, `INVALID_REQUEST` for a question
-                without an answer.
+            RequestError: `CONFLICT` if the task is not blocked, `INVALID_REQUEST` if its question
+                is not answered.
         """
         return self._call("POST", "/resume", json=drop_none(answer=answer))
 
@@ -139,24 +139,23 @@ class TaskCalls(AnnotatedCalls[H]):
         note: str | None = None,
         stream: bool = False,
     ) -> H:
-        """Have an objective planned, run and reviewed.
+        """Plan an objective, run the plan and review the result.
 
         Args:
-            objective: what is wanted, in plain words; that of the plan, or the workflow's name, by
-                default.
-            plan: is run as it is: one that was previewed, edited or not, its JSON, or a workflow.
-            max_cost_usd: what all of it may cost.
-            optimize_for: what providers are chosen by.
-            endpoint_id, compute_id: where GPU work runs.
-            capabilities: the only ones that may be used; all of them by default.
-            planner: `llm`, a language model; `rules`, by keywords; or `auto`, the model where one
-                is connected outside the sandbox.
-            review: `checks`; `judge`, a language model as well; or `auto`, the judge where one is
-                connected outside the sandbox and affordable.
-            tags: words to find it by in lists; those of a workflow that is its plan, by default.
-            note: a remark on it, in your own words; likewise.
-            stream: have the texts of its nodes come as they are written, from the first on:
-                `wait()` shows them.
+            objective: the objective, in plain words. Default: the objective of the plan, or the
+                name of the workflow.
+            plan: plan to run unchanged: a previewed or edited plan, its JSON, or a workflow.
+            max_cost_usd: budget of the task.
+            optimize_for: what the router optimizes.
+            endpoint_id, compute_id: endpoint or compute for GPU work.
+            capabilities: capabilities that the plan may use. Default: all.
+            planner: `llm` plans with a language model, `rules` by keywords; `auto` plans with a
+                model if one is connected outside the sandbox.
+            review: `checks` reviews by checks alone; `judge` adds a language model; `auto` adds it
+                if one is connected outside the sandbox and the budget covers it.
+            tags: words to find the task by in lists. Default: the tags of a workflow in `plan`.
+            note: a remark in your own words. Default: the note of a workflow in `plan`.
+            stream: stream the texts of all nodes while they are written; `wait()` shows them.
 
         Raises:
             RequestError: `INVALID_WORKFLOW` with every fault of a plan.
@@ -186,36 +185,37 @@ class TaskCalls(AnnotatedCalls[H]):
         constraints: Mapping[str, object] | None = None,
         attempt: int | None = None,
     ) -> H:
-        """Judge a task that has ended, in place of the reviewer.
+        """Judge a task after its end, in place of the reviewer.
 
         Args:
-            id: the task.
-            decision: `pass`, `fail`, or `retry` to run part of it again.
-            issues: what is wrong with it; a retry tells it the nodes that run again.
-            score: overall, 0 to 1.
-            criteria: `objective_alignment`, `technical_success`, `output_completeness`; 0 to 1.
-            node_id: what a retry runs again, with what depends on it; by default the last node, or
-                with issues, those before it that can be told them.
-            constraints: input members that a retry sets on that node.
-            attempt: which of `attempts` is judged, counted from 1; the one that is delivered, or
-                else for `pass` the best and for the others the last, by default.
+            id: id of the task.
+            decision: `pass`, `fail`, or `retry` to run a part of the task again.
+            issues: faults of the result; a retry passes them to the nodes that run again.
+            score: overall score, from 0 to 1.
+            criteria: scores from 0 to 1 for `objective_alignment`, `technical_success` and
+                `output_completeness`.
+            node_id: node that a retry runs again, with its dependents. Default: the last node, or
+                with `issues` the nodes before it that accept them.
+            constraints: input values that a retry sets on that node.
+            attempt: number of the judged attempt in `attempts`, from 1. Default: the delivered
+                attempt; without one, the best for `pass` and the last for other decisions.
 
         Raises:
-            RequestError: `CONFLICT` for a task that is under way, or was retried twice.
+            RequestError: `CONFLICT` if the task is running, or was retried twice.
         """
         body = make_review_body(decision, issues, score, criteria, node_id, constraints, attempt)
         return self._call("POST", id, "/reviews", json=body)
 
     def resume(self, id: str, answer: str | None = None) -> H:
-        """Take a blocked task back to planning.
+        """Return a blocked task to planning, after its cause was removed.
 
         Args:
-            id: the task.
-            answer: to its `question`, where it has one.
+            id: id of the task.
+            answer: answer to the task's `question`, if any.
 
         Raises:
-            RequestError: `CONFLICT` when it is not blocked, `INVALID_REQUEST` for a question
-                without an answer.
+            RequestError: `CONFLICT` if the task is not blocked, `INVALID_REQUEST` if its question
+                is not answered.
         """
         return self._call("POST", id, "/resume", json=drop_none(answer=answer))
 
@@ -224,16 +224,15 @@ class WorkflowCalls(AnnotatedCalls[H]):
     """The calls of `client.workflows`."""
 
     def submit(self, workflow: Workflow, *, stream: bool = False) -> H:
-        """Submit a workflow; it is under way when this returns.
+        """Submit a workflow, without waiting for its end.
 
         Args:
-            workflow: what to run.
-            stream: have the texts of its nodes come as they are written, from the first on, for
-                whoever follows it.
+            workflow: the workflow.
+            stream: stream the texts of all nodes to the caller that follows the workflow.
 
         Raises:
             RequestError: `INVALID_WORKFLOW`, `CREDENTIALS_MISSING`, `INVALID_REQUEST`, `NOT_FOUND`;
-                `FUNCTION_UNAVAILABLE` for a function, by a client of a server.
+                `FUNCTION_UNAVAILABLE` if a client of a server submits a function.
         """
         if workflow.functions:
             from toolkit.client._functions import Functions
@@ -243,11 +242,11 @@ class WorkflowCalls(AnnotatedCalls[H]):
         return self.create(workflow.to_dict(), stream=stream)
 
     def create(self, body: Mapping[str, object], *, stream: bool = False) -> H:
-        """Submit a workflow given as the contract's JSON.
+        """Submit a workflow in the JSON form of the contract.
 
         Args:
-            body: what to run.
-            stream: as for `submit`.
+            body: the workflow.
+            stream: see `submit`.
         """
         chosen = drop_none(cache=self._http.cache)
         given = body.get("options")
@@ -256,10 +255,10 @@ class WorkflowCalls(AnnotatedCalls[H]):
         return self._create(asked, watches_text=stream)
 
     def retry(self, id: str) -> H:
-        """Run one that did not complete again, from its failed nodes on.
+        """Run a failed or cancelled workflow again, from its failed nodes on.
 
         Raises:
-            RequestError: `CONFLICT` unless it has failed or was cancelled.
+            RequestError: `CONFLICT` for any other workflow.
         """
         return self._call("POST", id, "/retry")
 
@@ -269,15 +268,15 @@ class WorkflowCalls(AnnotatedCalls[H]):
         from_node: str,
         overrides: Mapping[str, Mapping[str, object]] | None = None,
     ) -> H:
-        """Make a new one that runs a node again and what depends on it, and keeps the rest.
+        """Create a workflow that runs a node and its dependents again and keeps all other results.
 
         Args:
-            id: the workflow whose results are kept.
-            from_node: the node to run again.
-            overrides: input members that differ, by the id of a node that runs again.
+            id: id of the workflow that the results come from.
+            from_node: id of the node to run again.
+            overrides: changed input values, by the id of a node that runs again.
 
         Raises:
-            RequestError: `INVALID_REQUEST` for a node that does not run again.
+            RequestError: `INVALID_REQUEST` if `overrides` names a node that does not run again.
         """
         body = {"from_node": from_node, "overrides": dict(overrides or {})}
         return self._call("POST", id, "/fork", json=body)

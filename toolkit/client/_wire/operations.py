@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
 R = TypeVar("R", bound="BaseModel")
-A = TypeVar("A", covariant=True)  # the answer, or for the async client what is awaited for it
+A = TypeVar("A", covariant=True)  # the answer; in the async client, a coroutine for it
 S = TypeVar("S", covariant=True)  # an iterator
-# Any other path is read as an address is.
+# Any other path is parsed as a URL.
 _PLAIN_PATH = re.compile(r"(?:/[\w.@:-]+)+", re.ASCII)
 
 
@@ -25,7 +25,7 @@ class OperationChannel(Protocol[A, S]):
     """A way to the operations of an engine in this process, without HTTP."""
 
     def call(self, request: OperationRequest) -> A:
-        """Have an operation carried out.
+        """Carry out an operation.
 
         Raises:
             ToolkitError: as over HTTP.
@@ -55,7 +55,7 @@ def make_operation(
     watches_text: bool = False,
     **_options: object,
 ) -> OperationRequest:
-    """Make the request for an operation; the options that are about a network are left out."""
+    """Make the request for an operation, without the options of a network."""
     if not _PLAIN_PATH.fullmatch(path):
         url = httpx.URL(f"{access.base_url}{path}")
         path, params = url.path.removeprefix("/v1"), params or dict(url.params)
@@ -74,10 +74,10 @@ def make_operation(
 
 
 class EngineAnswer:
-    """The answer of an engine, which always waits as it is asked to.
+    """The answer of an engine, which always waits as requested.
 
     Attributes:
-        work: the work that the events are of, once it may be over.
+        work: the work that the events belong to, if it may have ended.
     """
 
     has_waited = True
