@@ -36,14 +36,14 @@ from toolkit.client._options import start_capability
 from toolkit.contract.run_options import RunOptions
 from toolkit.contract.short_tracebacks import UnknownAttributeError
 
-R = TypeVar("R")  # a run, or for the async client what is awaited for one
+R = TypeVar("R")  # a run; in the async client, a coroutine that returns one
 
 
 class CapabilityCalls(ABC, Generic[R]):
     """A call for each built-in capability; its decorator starts a run.
 
-    The fields of the input are arguments; `options` are those of a run, and `version` that of the
-    capability, the newest by default.
+    The fields of the input are arguments; `options` holds the options of the run, and `version` the
+    version of the capability, which is the newest by default.
     """
 
     _known_ids: dict[str, None]
@@ -96,8 +96,8 @@ METHOD = '''
 
         Args:
 {arguments}
-            version: the version of the capability; the newest by default.
-            options: those of a run, such as `{{"provider": "openai"}}`.
+            version: version of the capability. Default: the newest.
+            options: options of a run, such as `{{"provider": "openai"}}`.
 
         Raises:
             RequestError: `CREDENTIALS_MISSING`, `INVALID_REQUEST` and others.

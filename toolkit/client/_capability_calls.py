@@ -18,8 +18,8 @@ R = TypeVar("R")  # a run; in the async client, a coroutine that returns one
 class CapabilityCalls(ABC, Generic[R]):
     """A call for each built-in capability; its decorator starts a run.
 
-    The fields of the input are arguments; `options` are those of a run, and `version` that of the
-    capability, the newest by default.
+    The fields of the input are arguments; `options` holds the options of the run, and `version` the
+    version of the capability, which is the newest by default.
     """
 
     _known_ids: dict[str, None]
@@ -81,8 +81,8 @@ class CapabilityCalls(ABC, Generic[R]):
             height: in pixels.
             steps: denoising steps: more is slower.
             seed: the same seed repeats an image.
-            version: the version of the capability; the newest by default.
-            options: those of a run, such as `{"provider": "openai"}`.
+            version: version of the capability. Default: the newest.
+            options: options of a run, such as `{"provider": "openai"}`.
 
         Raises:
             RequestError: `CREDENTIALS_MISSING`, `INVALID_REQUEST` and others.
@@ -107,8 +107,8 @@ class CapabilityCalls(ABC, Generic[R]):
             language: which encyclopedia to read, by its language code.
             max_sources: the most articles to read.
             synthesize: add a synthesis by a connected LLM, which is billed.
-            version: the version of the capability; the newest by default.
-            options: those of a run, such as `{"provider": "openai"}`.
+            version: version of the capability. Default: the newest.
+            options: options of a run, such as `{"provider": "openai"}`.
 
         Raises:
             RequestError: `CREDENTIALS_MISSING`, `INVALID_REQUEST` and others.
@@ -149,8 +149,8 @@ class CapabilityCalls(ABC, Generic[R]):
             width: in pixels.
             height: in pixels.
             format: what is made.
-            version: the version of the capability; the newest by default.
-            options: those of a run, such as `{"provider": "openai"}`.
+            version: version of the capability. Default: the newest.
+            options: options of a run, such as `{"provider": "openai"}`.
 
         Raises:
             RequestError: `CREDENTIALS_MISSING`, `INVALID_REQUEST` and others.
@@ -180,8 +180,8 @@ class CapabilityCalls(ABC, Generic[R]):
             temperature: how freely to choose words; only sent where given, as some models refuse
                 it.
             output_schema: JSON schema that the answer must match; without recursion.
-            version: the version of the capability; the newest by default.
-            options: those of a run, such as `{"provider": "openai"}`.
+            version: version of the capability. Default: the newest.
+            options: options of a run, such as `{"provider": "openai"}`.
 
         Raises:
             RequestError: `CREDENTIALS_MISSING`, `INVALID_REQUEST` and others.
@@ -211,8 +211,8 @@ class CapabilityCalls(ABC, Generic[R]):
             temperature: how freely to choose words; only sent where given, as some models refuse
                 it.
             output_schema: JSON schema that the answer must match; without recursion.
-            version: the version of the capability; the newest by default.
-            options: those of a run, such as `{"provider": "openai"}`.
+            version: version of the capability. Default: the newest.
+            options: options of a run, such as `{"provider": "openai"}`.
 
         Raises:
             RequestError: `CREDENTIALS_MISSING`, `INVALID_REQUEST` and others.
@@ -235,8 +235,8 @@ class CapabilityCalls(ABC, Generic[R]):
             text: what to say; upstream fills it.
             voice: the provider's name of a voice; upstream, such as `voice.clone`, fills it.
             speed: 1 is the voice's own pace.
-            version: the version of the capability; the newest by default.
-            options: those of a run, such as `{"provider": "openai"}`.
+            version: version of the capability. Default: the newest.
+            options: options of a run, such as `{"provider": "openai"}`.
 
         Raises:
             RequestError: `CREDENTIALS_MISSING`, `INVALID_REQUEST` and others.
@@ -258,8 +258,8 @@ class CapabilityCalls(ABC, Generic[R]):
             reference_audio: id of an artifact with 10 s to 5 min of the voice: MP3, M4A or WAV, to
                 20 MB.
             name: what you call the voice.
-            version: the version of the capability; the newest by default.
-            options: those of a run, such as `{"provider": "openai"}`.
+            version: version of the capability. Default: the newest.
+            options: options of a run, such as `{"provider": "openai"}`.
 
         Raises:
             RequestError: `CREDENTIALS_MISSING`, `INVALID_REQUEST` and others.
