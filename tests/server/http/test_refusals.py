@@ -202,7 +202,7 @@ async def test_our_own_fault_tells_nothing(wire: Wire, monkeypatch: pytest.Monke
     async def raise_error(*_: object) -> None:
         raise RuntimeError("a secret detail")
 
-    monkeypatch.setattr(wire.engine.runs, "get", raise_error)
+    monkeypatch.setattr(type(wire.engine.runs), "get", raise_error)
     answer = await wire.send("GET", "/v1/runs/run_x")
     assert (answer.status_code, answer.json()["error"]["code"]) == (500, "INTERNAL")
     assert answer.headers["X-Request-Id"] == answer.json()["error"]["request_id"]
