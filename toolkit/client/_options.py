@@ -13,7 +13,7 @@ from toolkit.contract.suggestions import explain_unknown
 
 F = TypeVar("F", bound=Callable[..., object])
 # Since Python 3.13 a docstring has lost its common indentation when it comes here.
-_MARK = re.compile(r"^( *)\*\*options: those of a run\.\n", re.MULTILINE)
+_MARK = re.compile(r"^( *)\*\*options: options of a run\.\n", re.MULTILINE)
 
 
 def document_options(kind: type[RunOptions] | type[WorkOptions]) -> Callable[[F], F]:
@@ -22,7 +22,7 @@ def document_options(kind: type[RunOptions] | type[WorkOptions]) -> Callable[[F]
     Notebooks and editors that look at a live object complete and explain by these.
 
     Args:
-        kind: the options that it takes; the docstring has a line `**options: those of a run.`
+        kind: the options that it takes; the docstring has a line `**options: options of a run.`
 
     >>> @document_options(RunOptions)
     ... def ask(name: str, **options: object) -> None: ...

@@ -109,7 +109,7 @@ class AsyncRuns(AsyncAnnotatedResource[AsyncRun]):
                 `wait()` shows it.
             tags: words to find it by in lists.
             note: a remark on it, in your own words.
-            **options: those of a run.
+            **options: options of a run.
 
         Raises:
             RequestError: `CREDENTIALS_MISSING`, `INVALID_REQUEST`, `NOT_FOUND` and others.
