@@ -37,7 +37,8 @@ ARGUMENTS = (
     "--disable-sync",
 )  # fmt: skip
 # Resolved once the kernel stayed the same, connected and idle for a while: JupyterLab may start
-# one kernel and go on with another.
+# one kernel and go on with another. It knows no status of a kernel that was idle before its page
+# listened (as forked kernels can be), until a cell runs.
 READY = """async () => {
   const app = window.jupyterapp;
   await app.restored;
@@ -49,7 +50,8 @@ READY = """async () => {
   while (performance.now() - since < 600) {
     await pause();
     const kernel = panel.sessionContext.session?.kernel;
-    const fine = kernel?.status === "idle" && kernel.connectionStatus === "connected";
+    const idle = ["idle", "unknown"].includes(kernel?.status);
+    const fine = idle && kernel.connectionStatus === "connected";
     if (!fine || kernel.id !== known) { since = performance.now(); known = kernel?.id; }
   }
 }"""
