@@ -1,4 +1,4 @@
-"""Write what `docs/reference` lists of the code; `--check` only compares.
+"""Write what `docs/reference` and `docs/limits.md` list of the code; `--check` only compares.
 
 What stands above the marker in a page is written by hand, and stays.
 """
@@ -38,9 +38,10 @@ from toolkit.planning.review.sound_checks import SOUND_CHECKS
 from toolkit.planning.review.text_checks import TEXT_CHECKS
 from toolkit.planning.review.text_hints import TEXT_HINTS
 from toolkit.review_thresholds import ReviewThresholds
+from toolkit.setting_types import Limit
 from toolkit.settings import Settings, Timeouts, VendorSettings
 
-PAGES = Path(__file__).parent.parent / "docs" / "reference"
+DOCS = Path(__file__).parent.parent / "docs"
 CHECKS = {
     "Any result": (check_shape, check_deliverables, check_media, check_text_variety),
     "What a plan expects": EXPECTATION_CHECKS,
@@ -51,6 +52,7 @@ CHECKS = {
     "Pictures": PICTURE_CHECKS,
     "Cards": CARD_CHECKS,
 }
+COUNTED = {"request": "each one", "process": "each process", "service": "all processes"}
 # What the calls that both clients share answer, by the variable that stands for it.
 ANSWERS = {"~R": "Run", "~D": "DataFrame", "~V": "RouteView", "~K": "KeyCreated"}
 MARKER = "<!-- From here on: scripts/reference.py. -->\n"
@@ -145,6 +147,23 @@ def settings() -> Iterator[str]:
             shown = "" if isinstance(default, BaseModel) else default_of(default)
             what = (field.description or said[name]).rstrip(".")
             yield f"| `{name}` | {type_of(field.annotation)} | {shown} | {what} |"
+
+
+def limits() -> Iterator[str]:
+    """Every setting that is a limit, by what has the limit."""
+    found = []
+    for prefix, kind in (("", Settings), ("vendors.<id>.", VendorSettings)):
+        for name, field in kind.model_fields.items():
+            marks = [each for each in field.metadata if isinstance(each, Limit)]
+            found += [(mark, prefix + name, field) for mark in marks]
+    yield "| scope | setting | default | unit | counted in | beyond it | algorithm |"
+    yield "|---|---|---|---|---|---|---|"
+    for mark, name, field in sorted(found, key=lambda each: each[0].scope.lower()):
+        beyond = mark.beyond
+        if isinstance(beyond, ErrorCode):
+            beyond = f"`{beyond.name}`" + (f" ({beyond.http_status})" if beyond.http_status else "")
+        cells = mark.scope, f"`{name}`", default_of(field.default), field.description
+        yield f"| {' | '.join([*cells, COUNTED[mark.counted], beyond, mark.algorithm])} |"
 
 
 def checks() -> Iterator[str]:
@@ -347,8 +366,9 @@ def cli() -> Iterator[str]:
 def main() -> int:
     """Write the pages, or check them."""
     stale = []
-    for made in (http, client, cli, errors, settings, checks, models):
-        page = PAGES / f"{made.__name__}.md"
+    for made in (http, client, cli, errors, settings, checks, models, limits):
+        folder = DOCS if made is limits else DOCS / "reference"
+        page = folder / f"{made.__name__}.md"
         old = page.read_text(encoding="utf-8")
         new = old.partition(MARKER)[0] + MARKER + "\n" + "\n".join(made()).strip() + "\n"
         if new != old:
@@ -356,7 +376,7 @@ def main() -> int:
             if "--check" not in sys.argv:
                 page.write_text(new, encoding="utf-8")
     if stale and "--check" in sys.argv:
-        print(f"stale, run scripts/fix: docs/reference/{', docs/reference/'.join(stale)}")
+        print(f"stale, run scripts/fix: {', '.join(stale)}")
         return 1
     return 0
 

@@ -1,16 +1,55 @@
-"""The types of the operator's settings that are addresses, and their checks."""
+"""Types of the operator's settings: addresses with their checks, and limits."""
 
 import ipaddress
 import re
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, SecretStr
+
+from toolkit.contract.errors import ErrorCode
 
 _SCHEDULER = re.compile(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:]+\]):(\d{1,5})")
 _DATABASE = re.compile(r"postgres(ql)?://")
 _STRAY_PERCENT = re.compile("%(?![0-9A-Fa-f]{2})")
 _ORIGIN = re.compile(r"https?://[a-z0-9.-]+(:\d{1,5})?|https?://\[[0-9a-f:]+\](:\d{1,5})?")
+
+
+@dataclass(frozen=True)
+class Limit:
+    """What a setting limits, as metadata of its type: `docs/limits.md` lists it.
+
+    Attributes:
+        scope: what has the limit, such as "account".
+        counted: where it is counted; "service" means all processes of a deployment together.
+        beyond: what happens beyond the limit: an error, or a wait.
+        algorithm: its name in textbooks, if it is more than a comparison.
+    """
+
+    scope: str
+    counted: Literal["request", "process", "service"]
+    beyond: ErrorCode | str
+    algorithm: str = ""
+
+
+SIGNUP_RATE = Limit("network address", "service", ErrorCode.RATE_LIMITED, "token bucket")
+REQUEST_RATE = Limit("key", "service", ErrorCode.RATE_LIMITED, "token bucket")
+ADMISSION = Limit("process", "process", ErrorCode.UNAVAILABLE, "semaphore")
+QUEUE_LENGTH = Limit("account", "service", ErrorCode.RATE_LIMITED)
+STORAGE_QUOTA = Limit("account", "service", ErrorCode.PAYLOAD_TOO_LARGE)
+JOB_PLACES = Limit("process", "process", "jobs wait; accounts take turns", "fair semaphore")
+ACCOUNT_JOB_PLACES = Limit("account", "process", "its other jobs wait", "fair semaphore")
+CALL_PLACES = Limit("connection", "service", "calls wait", "distributed semaphore")
+CALL_RATE = Limit("connection", "service", "calls wait", "token bucket")
+CALL_TIME = Limit("vendor call", "request", ErrorCode.PROVIDER_TIMEOUT)
+REPLY_SIZE = Limit("vendor call", "request", ErrorCode.PROVIDER_BAD_RESPONSE)
+STEP_TIME = Limit("CPU step", "request", ErrorCode.PROVIDER_TIMEOUT)
+STEP_MEMORY = Limit("CPU step", "request", ErrorCode.INTERNAL)
+WORKFLOW_SIZE = Limit("workflow", "request", ErrorCode.INVALID_WORKFLOW)
+BODY_SIZE = Limit("request", "request", ErrorCode.PAYLOAD_TOO_LARGE)
+REQUEST_SHAPE = Limit("request", "request", ErrorCode.INVALID_REQUEST)
+REQUEST_START = Limit("network connection", "request", "the server closes the connection")
 
 
 def _check_origin(text: str) -> str:

@@ -22,6 +22,23 @@ from pydantic_settings import (
 from toolkit.contract.errors import Detail, ErrorCode, RequestError
 from toolkit.review_thresholds import DEFAULT_THRESHOLDS, ReviewThresholds
 from toolkit.setting_types import (
+    ACCOUNT_JOB_PLACES,
+    ADMISSION,
+    BODY_SIZE,
+    CALL_PLACES,
+    CALL_RATE,
+    CALL_TIME,
+    JOB_PLACES,
+    QUEUE_LENGTH,
+    REPLY_SIZE,
+    REQUEST_RATE,
+    REQUEST_SHAPE,
+    REQUEST_START,
+    SIGNUP_RATE,
+    STEP_MEMORY,
+    STEP_TIME,
+    STORAGE_QUOTA,
+    WORKFLOW_SIZE,
     ArtifactUrl,
     CorsOrigin,
     DaskAddress,
@@ -95,8 +112,6 @@ class VendorSettings(BaseModel):
         prices: of text models, over the list prices; `"*"` is for every model without its own.
         timeouts: of its calls, over those of capabilities.
         max_concurrent_calls: of one connection.
-        requests_per_minute: that the vendor allows one connection; calls wait for their turn.
-        tokens_per_minute: that it allows one connection, given and made together.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -106,8 +121,15 @@ class VendorSettings(BaseModel):
     prices: dict[ModelName, TokenPrices] = Field(default_factory=dict)
     timeouts: Timeouts = Timeouts()
     max_concurrent_calls: int | None = Field(default=None, ge=1)
-    requests_per_minute: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    tokens_per_minute: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    requests_per_minute: Annotated[float | None, CALL_RATE] = Field(
+        default=None, gt=0, allow_inf_nan=False, description="calls per minute"
+    )
+    tokens_per_minute: Annotated[float | None, CALL_RATE] = Field(
+        default=None,
+        gt=0,
+        allow_inf_nan=False,
+        description="tokens per minute, of input and output",
+    )
 
     def find_prices(self, model: str) -> TokenPrices | None:
         """Find the operator's prices of a text model; none where list prices hold."""
@@ -151,16 +173,8 @@ class Settings(BaseSettings):
         vendors: how each is reached, by its id.
         encyclopedia_url: whose articles `research.gather` reads.
         zim_path: a ZIM file to read them from instead.
-        max_nodes: of one workflow.
-        max_edges: of one workflow.
         max_price_age_days: after which `toolkit doctor` says that list prices are old.
-        body_limit_bytes: of a body, but for uploads.
-        upload_limit_bytes: of an uploaded artifact.
-        reply_limit_bytes: maximum size of a vendor's answer, as received and as unpacked.
-        max_headers: of a request.
         lease_s: how long work stays with a process that does not renew its claim on it.
-        max_concurrent_jobs: of the process.
-        max_concurrent_jobs_per_account: of them, for one account.
         first_byte_timeout_s: seconds until a vendor's answer begins; limited by `timeout_s` and
             `total_s` alone by default.
         connect_timeout_s: until a connection to a vendor is established.
@@ -229,7 +243,9 @@ class Settings(BaseSettings):
     )
 
     closed_signup: bool = Field(default=False, description="accounts are the operator's to make")
-    signups_per_hour: int = Field(default=10, ge=1, description="from one address")
+    signups_per_hour: Annotated[int, SIGNUP_RATE] = Field(
+        default=10, ge=1, description="new accounts per hour"
+    )
     trust_proxy: frozenset[TrustedNetwork] = Field(
         default=frozenset(),
         description="addresses or networks of proxies that are believed whom they speak for",
@@ -238,18 +254,23 @@ class Settings(BaseSettings):
         default=frozenset(), description="web pages that a browser lets ask, such as a dashboard"
     )
 
-    rate_limit_per_s: float = Field(default=50.0, gt=0, description="requests of one key")
-    rate_limit_burst: int = Field(default=200, ge=1, description="of them at once")
-    max_admitting: int = Field(
+    rate_limit_per_s: Annotated[float, REQUEST_RATE] = Field(
+        default=50.0, gt=0, description="requests per second"
+    )
+    rate_limit_burst: Annotated[int, REQUEST_RATE] = Field(
+        default=200, ge=1, description="requests at once after a pause"
+    )
+    max_admitting: Annotated[int, ADMISSION] = Field(
         default=512,
         ge=1,
-        description="requests for work that are being accepted at once; more are told to ask again",
+        description="requests for work that are being accepted at once; one account"
+        " has at most half of them",
     )
-    max_queued: int = Field(
-        default=10_000, ge=1, description="runs, jobs, workflows and tasks of one account, not done"
+    max_queued: Annotated[int, QUEUE_LENGTH] = Field(
+        default=10_000, ge=1, description="runs, jobs, workflows and tasks that have not ended"
     )
-    max_stored_bytes: int = Field(
-        default=50 * 1024**3, ge=1, description="of all artifacts and records of one account"
+    max_stored_bytes: Annotated[int, STORAGE_QUOTA] = Field(
+        default=50 * 1024**3, ge=1, description="bytes of all artifacts and records"
     )
 
     planner: Literal["rules", "auto", "llm"] = Field(
@@ -263,40 +284,66 @@ class Settings(BaseSettings):
         default=ModelUse(max_tokens=400),
         description="of the language model that judges; its provider is the planner's by default",
     )
-    max_nodes: int = Field(default=1_000, ge=1)
-    max_edges: int = Field(default=10_000, ge=1)
+    max_nodes: Annotated[int, WORKFLOW_SIZE] = Field(default=1_000, ge=1, description="nodes")
+    max_edges: Annotated[int, WORKFLOW_SIZE] = Field(default=10_000, ge=1, description="edges")
     max_price_age_days: int = Field(default=120, ge=0)
-    body_limit_bytes: int = Field(default=1024 * 1024, ge=1024)
-    upload_limit_bytes: int = Field(default=50 * 1024 * 1024, ge=1024)
-    reply_limit_bytes: int = Field(default=64 * 1024 * 1024, ge=1024)
-    max_text: int = Field(default=500_000, ge=1, description="characters of a text in a body")
-    max_items: int = Field(default=50_000, ge=1, description="items of a list in a body")
-    max_members: int = Field(default=1_000, ge=1, description="members of an object in a body")
-    max_values: int = Field(
-        default=30_000, ge=1, description="of all lists and objects in a body together"
+    body_limit_bytes: Annotated[int, BODY_SIZE] = Field(
+        default=1024 * 1024, ge=1024, description="bytes of a body that is not an upload"
     )
-    target_limit_bytes: int = Field(
-        default=8 * 1024, ge=256, description="of a path with its query"
+    upload_limit_bytes: Annotated[int, BODY_SIZE] = Field(
+        default=50 * 1024 * 1024, ge=1024, description="bytes of an uploaded artifact"
     )
-    head_limit_bytes: int = Field(default=32 * 1024, ge=1024, description="of a request's headers")
-    max_headers: int = Field(default=100, ge=10)
-    head_timeout_s: float = Field(default=30.0, gt=0, description="until a request has begun")
-    body_timeout_s: float = Field(
-        default=30.0, gt=0, description="until a body is there, and a second more for each 16 KiB"
+    reply_limit_bytes: Annotated[int, REPLY_SIZE] = Field(
+        default=64 * 1024 * 1024,
+        ge=1024,
+        description="bytes of a vendor's answer, as received and as unpacked",
+    )
+    max_text: Annotated[int, REQUEST_SHAPE] = Field(
+        default=500_000, ge=1, description="characters of a text in a body"
+    )
+    max_items: Annotated[int, REQUEST_SHAPE] = Field(
+        default=50_000, ge=1, description="items of a list in a body"
+    )
+    max_members: Annotated[int, REQUEST_SHAPE] = Field(
+        default=1_000, ge=1, description="members of an object in a body"
+    )
+    max_values: Annotated[int, REQUEST_SHAPE] = Field(
+        default=30_000, ge=1, description="values of all lists and objects in a body"
+    )
+    target_limit_bytes: Annotated[int, REQUEST_SHAPE] = Field(
+        default=8 * 1024, ge=256, description="bytes of a path with its query"
+    )
+    head_limit_bytes: Annotated[int, REQUEST_SHAPE] = Field(
+        default=32 * 1024, ge=1024, description="bytes of all headers"
+    )
+    max_headers: Annotated[int, REQUEST_SHAPE] = Field(default=100, ge=10, description="headers")
+    head_timeout_s: Annotated[float, REQUEST_START] = Field(
+        default=30.0, gt=0, description="seconds until a request begins"
+    )
+    body_timeout_s: Annotated[float, REQUEST_SHAPE] = Field(
+        default=30.0,
+        gt=0,
+        description="seconds until a body has arrived, and one more for each 16 KiB",
     )
 
     lease_s: float = Field(default=15.0, gt=0)
-    max_concurrent_jobs: int = Field(default=256, ge=1)
-    max_concurrent_jobs_per_account: int = Field(default=128, ge=1)
+    max_concurrent_jobs: Annotated[int, JOB_PLACES] = Field(
+        default=256, ge=1, description="jobs at once"
+    )
+    max_concurrent_jobs_per_account: Annotated[int, ACCOUNT_JOB_PLACES] = Field(
+        default=128, ge=1, description="jobs at once"
+    )
     cpu_workers: int | None = Field(
         default=None,
         ge=1,
         description="number of CPU steps at once, by default as many as cores, and at least 2; one"
         " more worker process is for an account that runs no step",
     )
-    cpu_timeout_s: float = Field(default=60.0, gt=0, description="of one step in a worker process")
-    cpu_memory_bytes: int | None = Field(
-        default=4 * 1024**3, ge=256 * 1024**2, description="that a worker process may allocate"
+    cpu_timeout_s: Annotated[float, STEP_TIME] = Field(
+        default=60.0, gt=0, description="seconds in a worker process"
+    )
+    cpu_memory_bytes: Annotated[int | None, STEP_MEMORY] = Field(
+        default=4 * 1024**3, ge=256 * 1024**2, description="bytes of memory of a worker process"
     )
     dispatch: DaskAddress | None = Field(
         default=None,
@@ -316,7 +363,9 @@ class Settings(BaseSettings):
         ge=0,
         description="they wait this long for a worker of it that has what they need, such as a GPU",
     )
-    timeout_s: float = Field(default=120.0, gt=0, description="of one vendor call")
+    timeout_s: Annotated[float, CALL_TIME] = Field(
+        default=120.0, gt=0, description="seconds of a call"
+    )
     # A default of its own would cut a longer `total_s` that an operator gives a slow server.
     first_byte_timeout_s: float | None = Field(default=None, gt=0)
     connect_timeout_s: float = Field(default=5.0, gt=0)
@@ -331,7 +380,9 @@ class Settings(BaseSettings):
     max_cooldown_wait_s: float = Field(
         default=60.0, ge=0, description="a job waits this long for connections that cool down"
     )
-    max_concurrent_calls: int = Field(default=16, ge=1, description="of one connection")
+    max_concurrent_calls: Annotated[int, CALL_PLACES] = Field(
+        default=16, ge=1, description="calls at once"
+    )
 
     def __init__(self, **given: Any) -> None:
         try:
