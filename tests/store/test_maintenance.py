@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import sqlite3
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -19,6 +20,7 @@ from toolkit.contract.errors import ServiceError
 from toolkit.engine.request_context import RequestContext
 from toolkit.sandbox import Fault, Faults
 from toolkit.settings import Settings
+from toolkit.store.data_dir.owners import LeaseOwner, find_active_owners
 
 pytestmark = pytest.mark.sqlite("upkeep of a directory; that of a database: test_database")
 
@@ -319,3 +321,19 @@ def test_a_backup_in_what_it_copies(folder: Path) -> None:
     shown = run_toolkit("backup", folder / "copies" / "first", "--data-dir", folder)
     assert "another place" in str(shown.exception)
     assert sorted(folder.rglob("*")) == before
+
+
+def test_lists_owners_while_others_close(tmp_path: Path) -> None:
+    """Given processes that close the store, then another one is still found to have it open."""
+
+    def close_many() -> None:
+        for _ in range(300):
+            LeaseOwner(tmp_path).close()
+
+    owner = LeaseOwner(tmp_path)
+    churn = threading.Thread(target=close_many)
+    churn.start()
+    while churn.is_alive():
+        assert owner.id in find_active_owners(tmp_path)
+    churn.join()
+    owner.close()

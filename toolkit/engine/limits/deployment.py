@@ -175,7 +175,7 @@ class Deployment:
                 return
             try:
                 await self._poll()
-            except ToolkitError as error:
+            except (ToolkitError, OSError) as error:
                 log.warning("the limits of this deployment could not be read: %s", error)
 
     async def catch_up(self) -> bool:

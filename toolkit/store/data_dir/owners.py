@@ -3,6 +3,7 @@
 import hashlib
 import platform
 import secrets
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
@@ -113,7 +114,9 @@ def find_active_owners(data_dir: Path) -> set[str]:
     """Return the owners that have a data directory open, as far as this machine knows."""
     found = set()
     for path in (data_dir / "owners").glob("*.lock"):
-        with path.open("rb") as file:  # it may not be writable for whoever only looks
+        # An owner that closes meanwhile deletes its file.
+        # For reading: the file may not be writable for a process that only looks.
+        with suppress(FileNotFoundError), path.open("rb") as file:
             if fcntl is None:  # pragma: no cover - Windows
                 continue
             try:
