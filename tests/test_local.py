@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import signal
 import subprocess
 import sys
 import threading
@@ -10,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.embedded import make_transport
+from tests.support.embedded import get_thread, make_transport
 from tests.support.slow_capability import build_nap_workflow, load_slow_registry
-from tests.support.timing import PATIENCE_S, wait_until
+from tests.support.timing import PATIENCE_S, wait_until, wait_until_async
 from toolkit import (
     AsyncClient,
     Client,
@@ -161,6 +162,51 @@ def test_a_directory_that_cannot_be_made_is_said_in_one_line(tmp_path: Path) -> 
     with pytest.raises(ServiceError) as refused:
         Client.local(tmp_path / "file" / "data", sandbox=True)
     assert refused.value.code.name == "UNAVAILABLE"
+
+
+class HeldWork:
+    """Work that goes on until it is cancelled."""
+
+    def __init__(self) -> None:
+        self.begun = threading.Event()
+        self.cancelled = threading.Event()
+
+    async def hold(self) -> None:
+        """Hold on."""
+        self.begun.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            self.cancelled.set()
+            raise
+
+
+@pytest.mark.usefixtures("heed_interrupts")
+def test_an_interrupt_cancels_the_call(tmp_path: Path) -> None:
+    """Given a thread that waits for the engine, when it is interrupted, then so is the call."""
+    work, main = HeldWork(), threading.get_ident()
+
+    def interrupt() -> None:
+        work.begun.wait(PATIENCE_S)
+        signal.pthread_kill(main, signal.SIGINT)
+
+    with Client.local(tmp_path, sandbox=True) as client:
+        threading.Thread(target=interrupt).start()
+        with pytest.raises(KeyboardInterrupt):
+            get_thread(client).call(work.hold())
+        assert work.cancelled.wait(PATIENCE_S)
+
+
+async def test_a_cancelled_task_cancels_the_call(tmp_path: Path) -> None:
+    """Given a task that waits for the engine, when it is cancelled, then so is the call."""
+    work = HeldWork()
+    with Client.local(tmp_path, sandbox=True) as client:
+        task = asyncio.ensure_future(get_thread(client).await_call(work.hold()))
+        await wait_until_async(work.begun.is_set)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert work.cancelled.wait(PATIENCE_S)
 
 
 def test_a_stream_that_is_left_lying_ends_in_silence(tmp_path: Path) -> None:

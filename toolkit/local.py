@@ -20,7 +20,6 @@ from toolkit.contract.events import Event, TextDelta
 from toolkit.contract.operations.messages import OperationAnswer, OperationRequest
 from toolkit.engine import Engine, Registry
 from toolkit.engine.concurrency.event_loops import create_event_loop
-from toolkit.engine.concurrency.loop_calls import LoopCalls
 from toolkit.engine.request_context import RequestContext
 from toolkit.functions import FunctionTable
 from toolkit.server.in_process import LocalOperations
@@ -73,7 +72,6 @@ class EngineThread:
         self._closed = False
         self._process = os.getpid()
         self._loop = create_event_loop()
-        self._calls = LoopCalls(self._loop)
         self._thread = threading.Thread(target=self._run, name="toolkit-engine", daemon=True)
         self._thread.start()
         try:
@@ -121,15 +119,11 @@ class EngineThread:
         Raises:
             ServiceError: `UNAVAILABLE` when the engine is closed, or in a forked process.
         """
-        self._check_open(work)
-        return asyncio.run_coroutine_threadsafe(work, self._loop)
-
-    def _check_open(self, work: Coroutine[Any, Any, object]) -> None:
-        """Refuse a coroutine where the engine cannot be used."""
         trouble = self._explain_closed()
         if trouble is not None:
             work.close()
             raise ServiceError(ErrorCode.UNAVAILABLE, trouble)
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def _explain_closed(self) -> str | None:
         """Explain why the engine cannot be used; none where it can."""
@@ -137,14 +131,18 @@ class EngineThread:
             return "This client is of the process that forked this one: open another one here."
         return "The engine of this client is closed: open it again." if self._closed else None
 
-    def call(self, work: Coroutine[Any, Any, T], timeout_s: float | None = None) -> T:
-        """Run a coroutine on the engine's loop and wait for it.
+    def call(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine on the engine's loop and wait for it; an interrupt cancels it.
 
         Raises:
             ServiceError: as `submit`.
         """
-        self._check_open(work)
-        return self._calls.call(work, timeout_s)
+        answer = self.submit(work)
+        try:
+            return answer.result()
+        except BaseException:
+            answer.cancel()
+            raise
 
     async def await_call(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine on the engine's loop, and wait for it on the running one.
@@ -152,8 +150,7 @@ class EngineThread:
         Raises:
             ServiceError: as `submit`.
         """
-        self._check_open(work)
-        return await self._calls.await_call(work)
+        return await asyncio.wrap_future(self.submit(work))
 
     def close(self, grace_s: float = GRACE_S) -> None:
         """Stop the engine; unfinished work goes on when it is opened again."""
