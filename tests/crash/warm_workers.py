@@ -12,6 +12,7 @@ from contextlib import suppress
 from io import FileIO
 from pathlib import Path
 from threading import Lock
+from typing import Any
 from unittest.mock import patch
 
 from toolkit.workers import process, program
@@ -84,11 +85,11 @@ def fork_workers(count: int) -> None:
 
     def start_program(
         program: Path, arguments: Sequence[str], path: Sequence[str], environment: Mapping[str, str]
-    ) -> tuple[object, FileIO]:
+    ) -> process.ChildProgram:
         if not spare:
             return start_cold(program, arguments, path, environment)
-        worker = spare.pop()
+        worker: Any = spare.pop()
         worker.start(arguments, path, environment)
-        return worker, worker.lifeline
+        return process.ChildProgram(worker, worker.lifeline)
 
     patch.object(process, "start_program", start_program).start()

@@ -4,22 +4,25 @@ The parent unpickles nothing: it sends and reads messages of plain values, as to
 The child's environment has no key, because code of the cluster can run in it.
 """
 
+import asyncio
 import contextlib
 import itertools
 import logging
 import os
-import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Mapping
 from concurrent.futures import Future
-from io import FileIO, RawIOBase
 from pathlib import Path
-from typing import Any, cast
+from queue import SimpleQueue
+from typing import Any
 
-from toolkit.workers.process import filter_environment, start_program
-from toolkit.workers.serialization import encode_message, read_message, write_message
+from toolkit.workers.process import (
+    ChildProgram,
+    filter_environment,
+    list_import_path,
+    start_program,
+)
+from toolkit.workers.serialization import encode_message
 
 PROGRAM = Path(__file__).with_name("dask_program.py")
 # Settings of Dask's connections. Other settings of Dask may be secrets.
@@ -67,18 +70,13 @@ class DaskGateway:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._write_lock = threading.Lock()
         self._numbers = itertools.count()
         self._pending: dict[int, Future[Any]] = {}
-        self._process: subprocess.Popen[bytes] | None = None
-        self._lifeline: FileIO | None = None
+        self._messages: SimpleQueue[list[bytes] | None] = SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._child: ChildProgram | None = None
         self._ended = False
         self._is_killed = False  # by the parent
-
-    @property
-    def pid(self) -> int | None:
-        """The process's id; None before the first request."""
-        return None if self._process is None else self._process.pid
 
     @property
     def has_ended(self) -> bool:
@@ -86,7 +84,7 @@ class DaskGateway:
         return self._ended
 
     def request(self, operation: str, **arguments: object) -> "Future[Any]":
-        """Send a request, and return the future of its answer; blocks while the pipe is full.
+        """Send a request, and return the future of its answer; does not wait.
 
         Args:
             operation: method of `dask_program.SchedulerClient`.
@@ -97,48 +95,57 @@ class DaskGateway:
         """
         future: Future[Any] = Future()
         number = next(self._numbers)
-        pieces = encode_message({"id": number, "operation": operation, "arguments": arguments})
-        try:
-            process = self._get_process()
-            with self._lock:
-                if self._ended:
-                    raise GatewayEndedError
-                self._pending[number] = future
-            with self._write_lock:
-                write_message(cast("RawIOBase", process.stdin), pieces)
-        except (OSError, ValueError):  # it has ended, or another thread closed the pipe
-            self._fail_all()
-            with contextlib.suppress(Exception):
+        message = encode_message({"id": number, "operation": operation, "arguments": arguments})
+        with self._lock:
+            if self._ended:
                 future.set_exception(self._make_end())
+                return future
+            self._pending[number] = future
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, daemon=True)
+                self._thread.start()
+        self._messages.put(message)
         return future
 
-    def _get_process(self) -> "subprocess.Popen[bytes]":
-        with self._lock:
-            if self._process is None and not self._ended:
-                self._process, self._lifeline = start_program(
-                    PROGRAM, (), _list_path(), _filter_environment(os.environ)
-                )
-                threading.Thread(
-                    target=self._read_answers, args=(self._process,), daemon=True
-                ).start()
-            if self._process is None:
-                raise GatewayEndedError
-            return self._process
+    async def ask(
+        self, operation: str, timeout_s: float | None = None, /, **arguments: object
+    ) -> Any:
+        """Send a request, and await its answer; for as long as it takes by default.
 
-    def _read_answers(self, process: "subprocess.Popen[bytes]") -> None:
+        Raises:
+            OSError: the scheduler or the process is lost, or the answer is late.
+        """
+        async with asyncio.timeout(timeout_s):
+            return await asyncio.wrap_future(self.request(operation, **arguments))
+
+    def _run(self) -> None:
+        """Start the process, and read its answers until it has ended."""
+        try:
+            child = start_program(PROGRAM, (), list_import_path(), _filter_environment(os.environ))
+        except OSError:
+            self._fail_all()
+            return
+        with self._lock:
+            self._child = child
+        if self._is_killed:
+            child.kill()
+        threading.Thread(target=self._write_requests, args=(child,), daemon=True).start()
         try:
             while True:
-                self._take(read_message(cast("RawIOBase", process.stdout)))
-        except Exception as error:  # the end of the pipe, or no message: the child is not trusted
-            if not isinstance(error, EOFError | OSError):
-                log.warning(
-                    "The process that speaks to Dask sent a malformed message. It is ended."
-                )
-        self._end(process)
-        process.wait()
-        with contextlib.suppress(OSError):
-            cast("RawIOBase", process.stdout).close()
+                self._take(child.receive())
+        except (EOFError, OSError):
+            pass
+        except Exception:  # the child is not trusted
+            log.warning("The process that speaks to Dask sent a malformed message. It is ended.")
+        child.kill()
         self._fail_all()
+        self._messages.put(None)
+        child.join()
+
+    def _write_requests(self, child: ChildProgram) -> None:
+        with contextlib.suppress(OSError, ValueError):  # it has ended, as its reader will see
+            while (message := self._messages.get()) is not None:
+                child.send(message)
 
     def _take(self, message: Any) -> None:
         """Take an answer, or a line for the log."""
@@ -171,7 +178,7 @@ class DaskGateway:
 
     def close(self, timeout_s: float) -> None:
         """Leave the cluster, and end the process; blocks for so many seconds at most."""
-        if self._process is not None and not self._ended:
+        if self._child is not None and not self._ended:
             with contextlib.suppress(Exception):
                 self.request("close").result(timeout_s)
         self.kill()
@@ -180,36 +187,15 @@ class DaskGateway:
     def kill(self) -> None:
         """Kill the process; does not wait."""
         with self._lock:
-            self._ended = True
-            self._is_killed = True
-            process = self._process
-        if process is not None:
-            self._end(process)
-
-    @staticmethod
-    def _end(process: "subprocess.Popen[bytes]") -> None:
-        if process.returncode is not None:
-            return
-        with contextlib.suppress(OSError):
-            if hasattr(os, "killpg"):
-                os.killpg(process.pid, signal.SIGKILL)
-            else:  # pragma: no cover - Windows
-                process.kill()
+            self._ended = self._is_killed = True
+            child = self._child
+        if child is not None:
+            child.kill()
 
     def join(self) -> None:
-        """Wait until the killed process has ended, and close its pipes."""
-        process = self._process
-        if process is None:
-            return
-        process.wait()
-        for pipe in (process.stdin, self._lifeline):
-            if pipe is not None:
-                with contextlib.suppress(OSError):
-                    pipe.close()
-
-
-def _list_path() -> list[str]:
-    return [one if os.path.isabs(one) else os.path.abspath(one) for one in sys.path]
+        """Wait until the killed process has ended."""
+        if self._thread is not None:
+            self._thread.join()
 
 
 def _filter_environment(environment: Mapping[str, str]) -> dict[str, str]:

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from io import FileIO, RawIOBase
 from pathlib import Path
 from typing import Any, cast
@@ -44,8 +45,7 @@ class WorkerProcess:
 
     def __init__(self, memory_bytes: int) -> None:
         self.memory_bytes = memory_bytes
-        self._process: subprocess.Popen[bytes] | None = None
-        self._lifeline: FileIO | None = None
+        self._child: ChildProgram | None = None
         self._path: list[str] = []  # as the process has it by now
         self._lock = threading.Lock()
         self._killed = False
@@ -53,12 +53,12 @@ class WorkerProcess:
     @property
     def pid(self) -> int | None:
         """The process's id; None before its first call."""
-        return None if self._process is None else self._process.pid
+        return None if self._child is None else self._child.process.pid
 
     @property
     def is_alive(self) -> bool:
         """True if it can be called: it runs, or has not been started yet."""
-        return not self._killed and (self._process is None or self._process.poll() is None)
+        return not self._killed and (self._child is None or self._child.process.poll() is None)
 
     def read_core_time_s(self) -> float:
         """Return the seconds that the process has used of cores; without /proc, a clock's."""
@@ -91,74 +91,106 @@ class WorkerProcess:
             NotSerializableError: an argument cannot travel; the worker is as before.
             WorkerEndedError: it was killed or died.
         """
-        path = [one if os.path.isabs(one) else os.path.abspath(one) for one in sys.path]
+        path = list_import_path()
         call = {"module": module, "name": name, "args": list(args), "timeout_s": timeout_s}
         call["is_short"] = is_short
         if path != self._path:
             call["path"] = path
         pieces = encode_message(call)
-        process = self._process or self._start(path)
+        child = self._child or self._start(path)
         try:
-            write_message(cast("RawIOBase", process.stdin), pieces)
+            child.send(pieces)
             self._path = path
-            return read_message(cast("RawIOBase", process.stdout))
+            return child.receive()
         except (EOFError, OSError, ValueError):  # also if another thread closed the pipes
             self.kill()
             self.join()
-            raise WorkerEndedError(_describe_exit(process.returncode)) from None
+            raise WorkerEndedError(_describe_exit(child.process.returncode)) from None
 
-    def _start(self, path: Sequence[str]) -> "subprocess.Popen[bytes]":
+    def _start(self, path: Sequence[str]) -> "ChildProgram":
         try:
-            process, self._lifeline = start_program(
+            child = start_program(
                 PROGRAM, [str(self.memory_bytes)], path, filter_environment(os.environ)
             )
         except OSError as error:
             raise WorkerEndedError(f"it could not be started ({error.strerror})") from None
         with self._lock:
-            self._process = process
+            self._child = child
             killed = self._killed
         if killed:
             self.kill()
-        return process
+        return child
 
     def interrupt(self) -> None:
         """Interrupt the function under way, which then answers that; does not wait."""
         with self._lock:
-            process = self._process
-        if process is None or process.returncode is not None:
+            child = self._child
+        if child is None or child.process.returncode is not None:
             return
         with contextlib.suppress(OSError):
             if hasattr(signal, "SIGUSR1"):  # pragma: no branch - Windows has none
-                process.send_signal(signal.SIGUSR1)
+                child.process.send_signal(signal.SIGUSR1)
 
     def kill(self) -> None:
         """Kill it and all processes that it has started; does not wait."""
         with self._lock:
             self._killed = True
-            process = self._process
-        if process is None or process.returncode is not None:
-            return
-        with contextlib.suppress(OSError):
-            if hasattr(os, "killpg"):
-                os.killpg(process.pid, signal.SIGKILL)
-            else:  # pragma: no cover - Windows
-                process.kill()
+            child = self._child
+        if child is not None:
+            child.kill()
 
     def join(self) -> None:
         """Wait until a killed worker has ended, and close its pipes."""
-        process = self._process
-        if process is None:
+        if self._child is not None:
+            self._child.join()
+
+
+@dataclass(frozen=True, slots=True)
+class ChildProgram:
+    """A program of our own that was started, and this end of its pipes.
+
+    Attributes:
+        lifeline: a pipe that closes with this process, which ends the program.
+    """
+
+    process: "subprocess.Popen[bytes]"
+    lifeline: FileIO
+
+    def send(self, message: list[bytes]) -> None:
+        """Write a message to its stdin; blocks while the pipe is full."""
+        write_message(cast("RawIOBase", self.process.stdin), message)
+
+    def receive(self) -> Any:
+        """Read the next message from its stdout."""
+        return read_message(cast("RawIOBase", self.process.stdout))
+
+    def kill(self) -> None:
+        """Kill it and all processes that it has started; does not wait."""
+        if self.process.returncode is not None:
             return
-        process.wait()
-        for pipe in (process.stdin, process.stdout, self._lifeline):
+        with contextlib.suppress(OSError):
+            if hasattr(os, "killpg"):
+                os.killpg(self.process.pid, signal.SIGKILL)
+            else:  # pragma: no cover - Windows
+                self.process.kill()
+
+    def join(self) -> None:
+        """Wait until it has ended, and close its pipes."""
+        self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout, self.lifeline):
             if pipe is not None:
                 with contextlib.suppress(OSError):
                     pipe.close()
 
 
+def list_import_path() -> list[str]:
+    """List the folders of modules of this process, for a child that may run elsewhere."""
+    return [one if os.path.isabs(one) else os.path.abspath(one) for one in sys.path]
+
+
 def start_program(
     program: Path, arguments: Sequence[str], path: Sequence[str], environment: Mapping[str, str]
-) -> "tuple[subprocess.Popen[bytes], FileIO]":
+) -> ChildProgram:
     """Start a program of our own as a child that does not outlive this process.
 
     Args:
@@ -166,9 +198,6 @@ def start_program(
         arguments: its first arguments; the descriptor of its lifeline and the path follow.
         path: folders of modules.
         environment: variables of the child.
-
-    Returns:
-        The process, and this end of its lifeline, which closes with this process.
 
     Raises:
         OSError: it could not be started.
@@ -192,7 +221,7 @@ def start_program(
         raise
     finally:
         os.close(lifeline)
-    return process, held
+    return ChildProgram(process, held)
 
 
 def filter_environment(environment: Mapping[str, str]) -> dict[str, str]:

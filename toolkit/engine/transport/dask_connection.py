@@ -4,18 +4,16 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from toolkit.contract.errors import ErrorCode
 from toolkit.contract.version import read_installed_version
-from toolkit.engine.concurrency.threads import SerialThread, start_thread
+from toolkit.engine.concurrency.threads import start_thread
 from toolkit.plugins import ProviderError
 from toolkit.workers.dask_gateway import (
     ClusterFailureError,
-    ClusterLostError,
     DaskGateway,
     UntrustedSchedulerError,
 )
@@ -42,56 +40,12 @@ class ClusterWorker:
         return all(self.resources.get(name, 0) >= much for name, much in resources.items())
 
 
-class ClusterClient:
-    """A client of a Dask cluster, which a process without keys holds, for an event loop."""
-
-    def __init__(self) -> None:
-        self._gateway = DaskGateway()
-        self._thread = SerialThread()  # sending waits while the process takes no more
-
-    @property
-    def is_usable(self) -> bool:
-        """True until the process has ended."""
-        return not self._gateway.has_ended
-
-    async def ask(
-        self, operation: str, timeout_s: float | None = None, /, **arguments: object
-    ) -> Any:
-        """Send a request to the process, and return the answer.
-
-        Args:
-            operation: method of `toolkit.workers.dask_program.SchedulerClient`.
-            timeout_s: seconds to wait for the answer; None for as long as it takes.
-            arguments: plain values.
-
-        Raises:
-            ClusterLostError: the scheduler or the process is lost, or the answer is late.
-        """
-        try:
-            async with asyncio.timeout(timeout_s):
-                send = partial(self._gateway.request, operation, **arguments)
-                return await asyncio.wrap_future(await self._thread.start(send))
-        except TimeoutError as error:
-            if isinstance(error, ClusterLostError):
-                raise
-            raise ClusterLostError("the answer is late") from None
-
-    async def cancel_quietly(self, key: str) -> None:
-        """Cancel a call, if the scheduler is there; without it, the call is lost anyway."""
-        with suppress(Exception):
-            await self.ask("cancel", CLOSE_TIMEOUT_S, key=key)
-
-    def kill(self) -> None:
-        """End the process at once; does not wait."""
-        self._gateway.kill()
-
-    async def aclose(self) -> None:
-        """Leave the cluster if its scheduler is there, and end the process."""
-        try:
-            await start_thread(partial(self._gateway.close, CLOSE_TIMEOUT_S))
-        finally:
-            self._gateway.kill()
-            self._thread.end()
+async def close_gateway(gateway: DaskGateway) -> None:
+    """Leave the cluster if its scheduler is there, and end the process."""
+    try:
+        await start_thread(partial(gateway.close, CLOSE_TIMEOUT_S))
+    finally:
+        gateway.kill()
 
 
 class DaskConnection:
@@ -107,21 +61,21 @@ class DaskConnection:
         self.address = address
         self._certificates = dict(certificates)
         self._wait_s = wait_s
-        self._client: ClusterClient | None = None
+        self._client: DaskGateway | None = None
         self._is_away = False
         self._connecting, self._looking = asyncio.Lock(), asyncio.Lock()
         self._workers: Sequence[ClusterWorker] = ()
         self._looked_at: float | None = None
         self._chores: set[asyncio.Task[None]] = set()
 
-    async def get_client(self) -> ClusterClient:
+    async def get_client(self) -> DaskGateway:
         """Return a client of the scheduler; waits for a scheduler that is away.
 
         Raises:
             ProviderError: `UNAVAILABLE` if it does not answer for so long, or is not trusted.
         """
         async with self._connecting:
-            if self._client is not None and not self._client.is_usable:
+            if self._client is not None and self._client.has_ended:
                 self.drop(self._client)
             if self._client is None:
                 self._client = await self._connect()
@@ -131,9 +85,9 @@ class DaskConnection:
                 log.info("The Dask scheduler at %s answers again.", self.address)
             return self._client
 
-    async def _connect(self) -> ClusterClient:
+    async def _connect(self) -> DaskGateway:
         """Open a client; retries until the scheduler was away for too long."""
-        client = ClusterClient()
+        client = DaskGateway()
         give_up: float | None = None
         try:
             while True:
@@ -150,17 +104,17 @@ class DaskConnection:
                             " correct `dispatch`.",
                             retryable=True,
                         ) from None
-                    if not client.is_usable:
-                        client = ClusterClient()
+                    if client.has_ended:
+                        client = DaskGateway()
                     await asyncio.sleep(RETRY_INTERVAL_S)
                 else:
                     return client
         except BaseException:
             client.kill()
-            self.start_chore(client.aclose())
+            self.start_chore(close_gateway(client))
             raise
 
-    async def _open(self, client: ClusterClient, give_up: float) -> None:
+    async def _open(self, client: DaskGateway, give_up: float) -> None:
         timeout_s = min(CONNECT_TIMEOUT_S, max(give_up - time.monotonic(), RETRY_INTERVAL_S))
         try:
             await client.ask(
@@ -224,12 +178,12 @@ class DaskConnection:
         looked_at = self._looked_at
         return looked_at is None or time.monotonic() - looked_at > max_age_s
 
-    def drop(self, client: ClusterClient) -> None:
+    def drop(self, client: DaskGateway) -> None:
         """Close a client that has lost its scheduler; the next use opens another."""
         if self._client is client:
             self._client = None
             self._log_away()
-            self.start_chore(client.aclose())
+            self.start_chore(close_gateway(client))
 
     def _log_away(self) -> None:
         """Log once, for all the steps that wait, that the scheduler is away."""
@@ -251,6 +205,6 @@ class DaskConnection:
         """Leave the cluster: its scheduler forgets the steps that only this client wanted."""
         client, self._client = self._client, None
         if client is not None:
-            await client.aclose()
+            await close_gateway(client)
         if self._chores:
             await asyncio.wait(self._chores, timeout=CLOSE_TIMEOUT_S)

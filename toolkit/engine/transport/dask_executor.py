@@ -4,6 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from io import BytesIO
 from typing import Any
 from uuid import uuid4
@@ -21,11 +22,12 @@ from toolkit.engine.transport.cpu_executor import (
     make_worker_loss,
     read_result,
 )
-from toolkit.engine.transport.dask_connection import ClusterClient, DaskConnection
+from toolkit.engine.transport.dask_connection import CLOSE_TIMEOUT_S, DaskConnection
 from toolkit.engine.transport.worker_pool import WorkerPool
 from toolkit.plugins import ProviderError, RunInProcess
 from toolkit.workers.dask_gateway import (
     ClusterFailureError,
+    DaskGateway,
     GatewayEndedError,
     WorkerKilledError,
 )
@@ -179,7 +181,7 @@ class DaskExecutor:
 
     async def _run_once(
         self,
-        client: ClusterClient,
+        client: DaskGateway,
         step: RunInProcess,
         call: dict[str, object],
         resources: Mapping[str, float],
@@ -192,7 +194,7 @@ class DaskExecutor:
             reason = "each worker of the cluster that ran it was lost"
             raise make_worker_loss(step.name[1], reason) from None
         except (asyncio.CancelledError, _NoWorkerError):
-            self._connection.start_chore(client.cancel_quietly(key))
+            self._connection.start_chore(_cancel_call(client, key))
             raise
         except ClusterFailureError as error:  # Dask's own: its processes cannot load the function
             raise self._connection.make_failure(str(error)) from None
@@ -205,7 +207,7 @@ class DaskExecutor:
         return received
 
     async def _await_answer(
-        self, client: ClusterClient, key: str, message: bytes, resources: Mapping[str, float]
+        self, client: DaskGateway, key: str, message: bytes, resources: Mapping[str, float]
     ) -> bytes:
         """Wait for an answer as long as there is a worker that may give it."""
         module, name = get_function_name(run_step)
@@ -238,6 +240,12 @@ class DaskExecutor:
         self._closed = True
         await self._connection.aclose()
         await self._local.aclose()
+
+
+async def _cancel_call(client: DaskGateway, key: str) -> None:
+    """Cancel a call, if the scheduler is there; without it, the call is lost anyway."""
+    with suppress(Exception):
+        await client.ask("cancel", CLOSE_TIMEOUT_S, key=key)
 
 
 def _describe_need(resources: Mapping[str, float]) -> str:
