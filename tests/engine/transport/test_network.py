@@ -4,6 +4,7 @@ import asyncio
 import gzip
 import json
 import selectors
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,7 +16,7 @@ import pytest
 
 from tests.support.engine_accounts import connect_account, run_to_end
 from tests.support.ports import free_port
-from tests.support.socket_server import Reader, Writer, serve_sockets
+from tests.support.socket_server import Reader, Writer, make_certificate, serve_sockets
 from tests.support.timing import PATIENCE_S, wait_until_async
 from toolkit.contract.runs import Run
 from toolkit.engine import Engine
@@ -216,6 +217,28 @@ async def test_a_certificate_that_is_none(tmp_path: Path) -> None:
     assert seen
     assert all(b"sk-network-test" not in start for start in seen)
     assert run.cost_incurred_usd == 0
+
+
+async def test_trusts_the_authorities_that_the_operator_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given SSL_CERT_FILE, then a server that it vouches for is called, and no impostor."""
+    (tmp_path / "other").mkdir()
+    known, impostor = make_certificate(tmp_path), make_certificate(tmp_path / "other")
+    monkeypatch.setenv("SSL_CERT_FILE", str(known[0]))
+    seen: list[bytes] = []
+
+    async def answer(reader: Reader, writer: Writer) -> None:
+        seen.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.write(head("200 OK", len(GOOD)) + GOOD)
+
+    for pair, status in ((known, "completed"), (impostor, "failed")):
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        context.load_cert_chain(*pair)
+        async with serve_sockets(answer, context) as address:
+            run = await run_at(f"https://{address}", tmp_path / status)
+        assert run.status == status, run.error
+    assert len(seen) == 1
 
 
 class HurriedSelector(selectors.DefaultSelector):
