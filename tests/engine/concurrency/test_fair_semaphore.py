@@ -12,57 +12,41 @@ from toolkit.engine.concurrency.fair_semaphore import FairSemaphore
 
 @given(
     limit=st.integers(1, 4),
+    per_group=st.none() | st.integers(1, 3),
     groups=st.lists(st.sampled_from("abc"), min_size=1, max_size=20),
     cancelled=st.sets(st.integers(0, 19)),
 )
 def test_the_limit_holds_and_no_place_is_lost(
-    limit: int, groups: list[str], cancelled: set[int]
+    limit: int, per_group: int | None, groups: list[str], cancelled: set[int]
 ) -> None:
-    """Given any groups, and some who give up, then the limit holds and all places come back."""
+    """Given any groups, and some who give up, then limits hold and all places come back."""
 
     async def run() -> None:
-        limiter, inside, most = FairSemaphore(limit), 0, 0
+        limiter = FairSemaphore(limit, per_group=per_group)
+        inside: Counter[str] = Counter()
 
         async def work(group: str) -> None:
-            nonlocal inside, most
-            await limiter.acquire(group)
-            inside += 1
-            most = max(most, inside)
-            try:
-                await yield_turns()
-            finally:
-                inside -= 1
-                limiter.release(group)
+            async with limiter.hold(group):
+                inside[group] += 1
+                assert inside.total() <= limit
+                assert per_group is None or inside[group] <= per_group
+                try:
+                    await yield_turns()
+                finally:
+                    inside[group] -= 1
 
         tasks = [asyncio.create_task(work(group)) for group in groups]
         await yield_turns()
         for place in cancelled & set(range(len(tasks))):
             tasks[place].cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        assert most <= limit
-        for _ in range(limit):
+        outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+        assert not [one for one in outcomes if isinstance(one, AssertionError)]
+        for number in range(limit):
             assert not limiter.is_full
-            await limiter.acquire("after")
+            await limiter.acquire(f"after {number}")
         assert limiter.is_full
 
     asyncio.run(run())
-
-
-async def test_groups_take_turns() -> None:
-    """Given a large group that waits, when another comes, then it is served next but one."""
-    limiter, served = FairSemaphore(1), []
-    await limiter.acquire("first")
-
-    async def work(group: str) -> None:
-        await limiter.acquire(group)
-        served.append(group)
-        limiter.release(group)
-
-    tasks = [asyncio.create_task(work(group)) for group in ["large"] * 5 + ["small"]]
-    await yield_turns()
-    limiter.release("first")
-    await asyncio.gather(*tasks)
-    assert served == ["large", "small", "large", "large", "large", "large"]
 
 
 async def run_waiters(
@@ -100,18 +84,3 @@ async def test_accounts_and_roots_take_turns() -> None:
     assert order.index("a2") < 6
     assert order.index("b1") < 4
     assert most["all"] == 2
-
-
-async def test_no_place_is_lost_by_those_who_give_up() -> None:
-    """Given jobs that are cancelled while they wait, then all places are there afterwards."""
-    slots = FairSemaphore(3, per_group=2)
-    waiting = [
-        asyncio.create_task(run_waiters(slots, [(account, "1")] * 5)) for account in ("a", "b")
-    ]
-    await yield_turns()
-    for task in waiting:
-        task.cancel()
-    await asyncio.gather(*waiting, return_exceptions=True)
-    assert slots.can_start("a")
-    _, most = await run_waiters(slots, [("a", "1"), ("b", "1")] * 5)
-    assert (most["all"], most["a"], most["b"]) == (3, 2, 2)
