@@ -6,25 +6,17 @@ no secret of it, is pickled on the way.
 
 import atexit
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from io import BytesIO
-from typing import Any, Protocol
+from typing import Any
 
 from toolkit.contract.version import read_installed_version
 from toolkit.workers.process import WorkerEndedError, WorkerProcess
 from toolkit.workers.serialization import encode_message, read_message
 
 MAX_REMEMBERED_CANCELS = 1_000
-
-
-class Killable(Protocol):
-    """What can be ended from another thread, without waiting for its end."""
-
-    def kill(self) -> None:
-        """End it."""
-        ...
 
 
 class StepRunner:
@@ -36,7 +28,7 @@ class StepRunner:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._idle: list[WorkerProcess] = []
-        self._busy: dict[str, Killable] = {}
+        self._busy: dict[str, Callable[[], None]] = {}  # ends what a task holds
         self._cancelled: dict[str, None] = {}
 
     def run(self, call: Mapping[str, Any]) -> dict[str, object]:
@@ -47,39 +39,44 @@ class StepRunner:
                 `memory_bytes` (0 for no limit).
         """
         step_id, timeout_s = str(call["step"]), float(call["timeout_s"])
-        process = self._take(step_id, int(call["memory_bytes"]))
-        if process is None:
-            return _make_error("ended", "it was cancelled")
+        process = self._take_process(int(call["memory_bytes"]))
         expired = threading.Event()
 
         def expire() -> None:
-            expired.set()
-            self._kill(step_id, process)
+            with self._lock:
+                if step_id in self._busy:  # else the process may have another step by now
+                    expired.set()
+                    process.kill()
 
         timer = threading.Timer(timeout_s, expire)
         timer.daemon = True
-        timer.start()
-        try:
-            answer: dict[str, object] = process.call_function(
-                call["module"], call["name"], call["args"], timeout_s
-            )
-        except WorkerEndedError as error:
-            answer = _make_error("timeout" if expired.is_set() else "ended", str(error))
-        finally:
-            timer.cancel()
-            self._put_back(step_id, process)
+        with self.hold(step_id, process.kill) as is_wanted:
+            timer.start()
+            try:
+                answer = _make_error("ended", "it was cancelled")
+                if is_wanted:
+                    answer = process.call_function(
+                        call["module"], call["name"], call["args"], timeout_s
+                    )
+            except WorkerEndedError as error:
+                answer = _make_error("timeout" if expired.is_set() else "ended", str(error))
+            finally:
+                timer.cancel()
+        with self._lock:
+            if process.is_alive:
+                self._idle.append(process)
         return answer
 
     @contextmanager
-    def hold(self, task_id: str, held: Killable) -> Iterator[bool]:
-        """Have other work be killed where it is cancelled; false if that was before it began."""
+    def hold(self, task_id: str, kill: Callable[[], None]) -> Iterator[bool]:
+        """Have work be killed where it is cancelled; false if that was before it began."""
         with self._lock:
-            wanted = task_id not in self._cancelled
+            is_wanted = task_id not in self._cancelled
             self._cancelled.pop(task_id, None)
-            if wanted:
-                self._busy[task_id] = held
+            if is_wanted:
+                self._busy[task_id] = kill
         try:
-            yield wanted
+            yield is_wanted
         finally:
             with self._lock:
                 self._busy.pop(task_id, None)
@@ -87,45 +84,31 @@ class StepRunner:
     def cancel(self, task_id: str) -> None:
         """Kill what a task holds; one that has not begun does not begin."""
         with self._lock:
-            held = self._busy.get(task_id)
-            if held is None:
-                self._cancelled[task_id] = None
-                while len(self._cancelled) > MAX_REMEMBERED_CANCELS:
-                    del self._cancelled[next(iter(self._cancelled))]
-        if held is not None:
-            held.kill()
+            kill = self._busy.get(task_id)
+            if kill is not None:
+                kill()
+                return
+            self._cancelled[task_id] = None
+            while len(self._cancelled) > MAX_REMEMBERED_CANCELS:
+                del self._cancelled[next(iter(self._cancelled))]
 
     def close(self) -> None:
         """Kill all processes, busy or not."""
         with self._lock:
-            everything, self._idle = [*self._idle, *self._busy.values()], []
-        for one in everything:
-            one.kill()
+            kills = [*(one.kill for one in self._idle), *self._busy.values()]
+            self._idle = []
+        for kill in kills:
+            kill()
 
-    def _take(self, step_id: str, memory_bytes: int) -> WorkerProcess | None:
-        """Take the process that was used last with this limit, or a new one; none if cancelled."""
+    def _take_process(self, memory_bytes: int) -> WorkerProcess:
+        """Take the idle process that was used last with this limit, or a new one."""
         with self._lock:
-            if step_id in self._cancelled:
-                del self._cancelled[step_id]
-                return None
-            fits = [one for one in self._idle if one.memory_bytes == memory_bytes and one.is_alive]
-            process = fits[-1] if fits else WorkerProcess(memory_bytes)
-            self._idle = [one for one in self._idle if one is not process and one.is_alive]
-            self._busy[step_id] = process
-            return process
-
-    def _put_back(self, step_id: str, process: WorkerProcess) -> None:
-        with self._lock:
-            del self._busy[step_id]
-            if process.is_alive:
-                self._idle.append(process)
-
-    def _kill(self, step_id: str, process: WorkerProcess) -> None:
-        """Kill a process if it is still that of the step."""
-        with self._lock:
-            is_current = self._busy.get(step_id) is process
-        if is_current:
-            process.kill()
+            self._idle = [one for one in self._idle if one.is_alive]
+            for process in reversed(self._idle):
+                if process.memory_bytes == memory_bytes:
+                    self._idle.remove(process)
+                    return process
+        return WorkerProcess(memory_bytes)
 
 
 @cache

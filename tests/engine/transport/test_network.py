@@ -44,9 +44,13 @@ def head(status: str, length: int, *lines: str) -> bytes:
     return "\r\n".join([f"HTTP/1.1 {status}", *fields, "", ""]).encode()
 
 
-async def send_answer(_: Reader, writer: Writer) -> None:
-    """Answer as one should."""
-    writer.write(head("200 OK", len(GOOD)) + GOOD)
+def send(data: bytes) -> Conduct:
+    """Send this, and close."""
+
+    async def conduct(_: Reader, writer: Writer) -> None:
+        writer.write(data)
+
+    return conduct
 
 
 async def never_answer(_: Reader, __: Writer) -> None:
@@ -63,38 +67,24 @@ async def drip_answer(_: Reader, writer: Writer) -> None:
         await asyncio.sleep(0.05)
 
 
-async def cut_answer_off(_: Reader, writer: Writer) -> None:
-    """Close in the middle of the answer."""
-    writer.write(head("200 OK", len(GOOD)) + GOOD[:20])
-
-
-async def close_unanswered(_: Reader, writer: Writer) -> None:
-    """Close without an answer."""
-    writer.close()
-
-
-async def send_no_http(_: Reader, writer: Writer) -> None:
-    """Answer with what is no HTTP."""
-    writer.write(b"SSH-2.0-OpenSSH_9.9\r\n")
-
-
-# More than is taken, of which little is sent; made here, as that takes longer than unpacking it.
+WHOLE = head("200 OK", len(GOOD)) + GOOD
+# More than is taken, of which little is sent.
 SWOLLEN = gzip.compress(b'{"a": "' + b" " * 20_000_000 + b'"}', compresslevel=1)
-
-
-async def send_swollen_answer(_: Reader, writer: Writer) -> None:
-    """Answer with little that unpacks to a lot."""
-    writer.write(head("200 OK", len(SWOLLEN), "content-encoding: gzip") + SWOLLEN)
-
-
-async def send_bad_gzip(_: Reader, writer: Writer) -> None:
-    """Answer with what does not unpack."""
-    writer.write(head("200 OK", len(GOOD), "content-encoding: gzip") + GOOD)
-
-
-async def redirect_elsewhere(_: Reader, writer: Writer) -> None:
-    """Send the caller, and its key, to another host."""
-    writer.write(head("307 Temporary Redirect", 0, "location: http://evil.invalid/v1"))
+PACKED = "content-encoding: gzip"
+ELSEWHERE = "location: http://evil.invalid/v1"
+FAILURES: dict[str, tuple[Conduct, str]] = {
+    "no answer": (never_answer, "PROVIDER_TIMEOUT"),
+    "a byte at a time": (drip_answer, "PROVIDER_TIMEOUT"),
+    "cut off": (send(WHOLE[:-20]), "PROVIDER_UNAVAILABLE"),
+    "closed": (send(b""), "PROVIDER_UNAVAILABLE"),
+    "no HTTP": (send(b"SSH-2.0-OpenSSH_9.9\r\n"), "PROVIDER_UNAVAILABLE"),
+    "unpacks to a lot": (
+        send(head("200 OK", len(SWOLLEN), PACKED) + SWOLLEN),
+        "PROVIDER_BAD_RESPONSE",
+    ),
+    "does not unpack": (send(head("200 OK", len(GOOD), PACKED) + GOOD), "PROVIDER_BAD_RESPONSE"),
+    "a redirect": (send(head("307 Temporary Redirect", 0, ELSEWHERE)), "PROVIDER_BAD_RESPONSE"),
+}
 
 
 @asynccontextmanager
@@ -129,30 +119,16 @@ async def run_at(
 
 async def test_a_good_answer_is_read(tmp_path: Path) -> None:
     """Given a server that answers, then the key is in its header, and the run completes."""
-    async with serve_conduct(send_answer) as (url, seen):
+    async with serve_conduct(send(WHOLE)) as (url, seen):
         run = await run_at(url, tmp_path)
     assert run.status == "completed", run.error
     assert b"authorization: bearer sk-network-test" in seen[0].lower()
 
 
-@pytest.mark.parametrize(
-    ("conduct", "code"),
-    [
-        (never_answer, "PROVIDER_TIMEOUT"),
-        (drip_answer, "PROVIDER_TIMEOUT"),
-        (cut_answer_off, "PROVIDER_UNAVAILABLE"),
-        (close_unanswered, "PROVIDER_UNAVAILABLE"),
-        (send_no_http, "PROVIDER_UNAVAILABLE"),
-        (send_swollen_answer, "PROVIDER_BAD_RESPONSE"),
-        (send_bad_gzip, "PROVIDER_BAD_RESPONSE"),
-        (redirect_elsewhere, "PROVIDER_BAD_RESPONSE"),
-    ],
-    ids=lambda given: getattr(given, "__name__", None),
-)
-async def test_what_goes_wrong_becomes_our_code(
-    tmp_path: Path, conduct: Conduct, code: str
-) -> None:
+@pytest.mark.parametrize("failure", FAILURES)
+async def test_what_goes_wrong_becomes_our_code(tmp_path: Path, failure: str) -> None:
     """Given a server that misbehaves, then the run fails in time, by the code that it means."""
+    conduct, code = FAILURES[failure]
     async with serve_conduct(conduct) as (url, seen):
         # A machine that is busy must not make another fault look like a slow vendor.
         total_s = 1.5 if code == "PROVIDER_TIMEOUT" else 10
@@ -230,7 +206,7 @@ async def test_trusts_the_authorities_that_the_operator_names(
 
     async def answer(reader: Reader, writer: Writer) -> None:
         seen.append(await reader.readuntil(b"\r\n\r\n"))
-        writer.write(head("200 OK", len(GOOD)) + GOOD)
+        writer.write(WHOLE)
 
     for pair, status in ((known, "completed"), (impostor, "failed")):
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
@@ -270,7 +246,7 @@ def test_a_slow_server_has_the_time_that_its_operator_gives_it(tmp_path: Path) -
         due = asyncio.Event()
         asyncio.get_running_loop().call_later(200, due.set)
         await due.wait()
-        await send_answer(reader, writer)
+        await send(WHOLE)(reader, writer)
 
     async def run() -> Run:
         async with serve_conduct(answer_late) as (url, _):

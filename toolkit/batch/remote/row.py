@@ -9,6 +9,7 @@ import sys
 import threading
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import nbformat
@@ -76,17 +77,9 @@ class RowAnswer:
     refusal: str | None = None
 
 
-class _BatchKernels:
-    """The kernels of a batch, as what is killed where a notebook of it is cancelled."""
-
-    def __init__(self, batch_id: str) -> None:
-        self._batch_id = batch_id
-
-    def kill(self) -> None:
-        """Kill them; a batch is cancelled as a whole."""
-        threading.Thread(
-            target=get_source_keeper().close, args=(self._batch_id,), daemon=True
-        ).start()
+def _kill_kernels(batch_id: str) -> None:
+    """Kill the kernels of a batch, which is cancelled as a whole."""
+    threading.Thread(target=get_source_keeper().close, args=(batch_id,), daemon=True).start()
 
 
 def answer_request(text: str) -> str:
@@ -97,7 +90,7 @@ def answer_request(text: str) -> str:
         return json.dumps(asdict(RowAnswer(refusal=refusal)))
     papermill_engine.register_engine()
     task_id = _find_task_id() or f"{asked.batch_id}/{asked.name}"
-    with get_step_runner().hold(task_id, _BatchKernels(asked.batch_id)) as wanted:
+    with get_step_runner().hold(task_id, partial(_kill_kernels, asked.batch_id)) as wanted:
         if not wanted:
             return json.dumps(asdict(RowAnswer(error="It was cancelled")))
         return json.dumps(asdict(_execute(asked)))
