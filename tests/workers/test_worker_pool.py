@@ -39,11 +39,6 @@ async def is_there(path: Path) -> str:
     return path.read_text()
 
 
-async def is_gone(pid: int) -> None:
-    """Wait until there is no such process."""
-    await wait_until_async(lambda: not Path(f"/proc/{pid}").exists())
-
-
 async def test_a_worker_is_kept(pool: WorkerPool) -> None:
     """Given no work, there is no process; given some, one that does it all."""
     assert pool.pids == []
@@ -74,17 +69,6 @@ async def test_a_pool_may_be_closed_while_it_prepares() -> None:
 async def test_a_worker_goes_behind_its_parent(pool: WorkerPool) -> None:
     """Given too few cores, then whoever answers requests has them first."""
     assert await do(pool, os.nice, 0) == min(19, os.nice(0) + 10)
-
-
-async def test_a_runaway_that_is_cancelled_is_ended(pool: WorkerPool, tmp_path: Path) -> None:
-    """Given work that never returns, to cancel it ends its process, and the next is served."""
-    task = asyncio.create_task(do(pool, worker_functions.run_away, str(tmp_path / "pid")))
-    pid = int(await is_there(tmp_path / "pid"))
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert await do(pool, worker_functions.double, 4, account="b") == 8
-    await is_gone(pid)
 
 
 async def test_a_runaway_is_ended_at_its_deadline(tmp_path: Path) -> None:

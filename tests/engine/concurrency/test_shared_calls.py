@@ -43,37 +43,29 @@ async def test_equal_lookups_are_made_once() -> None:
 
 
 async def test_a_call_goes_on_while_somebody_waits() -> None:
-    """Given one of two who wait is cancelled, then the other has its answer."""
+    """Given two who wait, when both are cancelled one after the other, then the call is at last."""
     calls: SharedCalls[str, str] = SharedCalls()
-    may_end = asyncio.Event()
+    may_end, cancelled = asyncio.Event(), asyncio.Event()
 
     async def call() -> str:
-        await may_end.wait()
+        try:
+            await may_end.wait()
+        except asyncio.CancelledError:
+            cancelled.set()
+            raise
         return "done"
 
-    first, second = (asyncio.create_task(calls.share("a", call())) for _ in range(2))
-    await yield_turns()
-    first.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await first
-    may_end.set()
-    assert await second == "done"
-
-
-async def test_a_call_that_nobody_waits_for_is_cancelled() -> None:
-    """Given all who wait are cancelled, then so is the call."""
-    calls: SharedCalls[str, None] = SharedCalls()
-    cancelled = asyncio.Event()
-
-    async def call() -> None:
-        try:
-            await asyncio.Event().wait()
-        finally:
-            cancelled.set()
-
-    only = asyncio.create_task(calls.share("a", call()))
-    await yield_turns(2)  # the call's own task has begun
-    only.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await only
-    await asyncio.wait_for(cancelled.wait(), 5)
+    for is_second_cancelled in (False, True):
+        first, second = (asyncio.create_task(calls.share("a", call())) for _ in range(2))
+        await yield_turns(2)  # the call's own task has begun
+        first.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await first
+        assert not cancelled.is_set()
+        if is_second_cancelled:
+            second.cancel()
+            await asyncio.wait_for(cancelled.wait(), 5)
+        else:
+            may_end.set()
+            assert await second == "done"
+            may_end.clear()

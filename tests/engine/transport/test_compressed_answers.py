@@ -46,14 +46,10 @@ def build_bomb(megabytes: int) -> bytes:
 
 
 Answer = tuple[list[str], bytes]
-# What a bomb unpacks to, and what is received of the others, is far beyond the limit. Each is made
-# where it is sent, as that takes long.
+# What a bomb unpacks to, and what is received of the others, is far beyond the limit. Other codings
+# are not unpacked at all. Each is made where it is sent, as that takes long.
 HOSTILE: dict[str, Callable[[], Answer]] = {
     "gzip": lambda: (["gzip"], build_bomb(1024)),
-    "gzip twice": lambda: (["gzip, gzip"], gzip.compress(build_bomb(1024))),
-    "gzip twice, in two headers": lambda: (["gzip", "gzip"], gzip.compress(build_bomb(1024))),
-    "deflate": lambda: (["deflate"], zlib.compress(bytes(64 * 1024 * 1024), level=1)),
-    "brotli": lambda: (["br"], brotli.compress(bytes(64 * 1024 * 1024), quality=1)),
     "members without content": lambda: (["gzip"], gzip.compress(b"") * 1_500_000),
     "blocks without content": lambda: (["gzip"], GZIP_HEAD + b"\0\0\0\xff\xff" * 6_000_000),
     "not compressed": lambda: ([], b" " * 30_000_000),
@@ -223,6 +219,7 @@ def test_a_hostile_answer_is_bounded_in_memory_and_time(
         (["gzip"], GOOD, "PROVIDER_BAD_RESPONSE"),
         (["gzip"], b"", "PROVIDER_BAD_RESPONSE"),
         (["gzip, gzip"], gzip.compress(gzip.compress(GOOD)), "PROVIDER_BAD_RESPONSE"),
+        (["gzip", "gzip"], gzip.compress(gzip.compress(GOOD)), "PROVIDER_BAD_RESPONSE"),
         (["deflate"], zlib.compress(GOOD), "PROVIDER_BAD_RESPONSE"),
         (["br"], brotli.compress(GOOD), "PROVIDER_BAD_RESPONSE"),
         (["sk-network-test"], GOOD, "PROVIDER_BAD_RESPONSE"),

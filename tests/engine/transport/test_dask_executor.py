@@ -86,29 +86,6 @@ async def test_steps_run_on_the_cluster(executor: DaskExecutor) -> None:
     assert await executor.dispatch(here, "a") == os.getpid()
 
 
-async def test_a_step_whose_worker_is_lost_is_run_again(
-    executor: DaskExecutor, tmp_path: Path
-) -> None:
-    """Given a worker that is killed in the middle of a step, then another one does the step."""
-    marker = str(tmp_path / "marker")
-    lost = await do(executor, worker_functions.lose_worker_once, marker)
-    assert lost != os.getpid()
-    assert Path(marker).read_text() == "lost"
-
-
-async def test_a_cancel_reaches_the_process_of_a_step(
-    executor: DaskExecutor, tmp_path: Path
-) -> None:
-    """Given a step that never returns, to cancel it ends its process on the worker."""
-    task = asyncio.create_task(do(executor, worker_functions.run_away, str(tmp_path / "pid")))
-    pid = int(await read_when_there(tmp_path / "pid"))
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    await wait_until_async(lambda: not Path(f"/proc/{pid}").exists(), "the process is gone")
-    assert await do(executor, worker_functions.double, 2) == 4
-
-
 async def test_a_deadline_and_a_close_reach_it_too(cluster: DaskCluster, tmp_path: Path) -> None:
     """Given a step that never returns, its deadline ends it, and so does closing the engine."""
     hasty = make_executor(cluster.address, timeout_s=0.5)
