@@ -83,18 +83,25 @@ def worlds(draw: st.DrawFn) -> ProviderPool:
     )
 
 
-def find_chosen(routing: Ranking) -> RankedCandidate | None:
-    """The candidate that is called first."""
-    return next((c for c in routing.candidates if not c.excluded), None)
+def rank(
+    world: ProviderPool, policy: str | None = None, pin: str | None = None, max_tokens: int = 100
+) -> Ranking:
+    """Rank the candidates for a text."""
+    options = Options.model_validate({"optimize_for": policy, "provider": pin})
+    return route(CAPABILITY, options, replace(ASKED, max_tokens=max_tokens), world)
+
+
+def list_kept(routing: Ranking) -> list[RankedCandidate]:
+    """List the candidates that may be called, in order."""
+    return [c for c in routing.candidates if not c.excluded]
 
 
 @given(worlds(), st.sampled_from([None, *POLICIES]), st.sampled_from([None, "a", "minimax"]))
 def test_what_is_always_true(world: ProviderPool, policy: str | None, pin: str | None) -> None:
     """Given any world: pins are obeyed, what is dropped says why, the order is by score."""
-    options = Options.model_validate({"optimize_for": policy, "provider": pin})
-    routing = route(CAPABILITY, options, ASKED, world)
+    routing = rank(world, policy, pin)
     assert len(routing.candidates) == sum(len(models) for models in world.models.values())
-    kept = [c for c in routing.candidates if not c.excluded]
+    kept = list_kept(routing)
     assert routing.candidates[: len(kept)] == kept
     for candidate in routing.candidates:
         assert candidate.reason
@@ -110,7 +117,7 @@ def test_what_is_always_true(world: ProviderPool, policy: str | None, pin: str |
     wait_s = find_soonest_s(routing, world)
     assert wait_s is None or wait_s > 0
     # The same question has the same answer.
-    assert route(CAPABILITY, options, ASKED, world) == routing
+    assert rank(world, policy, pin) == routing
 
 
 def is_dominated(worse: RankedCandidate, better: RankedCandidate) -> bool:
@@ -129,8 +136,7 @@ def is_dominated(worse: RankedCandidate, better: RankedCandidate) -> bool:
 @given(worlds(), st.sampled_from(POLICIES))
 def test_a_dominated_candidate_never_wins(world: ProviderPool, policy: str) -> None:
     """Given any world and wish, then nothing that is kept scores above one that beats it."""
-    options = Options.model_validate({"optimize_for": policy})
-    kept = [c for c in route(CAPABILITY, options, ASKED, world).candidates if not c.excluded]
+    kept = list_kept(rank(world, policy))
     for worse in kept:
         for better in kept:
             if is_dominated(worse, better):
@@ -140,8 +146,7 @@ def test_a_dominated_candidate_never_wins(world: ProviderPool, policy: str) -> N
 @given(worlds())
 def test_cheapest_means_cheapest(world: ProviderPool) -> None:
     """Given any prices, when cost counts, then no known estimate is below the choice's."""
-    routing = route(CAPABILITY, Options(optimize_for="cost"), ASKED, world)
-    kept = [c for c in routing.candidates if not c.excluded]
+    kept = list_kept(rank(world, "cost"))
     known = [c.estimated_cost_usd for c in kept if c.estimated_cost_usd is not None]
     if known:
         assert kept[0].estimated_cost_usd == min(known)
@@ -156,31 +161,33 @@ def build_pool(**models: Model) -> ProviderPool:
     )
 
 
-def test_free_is_free_and_unknown_is_not() -> None:
-    """Given a price of 0 and an unknown one, then 0 wins and the unknown is last."""
-    world = build_pool(a=model("m", None), b=model("m", 1e-9), c=model("m", 0.0))
-    routing = route(CAPABILITY, Options(optimize_for="cost"), ASKED, world)
-    assert [c.provider for c in routing.candidates] == ["c", "b", "a"]
-    assert [c.estimated_cost_usd is None for c in routing.candidates] == [False, False, True]
+@pytest.mark.parametrize(
+    ("policy", "prices", "order"),
+    [
+        ("cost", {"a": None, "b": 1e-9, "c": 0.0}, "c b a"),
+        *(
+            (policy, dict.fromkeys(("z", "b", "minimax"), 1e-6), "minimax b z")
+            for policy in POLICIES
+        ),
+        (None, {"a": 0.0, "minimax": 1e-3}, "minimax a"),
+    ],
+)
+def test_orders_vendors_by_wish_then_default_then_name(
+    policy: str | None, prices: dict[str, float | None], order: str
+) -> None:
+    """Given prices and a wish, then vendors are in this order, and unknown is not free."""
+    routing = rank(build_pool(**{name: model("m", each) for name, each in prices.items()}), policy)
+    assert [c.provider for c in routing.candidates] == order.split()
+    for one in routing.candidates:
+        assert (one.estimated_cost_usd is None) == (prices[one.provider] is None)
 
 
-@pytest.mark.parametrize("policy", POLICIES)
-def test_ties_go_to_the_default_provider_then_by_name(policy: str) -> None:
-    """Given equals, then the capability's default provider is first, and the others by name."""
-    world = build_pool(z=model("m", 1e-6), b=model("m", 1e-6), minimax=model("m", 1e-6))
-    routing = route(CAPABILITY, Options.model_validate({"optimize_for": policy}), ASKED, world)
-    assert [c.provider for c in routing.candidates] == ["minimax", "b", "z"]
-
-
-def test_without_a_wish_the_default_provider_is_first() -> None:
-    """Given a cheaper vendor, then the default provider leads while it is well."""
-    world = build_pool(a=model("m", 0.0), minimax=model("m", 1e-3))
-    first = find_chosen(route(CAPABILITY, Options(), ASKED, world))
-    assert first is not None
-    assert first.provider == "minimax"
+def test_says_why_the_default_provider_is_first() -> None:
+    """Given a cheaper vendor or none, then the reason tells of it."""
+    default = model("m", 1e-3)
+    first = list_kept(rank(build_pool(a=model("m", 0.0), minimax=default)))[0]
     assert first.reason.startswith("connected; the default provider, before higher scores")
-    alone = find_chosen(route(CAPABILITY, Options(), ASKED, build_pool(minimax=model("m", 1e-3))))
-    assert alone is not None
+    alone = list_kept(rank(build_pool(minimax=default)))[0]
     assert alone.reason == "connected; the default provider"
 
 
@@ -188,9 +195,8 @@ def test_a_wish_looks_at_every_model() -> None:
     """Given a vendor with two models, then a wish may take either, and no wish the default one."""
     world = build_pool(minimax=model("m", 1e-6))
     world.models["minimax"].append(model("best", 1e-3, quality=3))  # type: ignore[attr-defined]
-    assert find_chosen(route(CAPABILITY, Options(), ASKED, world)).model == "m"  # type: ignore[union-attr]
-    best = find_chosen(route(CAPABILITY, Options(optimize_for="quality"), ASKED, world))
-    assert best is not None
+    assert list_kept(rank(world))[0].model == "m"
+    best = list_kept(rank(world, "quality"))[0]
     assert (best.model, best.reason) == ("best", "connected; the highest quality tier")
 
 
@@ -231,8 +237,7 @@ def test_every_connection_of_a_vendor_is_weighed(
 ) -> None:
     """Given several connections of a vendor, then all are shown, in the order they are used."""
     world = build_pool_with_connections(**states)
-    options = Options.model_validate({"optimize_for": policy})
-    shown = route(CAPABILITY, options, ASKED, world).candidates
+    shown = rank(world, policy).candidates
     mine = [c for c in shown if c.provider == "minimax"]
     assert {c.connection_id for c in mine} == {f"con_minimax{suffix}" for suffix in order}
     kept = [c.connection_id for c in shown if not c.excluded and c.provider == "minimax"]
@@ -248,8 +253,7 @@ def test_another_connection_comes_before_another_vendor() -> None:
         frozenset({"con_minimax_new"})
     )
     for policy in (None, *POLICIES):
-        options = Options.model_validate({"optimize_for": policy})
-        first, second, *_ = route(CAPABILITY, options, ASKED, world).candidates
+        first, second, *_ = rank(world, policy).candidates
         assert first.connection_id == "con_minimax_old"
         assert second.provider == "other"
 
@@ -257,8 +261,7 @@ def test_another_connection_comes_before_another_vendor() -> None:
 def test_a_pinned_connection_leaves_no_choice() -> None:
     """Given the pin of one connection, then the others of its vendor say why they are dropped."""
     world = build_pool_with_connections(_new=WELL, _old=FAILING)
-    options = Options(provider="con_minimax_old")
-    kept, *dropped = route(CAPABILITY, options, ASKED, world).candidates
+    kept, *dropped = rank(world, pin="con_minimax_old").candidates
     assert (kept.connection_id, kept.reason) == ("con_minimax_old", "pinned by the request")
     reasons = {c.provider: c.reason for c in dropped if c.excluded}
     assert reasons == {
@@ -270,25 +273,20 @@ def test_a_pinned_connection_leaves_no_choice() -> None:
 def test_a_record_shows_so_many_connections_at_most() -> None:
     """Given more connections than a record is to hold, then the healthiest are considered."""
     states = {f"_{i:02}": FAILING if i % 2 else WELL for i in range(3 * MAX_CONNECTIONS)}
-    shown = route(CAPABILITY, Options(), ASKED, build_pool_with_connections(**states)).candidates
-    mine = [c for c in shown if c.provider == "minimax"]
+    world = build_pool_with_connections(**states)
+    mine = [c for c in rank(world).candidates if c.provider == "minimax"]
     assert len(mine) == MAX_CONNECTIONS
     assert {c.error_rate for c in mine} == {None}
-    pinned = Options(provider="con_minimax_59")
-    first = find_chosen(route(CAPABILITY, pinned, ASKED, build_pool_with_connections(**states)))
-    assert first is not None
-    assert first.connection_id == "con_minimax_59"
+    assert list_kept(rank(world, pin="con_minimax_59"))[0].connection_id == "con_minimax_59"
 
 
 @given(worlds(), st.sampled_from([None, *POLICIES]))
 def test_what_measures_the_same_is_ranked_once(world: ProviderPool, policy: str | None) -> None:
     """Given one pool, then equal work shares a ranking, and another pool ranks it the same."""
-    options = Options.model_validate({"optimize_for": policy})
-    first = route(CAPABILITY, options, ASKED, world)
-    assert route(CAPABILITY, options, replace(ASKED), world) is first
-    longer = replace(ASKED, prompt=ASKED.prompt * 9)
-    assert route(CAPABILITY, options, longer, world) is not first
-    assert route(CAPABILITY, options, ASKED, replace(world, tables={})) == first
+    first = rank(world, policy)
+    assert rank(world, policy) is first
+    assert rank(world, policy, max_tokens=900) is not first
+    assert rank(replace(world, tables={}), policy) == first
     assert world.exclude(frozenset({"con_other"})).tables == {}
 
 
@@ -296,8 +294,8 @@ def test_tables_and_rankings_are_bounded() -> None:
     """Given many pins and many sizes, then no more are kept than there is room for."""
     world = ProviderPool([vendor("a")], {"a": [model("m", 1e-6)]}, {"a": [connection("a")]})
     for n in range(2 * MAX_TABLES):
-        route(CAPABILITY, Options(provider=f"p{n}"), ASKED, world)
+        rank(world, pin=f"p{n}")
     assert len(world.tables) <= MAX_TABLES
     for n in range(MAX_RANKINGS + 2):
-        route(CAPABILITY, Options(), replace(ASKED, max_tokens=n + 1), world)
+        rank(world, max_tokens=n + 1)
     assert len(world.rankings) <= MAX_RANKINGS
