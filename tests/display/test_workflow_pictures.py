@@ -31,7 +31,7 @@ NASTY = "<script>$x</script>\"'&$id"
 # What a process with another seed of hashes must draw alike.
 STABLE = """
 import hashlib
-from toolkit.contract.workflows import Node, Workflow
+from toolkit.contract.workflows import Node, WorkflowRecord
 from toolkit.display.workflow.svg import draw_workflow_svg
 from toolkit.display.workflow.timeline import draw_timeline_svg
 nodes = [
@@ -39,7 +39,7 @@ nodes = [
          depends_on=[f"n{j}" for j in {i // 2, i // 3, i - 7} if 0 <= j < i])
     for i in range(90)
 ]
-flow = Workflow(id="wfl_1", name="w", nodes=nodes, created_at="2026-11-20T08:00:00.000Z")
+flow = WorkflowRecord(id="wfl_1", name="w", nodes=nodes, created_at="2026-11-20T08:00:00.000Z")
 drawn = draw_workflow_svg("w", nodes) + draw_timeline_svg(flow)
 print(hashlib.sha256(drawn.encode()).hexdigest())
 """

@@ -59,6 +59,3 @@ class CapabilityRecord(Record):
     yields: str = Field(default="application/json", description="media type of the artifact")
 
     model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True)
-
-
-Capability = CapabilityRecord  # the name it had, for one version more

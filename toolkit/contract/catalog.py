@@ -75,6 +75,3 @@ class CatalogModel(Record):
     successor: str | None = None
     as_of: str = ""
     source: str = ""
-
-
-PriceTier = CatalogPriceTier  # the name it had, for one version more

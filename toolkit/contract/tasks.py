@@ -248,26 +248,3 @@ class Task(Record):
     note: str | None = None
     created_at: Timestamp
     completed_at: Timestamp | None = None
-
-
-__all__ = [
-    "FINAL_TASK_STATUSES",
-    "JUDGE_REVIEWER",
-    "PERSON_REVIEWER",
-    "AgentCall",
-    "Constraints",
-    "Criteria",
-    "Decision",
-    "Missing",
-    "PlanGiven",
-    "PlanNodeCreate",
-    "RecommendedAction",
-    "Review",
-    "ReviewCreate",
-    "Task",
-    "TaskAnswer",
-    "TaskAttempt",
-    "TaskCreate",
-    "TaskResume",
-    "TaskStatus",
-]

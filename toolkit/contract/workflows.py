@@ -145,6 +145,3 @@ class WorkflowRecord(Record):
     created_at: Timestamp
     started_at: Timestamp | None = None
     completed_at: Timestamp | None = None
-
-
-Workflow = WorkflowRecord  # the name it had, for one version more

@@ -18,10 +18,9 @@ from toolkit.contract.operations.definitions import ApiOperation, ApiResource
 from toolkit.contract.operations.queries import BillingQuery, UsageQuery
 from toolkit.contract.usage import UsageLine
 
-_ACCOUNT = ApiResource(
-    "account", "/v1/account", "account", "The caller's account, and the keys that open it."
-)
-ACCOUNT_READ: ApiOperation[None, CallerAccount] = _ACCOUNT.define(
+_ACCOUNT = ApiResource("/v1/account", "The caller's account, and the keys that open it.")
+ACCOUNT_READ: ApiOperation[None, CallerAccount] = ApiOperation(
+    _ACCOUNT,
     "read",
     "GET",
     "",
@@ -29,22 +28,24 @@ ACCOUNT_READ: ApiOperation[None, CallerAccount] = _ACCOUNT.define(
     "Read the caller's account, and what is known of the key that was sent.",
     scope="read",
 )
-ACCOUNT_CREATE: ApiOperation[AccountCreate, AccountCreated] = _ACCOUNT.define(
+ACCOUNT_CREATE: ApiOperation[AccountCreate, AccountCreated] = ApiOperation(
+    _ACCOUNT,
     "create",
     "POST",
     "",
     AccountCreated,
     "Open an account; its key is shown this once.",
-    ErrorCode.CONFLICT,
+    (ErrorCode.CONFLICT,),
     scope=None,
     status=201,
     body=AccountCreate,
-    replays=False,
+    shows_key=True,
 )
 
-_KEYS = ApiResource("keys", "/v1/account/keys", _ACCOUNT.tag, _ACCOUNT.about, Prefix.KEY)
+_KEYS = ApiResource("/v1/account/keys", _ACCOUNT.about, Prefix.KEY, heading="account")
 KEYS_LIST = _KEYS.define_list(ApiKey, "List keys: their last four characters only.", scope="admin")
-KEYS_CREATE: ApiOperation[KeyCreate, KeyCreated] = _KEYS.define(
+KEYS_CREATE: ApiOperation[KeyCreate, KeyCreated] = ApiOperation(
+    _KEYS,
     "create",
     "POST",
     "",
@@ -53,27 +54,29 @@ KEYS_CREATE: ApiOperation[KeyCreate, KeyCreated] = _KEYS.define(
     scope="admin",
     status=201,
     body=KeyCreate,
-    replays=False,
+    shows_key=True,
 )
 KEYS_READ = _KEYS.define_read(
     ApiKey, "Read what is known of a key: its last four characters only.", scope="admin"
 )
 KEYS_DELETE = _KEYS.define_delete(ApiKey, "Revoke a key at once.", scope="admin")
-KEYS_ROTATE: ApiOperation[KeyRotate, KeyCreated] = _KEYS.define(
+KEYS_ROTATE: ApiOperation[KeyRotate, KeyCreated] = ApiOperation(
+    _KEYS,
     "rotate",
     "POST",
     "/{id}/rotate",
     KeyCreated,
     "Make a key in the place of another, which is good for a while yet; it is shown this once.",
-    ErrorCode.CONFLICT,
+    (ErrorCode.CONFLICT,),
     scope="admin",
     status=201,
     body=KeyRotate,
-    replays=False,
+    shows_key=True,
 )
 
-_BILLING = ApiResource("billing", "/v1/billing", "billing", "What each vendor bills the caller.")
-BILLING_READ: ApiOperation[BillingQuery, Billing] = _BILLING.define(
+_BILLING = ApiResource("/v1/billing", "What each vendor bills the caller.")
+BILLING_READ: ApiOperation[BillingQuery, Billing] = ApiOperation(
+    _BILLING,
     "read",
     "GET",
     "",
@@ -83,8 +86,9 @@ BILLING_READ: ApiOperation[BillingQuery, Billing] = _BILLING.define(
     query=BillingQuery,
 )
 
-_USAGE = ApiResource("usage", "/v1/usage", "usage", "What work has cost.")
-USAGE_LIST: ApiOperation[UsageQuery, Sequence[UsageLine]] = _USAGE.define(
+_USAGE = ApiResource("/v1/usage", "What work has cost.")
+USAGE_LIST: ApiOperation[UsageQuery, Sequence[UsageLine]] = ApiOperation(
+    _USAGE,
     "list",
     "GET",
     "",

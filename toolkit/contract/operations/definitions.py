@@ -1,9 +1,9 @@
 """The form of an operation of `/v1`, and the shapes that the operations of resources repeat."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
-from typing import Any, Generic, Literal, TypeVar
+from typing import Generic, Literal, TypeVar
 
 from pydantic import BaseModel
 
@@ -37,45 +37,62 @@ class ApiOperation(Generic[In, Out]):
     """One operation: what a handler is given (`In`), what it returns (`Out`), and the wire's form.
 
     Attributes:
-        id: resource and verb, such as `runs_create`.
         resource: the resource that it is about.
         verb: what is done; `list`, `read`, `create`, `cancel`, `delete` and `events` are done alike
             for every resource.
-        path: the path, with `{id}` for the id of one.
-        summary: what it does, in one sentence.
-        scope: the scope that a key needs; none where no key is needed.
+        below: the path below the collection's, with `{id}` for the id of one.
         answer: the model in the envelope.
+        summary: what it does, in one sentence.
+        own_errors: the codes beside those that follow from the rest, which `errors` adds.
+        scope: the scope that a key needs; none where no key is needed.
         form: the envelope: one record, a page of them, events as a list or a stream, or bytes.
         status: the status of success.
         body: the model of the request's body; none for one without.
         may_omit_body: whether the body may be left out, which is as an empty object.
         query: the kind of its query; none for one without.
-        own_errors: the codes beside those that follow from the rest, which `errors` adds.
         holds: whether `Prefer: wait=N` holds the answer.
-        replays: whether its answer is stored under the request's `Idempotency-Key`. Reading and
-            deleting are idempotent anyway, and an answer that shows a key is never stored.
+        shows_key: whether the answer shows a new key, so that it is never stored.
         uploads: whether the body is a file, as multipart.
         needs_store: whether it cannot be answered without the store.
     """
 
-    id: str
     resource: "ApiResource"
     verb: str
     method: Method
-    path: str
-    summary: str
-    scope: Scope | None
+    below: str
     answer: type[BaseModel]
+    summary: str
+    own_errors: tuple[ErrorCode, ...] = ()
+    _: KW_ONLY
+    scope: Scope | None = "write"
     form: AnswerForm = "record"
     status: int = 200
     body: type[BaseModel] | None = None
     may_omit_body: bool = False
     query: type[OperationQuery] | None = None
-    own_errors: tuple[ErrorCode, ...] = ()
     holds: bool = False
-    replays: bool = False
+    shows_key: bool = False
     uploads: bool = False
     needs_store: bool = True
+
+    @cached_property
+    def id(self) -> str:
+        """The path and the verb, such as `runs_create`."""
+        words = self.resource.path.removeprefix("/v1/").replace("/", "_")
+        return f"{words}_{self.verb}"
+
+    @cached_property
+    def path(self) -> str:
+        """The whole path, with `{id}` for the id of one."""
+        return self.resource.path + self.below
+
+    @property
+    def replays(self) -> bool:
+        """True if its answer is stored under the request's `Idempotency-Key`.
+
+        Reading and deleting are idempotent anyway.
+        """
+        return self.method == "POST" and not self.shows_key
 
     @cached_property
     def is_work(self) -> bool:
@@ -105,93 +122,48 @@ class ApiResource:
     """A resource of `/v1`, and the shapes of its operations.
 
     Attributes:
-        name: the name of its service in the engine.
         path: the path of its collection.
-        tag: the heading that documents have it under.
-        about: one sentence on all that is under this heading.
+        about: one sentence on all that is under the heading.
         prefix: the kind of its ids.
         name_pattern: the pattern of its ids where they are names.
+        heading: the heading that documents have it under, where that is not its name.
     """
 
-    name: str
     path: str
-    tag: str
     about: str
     prefix: Prefix | None = None
     name_pattern: str | None = None
+    heading: str | None = None
+
+    @cached_property
+    def name(self) -> str:
+        """The name of its service in the engine: the last part of its path."""
+        return self.path.rpartition("/")[2]
+
+    @property
+    def tag(self) -> str:
+        """The heading that documents have it under."""
+        return self.heading or self.name
 
     @property
     def id_pattern(self) -> str | None:
         """The pattern of its ids."""
         return self.name_pattern if self.prefix is None else build_id_pattern(self.prefix)
 
-    def define(
-        self,
-        verb: str,
-        method: Method,
-        below: str,
-        answer: type[BaseModel],
-        summary: str,
-        *errors: ErrorCode,
-        scope: Scope | None = "write",
-        form: AnswerForm = "record",
-        status: int = 200,
-        body: type[BaseModel] | None = None,
-        may_omit_body: bool = False,
-        query: type[OperationQuery] | None = None,
-        holds: bool = False,
-        replays: bool | None = None,
-        uploads: bool = False,
-        needs_store: bool = True,
-    ) -> ApiOperation[Any, Any]:
-        """Define an operation; whoever names it says what its handler takes and returns.
-
-        Args:
-            verb: what is done.
-            method: the method.
-            below: the path below the collection's.
-            answer: the model in the envelope.
-            summary: what it does.
-            errors: codes beside those that follow from the rest.
-            scope, form, status, body, may_omit_body, query, holds: as of `ApiOperation`.
-            uploads, needs_store: likewise.
-            replays: whether an answer is stored; that of a `POST` is, by default.
-        """
-        words = self.path.removeprefix("/v1/").replace("/", "_")
-        return ApiOperation(
-            id=f"{words}_{verb}",
-            resource=self,
-            verb=verb,
-            method=method,
-            path=self.path + below,
-            summary=summary,
-            scope=scope,
-            answer=answer,
-            form=form,
-            status=status,
-            body=body,
-            may_omit_body=may_omit_body,
-            query=query,
-            own_errors=errors,
-            holds=holds,
-            replays=method == "POST" if replays is None else replays,
-            uploads=uploads,
-            needs_store=needs_store,
-        )
-
     def define_list(
         self, answer: type[R], summary: str = "List them, newest first.", *, scope: Scope = "read"
     ) -> ApiOperation[PageQuery, Sequence[R]]:
         """Define the list that is read page by page."""
-        return self.define(
-            "list", "GET", "", answer, summary, scope=scope, form="page", query=PageQuery
+        return ApiOperation(
+            self, "list", "GET", "", answer, summary, scope=scope, form="page", query=PageQuery
         )
 
     def define_filtered_list(
         self, answer: type[R], query: type[WorkQuery]
     ) -> ApiOperation[WorkQuery, Sequence[R]]:
         """Define the list of work, of which a filter may leave some out."""
-        return self.define(
+        return ApiOperation(
+            self,
             "list",
             "GET",
             "",
@@ -204,7 +176,8 @@ class ApiResource:
 
     def define_annotate(self, answer: type[R]) -> ApiOperation[WorkAnnotate, R]:
         """Define the change of the tags and the note of one."""
-        return self.define(
+        return ApiOperation(
+            self,
             "annotate",
             "POST",
             "/{id}/annotate",
@@ -222,7 +195,7 @@ class ApiResource:
         holds: bool = False,
     ) -> ApiOperation[None, R]:
         """Define the reading of one."""
-        return self.define("read", "GET", "/{id}", answer, summary, scope=scope, holds=holds)
+        return ApiOperation(self, "read", "GET", "/{id}", answer, summary, scope=scope, holds=holds)
 
     def define_create(
         self,
@@ -234,25 +207,37 @@ class ApiResource:
         holds: bool = False,
     ) -> ApiOperation[B, R]:
         """Define the creation of one; of work, that it is accepted."""
-        return self.define(
-            "create", "POST", "", answer, summary, *errors, status=status, body=body, holds=holds
+        return ApiOperation(
+            self,
+            "create",
+            "POST",
+            "",
+            answer,
+            summary,
+            errors,
+            status=status,
+            body=body,
+            holds=holds,
         )
 
     def define_delete(
         self, answer: type[R], summary: str, *errors: ErrorCode, scope: Scope = "write"
     ) -> ApiOperation[None, R]:
         """Define the deletion of one."""
-        return self.define("delete", "DELETE", "/{id}", answer, summary, *errors, scope=scope)
+        return ApiOperation(self, "delete", "DELETE", "/{id}", answer, summary, errors, scope=scope)
 
     def define_action(
         self, verb: str, answer: type[R], summary: str, *errors: ErrorCode, status: int = 200
     ) -> ApiOperation[None, R]:
         """Define what is done to one, without a body."""
-        return self.define(verb, "POST", f"/{{id}}/{verb}", answer, summary, *errors, status=status)
+        return ApiOperation(
+            self, verb, "POST", f"/{{id}}/{verb}", answer, summary, errors, status=status
+        )
 
     def define_events(self) -> ApiOperation[EventsQuery, Sequence[Event]]:
         """Define the events of one."""
-        return self.define(
+        return ApiOperation(
+            self,
             "events",
             "GET",
             "/{id}/events",

@@ -8,9 +8,7 @@ from toolkit.contract.operations.definitions import ApiResource
 from toolkit.contract.storage import Storage, StorageCreate
 from toolkit.contract.templates import Template, TemplateCreate
 
-_COMPUTE = ApiResource(
-    "compute", "/v1/compute", "compute", "GPU pods, rented by the hour.", Prefix.COMPUTE
-)
+_COMPUTE = ApiResource("/v1/compute", "GPU pods, rented by the hour.", Prefix.COMPUTE)
 COMPUTE_CREATE = _COMPUTE.define_create(
     ComputeCreate,
     Compute,
@@ -25,9 +23,7 @@ COMPUTE_DELETE = _COMPUTE.define_delete(
     Compute, "Give it back.", ErrorCode.CONFLICT, ErrorCode.CREDENTIALS_MISSING
 )
 
-_ENDPOINTS = ApiResource(
-    "endpoints", "/v1/endpoints", "endpoints", "Serverless GPU endpoints.", Prefix.ENDPOINT
-)
+_ENDPOINTS = ApiResource("/v1/endpoints", "Serverless GPU endpoints.", Prefix.ENDPOINT)
 ENDPOINTS_CREATE = _ENDPOINTS.define_create(
     EndpointCreate,
     Endpoint,
@@ -42,7 +38,7 @@ ENDPOINTS_DELETE = _ENDPOINTS.define_delete(
     Endpoint, "Destroy an endpoint.", ErrorCode.CONFLICT, ErrorCode.CREDENTIALS_MISSING
 )
 
-_STORAGE = ApiResource("storage", "/v1/storage", "storage", "Network volumes.", Prefix.STORAGE)
+_STORAGE = ApiResource("/v1/storage", "Network volumes.", Prefix.STORAGE)
 STORAGE_CREATE = _STORAGE.define_create(
     StorageCreate, Storage, "Rent a network volume.", ErrorCode.CREDENTIALS_MISSING
 )
@@ -56,11 +52,7 @@ STORAGE_DELETE = _STORAGE.define_delete(
 )
 
 _TEMPLATES = ApiResource(
-    "templates",
-    "/v1/templates",
-    "templates",
-    "Container images shared between endpoints.",
-    Prefix.TEMPLATE,
+    "/v1/templates", "Container images shared between endpoints.", Prefix.TEMPLATE
 )
 TEMPLATES_CREATE = _TEMPLATES.define_create(
     TemplateCreate, Template, "Make a template to share.", ErrorCode.CREDENTIALS_MISSING

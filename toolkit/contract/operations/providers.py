@@ -19,13 +19,12 @@ from toolkit.contract.operations.queries import HealthQuery, UnshareQuery
 _CAPABILITY_NAME = r"^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+(@[0-9]+)?$"
 
 _CAPABILITIES = ApiResource(
-    "capabilities",
     "/v1/capabilities",
-    "capabilities",
     "What can be asked for, with the schemas of input and output.",
     name_pattern=_CAPABILITY_NAME,
 )
-CAPABILITIES_LIST: ApiOperation[None, Sequence[CapabilityRecord]] = _CAPABILITIES.define(
+CAPABILITIES_LIST: ApiOperation[None, Sequence[CapabilityRecord]] = ApiOperation(
+    _CAPABILITIES,
     "list",
     "GET",
     "",
@@ -38,20 +37,20 @@ CAPABILITIES_READ = _CAPABILITIES.define_read(
     CapabilityRecord, "Read one, by `id` or `id@version`."
 )
 
-_CATALOG = ApiResource(
-    "catalog", "/v1/catalog", "catalog", "The GPUs and models that vendors offer, with list prices."
-)
-CATALOG_GPUS_LIST: ApiOperation[None, Sequence[Gpu]] = _CATALOG.define(
+_CATALOG = ApiResource("/v1/catalog", "The GPUs and models that vendors offer, with list prices.")
+CATALOG_GPUS_LIST: ApiOperation[None, Sequence[Gpu]] = ApiOperation(
+    _CATALOG,
     "gpus_list",
     "GET",
     "/gpus",
     Gpu,
     "List the GPUs of the cloud that is connected.",
-    ErrorCode.CREDENTIALS_MISSING,
+    (ErrorCode.CREDENTIALS_MISSING,),
     scope="read",
     form="page",
 )
-CATALOG_MODELS_LIST: ApiOperation[None, Sequence[CatalogModel]] = _CATALOG.define(
+CATALOG_MODELS_LIST: ApiOperation[None, Sequence[CatalogModel]] = ApiOperation(
+    _CATALOG,
     "models_list",
     "GET",
     "/models",
@@ -62,11 +61,7 @@ CATALOG_MODELS_LIST: ApiOperation[None, Sequence[CatalogModel]] = _CATALOG.defin
 )
 
 _CONNECTIONS = ApiResource(
-    "connections",
-    "/v1/providers/connections",
-    "connections",
-    "Pointers to secrets that the caller keeps.",
-    Prefix.CONNECTION,
+    "/v1/providers/connections", "Pointers to secrets that the caller keeps.", Prefix.CONNECTION
 )
 CONNECTIONS_CREATE = _CONNECTIONS.define_create(
     ConnectionCreate,
@@ -89,43 +84,44 @@ CONNECTIONS_TRUST = _CONNECTIONS.define_action(
     Connection,
     "Use models under budgets again that billed more than was reserved for them.",
 )
-CONNECTIONS_SHARE: ApiOperation[ConnectionShare, Connection] = _CONNECTIONS.define(
+CONNECTIONS_SHARE: ApiOperation[ConnectionShare, Connection] = ApiOperation(
+    _CONNECTIONS,
     "share",
     "POST",
     "/{id}/share",
     Connection,
     "Have other accounts use an operator's connection, each billed and limited by itself.",
-    ErrorCode.CONFLICT,
+    (ErrorCode.CONFLICT,),
     scope="admin",
     body=ConnectionShare,
 )
-CONNECTIONS_UNSHARE: ApiOperation[UnshareQuery, Connection] = _CONNECTIONS.define(
+CONNECTIONS_UNSHARE: ApiOperation[UnshareQuery, Connection] = ApiOperation(
+    _CONNECTIONS,
     "share_delete",
     "DELETE",
     "/{id}/share",
     Connection,
     "Share a connection no longer: with one account, or with nobody.",
-    ErrorCode.CONFLICT,
+    (ErrorCode.CONFLICT,),
     scope="admin",
     query=UnshareQuery,
 )
 
-_HEALTH = ApiResource("health", "/v1/health", "health", "Whether the service is there.")
-HEALTH_READ: ApiOperation[HealthQuery, Health] = _HEALTH.define(
+_HEALTH = ApiResource("/v1/health", "Whether the service is there.")
+HEALTH_READ: ApiOperation[HealthQuery, Health] = ApiOperation(
+    _HEALTH,
     "read",
     "GET",
     "",
     Health,
     "Say whether the service is there, or ready for new work; needs no key.",
-    ErrorCode.UNAVAILABLE,
+    (ErrorCode.UNAVAILABLE,),
     scope=None,
     query=HealthQuery,
     needs_store=False,
 )
 
-_PROVIDERS = ApiResource(
-    "providers", "/v1/providers", "providers", "The vendors that can be connected."
-)
-PROVIDERS_LIST: ApiOperation[None, Sequence[Provider]] = _PROVIDERS.define(
-    "list", "GET", "", Provider, "List the vendor catalogue.", scope="read", form="page"
+_PROVIDERS = ApiResource("/v1/providers", "The vendors that can be connected.")
+PROVIDERS_LIST: ApiOperation[None, Sequence[Provider]] = ApiOperation(
+    _PROVIDERS, "list", "GET", "", Provider, "List the vendor catalogue.", scope="read", form="page"
 )

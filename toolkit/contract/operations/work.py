@@ -1,6 +1,5 @@
 """The operations on work: what is asked for, its plans and reviews, and what it yields."""
 
-from dataclasses import replace
 from typing import Any
 
 from toolkit.contract.agents import Agent, AgentCreate
@@ -19,11 +18,7 @@ _ACCEPT = "Accept one; `Prefer: wait=N` holds the answer for up to N seconds."
 _READ = "Read one; `Prefer: wait=N` holds the answer until it has ended, for up to N seconds."
 
 _AGENTS = ApiResource(
-    "agents",
-    "/v1/agents",
-    "agents",
-    "Named objectives with what they may use, to be run again.",
-    Prefix.AGENT,
+    "/v1/agents", "Named objectives with what they may use, to be run again.", Prefix.AGENT
 )
 AGENTS_CREATE = _AGENTS.define_create(
     AgentCreate,
@@ -38,14 +33,11 @@ AGENTS_READ = _AGENTS.define_read(Agent)
 AGENTS_DELETE = _AGENTS.define_delete(Agent, "Take one back; its runs stay.")
 
 _ARTIFACTS = ApiResource(
-    "artifacts",
-    "/v1/artifacts",
-    "artifacts",
-    "What jobs yield and callers upload: records, and bytes.",
-    Prefix.ARTIFACT,
+    "/v1/artifacts", "What jobs yield and callers upload: records, and bytes.", Prefix.ARTIFACT
 )
 # What a handler is given of an upload is the server's own: a section of a file on its disk.
-ARTIFACTS_CREATE: ApiOperation[Any, Artifact] = _ARTIFACTS.define(
+ARTIFACTS_CREATE: ApiOperation[Any, Artifact] = ApiOperation(
+    _ARTIFACTS,
     "create",
     "POST",
     "",
@@ -59,7 +51,8 @@ ARTIFACTS_READ = _ARTIFACTS.define_read(Artifact, "Read what is known of one.")
 ARTIFACTS_DELETE = _ARTIFACTS.define_delete(
     Artifact, "Delete one with its bytes; the job that made it stays.", ErrorCode.CONFLICT
 )
-ARTIFACTS_LINEAGE: ApiOperation[None, Lineage] = _ARTIFACTS.define(
+ARTIFACTS_LINEAGE: ApiOperation[None, Lineage] = ApiOperation(
+    _ARTIFACTS,
     "lineage",
     "GET",
     "/{id}/lineage",
@@ -68,7 +61,8 @@ ARTIFACTS_LINEAGE: ApiOperation[None, Lineage] = _ARTIFACTS.define(
     scope="read",
 )
 # A handler returns the record; whoever serves it reads the bytes as they are sent.
-ARTIFACTS_CONTENT: ApiOperation[None, Artifact] = _ARTIFACTS.define(
+ARTIFACTS_CONTENT: ApiOperation[None, Artifact] = ApiOperation(
+    _ARTIFACTS,
     "content",
     "GET",
     "/{id}/content",
@@ -78,13 +72,7 @@ ARTIFACTS_CONTENT: ApiOperation[None, Artifact] = _ARTIFACTS.define(
     form="bytes",
 )
 
-_JOBS = ApiResource(
-    "jobs",
-    "/v1/jobs",
-    "jobs",
-    "The one unit of execution, and work on a compute.",
-    Prefix.JOB,
-)
+_JOBS = ApiResource("/v1/jobs", "The one unit of execution, and work on a compute.", Prefix.JOB)
 JOBS_CREATE = _JOBS.define_create(
     JobCreate,
     Job,
@@ -106,36 +94,31 @@ JOBS_CANCEL = _JOBS.define_action(
 )
 JOBS_EVENTS = _JOBS.define_events()
 
-_PLANS = ApiResource(
-    "plans", "/v1/plans", "plans", "What a task would do, without doing it.", Prefix.PLAN
-)
-PLANS_CREATE = replace(
-    _PLANS.define_create(
-        PlanCreate, Plan, "Plan an objective without doing it.", ErrorCode.NOT_FOUND, status=202
-    ),
+_PLANS = ApiResource("/v1/plans", "What a task would do, without doing it.", Prefix.PLAN)
+PLANS_CREATE = _PLANS.define_create(
+    PlanCreate, Plan, "Plan an objective without doing it.", ErrorCode.NOT_FOUND, status=202
 )
 PLANS_LIST = _PLANS.define_list(Plan)
 PLANS_READ = _PLANS.define_read(Plan)
 
 _RUNS = ApiResource(
-    "runs",
-    "/v1/runs",
-    "runs",
-    "One capability, executed once; and the choice that a run would get.",
-    Prefix.RUN,
+    "/v1/runs", "One capability, executed once; and the choice that a run would get.", Prefix.RUN
 )
-_ROUTE = ApiResource("route", "/v1/route", _RUNS.tag, _RUNS.about)
+_ROUTE = ApiResource("/v1/route", _RUNS.about, heading="runs")
 # A post that changes nothing, so a key that may only read may send it.
-ROUTE_CREATE: ApiOperation[RunCreate, Route] = _ROUTE.define(
+ROUTE_CREATE: ApiOperation[RunCreate, Route] = ApiOperation(
+    _ROUTE,
     "create",
     "POST",
     "",
     Route,
     "Tell which provider and model a run would take, and why; nothing is spent.",
-    ErrorCode.NOT_FOUND,
-    ErrorCode.PROVIDER_NOT_ALLOWED,
-    ErrorCode.TARGET_UNSUPPORTED,
-    ErrorCode.CAPABILITY_UNAVAILABLE,
+    (
+        ErrorCode.NOT_FOUND,
+        ErrorCode.PROVIDER_NOT_ALLOWED,
+        ErrorCode.TARGET_UNSUPPORTED,
+        ErrorCode.CAPABILITY_UNAVAILABLE,
+    ),
     scope="read",
     body=RunCreate,
 )
@@ -161,11 +144,7 @@ RUNS_ANNOTATE = _RUNS.define_annotate(Run)
 RUNS_EVENTS = _RUNS.define_events()
 
 _TASKS = ApiResource(
-    "tasks",
-    "/v1/tasks",
-    "tasks",
-    "An objective that is planned, carried out and reviewed.",
-    Prefix.TASK,
+    "/v1/tasks", "An objective that is planned, carried out and reviewed.", Prefix.TASK
 )
 TASKS_CREATE = _TASKS.define_create(
     TaskCreate,
@@ -181,36 +160,32 @@ TASKS_READ = _TASKS.define_read(Task, _READ, holds=True)
 TASKS_CANCEL = _TASKS.define_action(
     "cancel", Task, "End a task; one that has ended is answered as it is."
 )
-TASKS_RESUME: ApiOperation[TaskResume, Task] = _TASKS.define(
+TASKS_RESUME: ApiOperation[TaskResume, Task] = ApiOperation(
+    _TASKS,
     "resume",
     "POST",
     "/{id}/resume",
     Task,
     "Take a blocked task back to planning, with the answer to its question.",
-    ErrorCode.CONFLICT,
-    ErrorCode.BUDGET_EXCEEDED,
+    (ErrorCode.CONFLICT, ErrorCode.BUDGET_EXCEEDED),
     body=TaskResume,
     may_omit_body=True,
 )
-TASKS_REVIEWS_CREATE: ApiOperation[ReviewCreate, Task] = _TASKS.define(
+TASKS_REVIEWS_CREATE: ApiOperation[ReviewCreate, Task] = ApiOperation(
+    _TASKS,
     "reviews_create",
     "POST",
     "/{id}/reviews",
     Task,
     "Have a person pass or fail a task that has ended, or run part of it again.",
-    ErrorCode.CONFLICT,
-    ErrorCode.BUDGET_EXCEEDED,
+    (ErrorCode.CONFLICT, ErrorCode.BUDGET_EXCEEDED),
     body=ReviewCreate,
 )
 TASKS_ANNOTATE = _TASKS.define_annotate(Task)
 TASKS_EVENTS = _TASKS.define_events()
 
 _WORKFLOWS = ApiResource(
-    "workflows",
-    "/v1/workflows",
-    "workflows",
-    "Graphs of capabilities, executed in order of dependence.",
-    Prefix.WORKFLOW,
+    "/v1/workflows", "Graphs of capabilities, executed in order of dependence.", Prefix.WORKFLOW
 )
 WORKFLOWS_CREATE = _WORKFLOWS.define_create(
     WorkflowCreate,
@@ -238,15 +213,14 @@ WORKFLOWS_RETRY = _WORKFLOWS.define_action(
     ErrorCode.BUDGET_EXCEEDED,
     status=202,
 )
-WORKFLOWS_FORK: ApiOperation[WorkflowFork, WorkflowRecord] = _WORKFLOWS.define(
+WORKFLOWS_FORK: ApiOperation[WorkflowFork, WorkflowRecord] = ApiOperation(
+    _WORKFLOWS,
     "fork",
     "POST",
     "/{id}/fork",
     WorkflowRecord,
     "Run a node and what depends on it again, in a new one that keeps the other results.",
-    ErrorCode.CREDENTIALS_MISSING,
-    ErrorCode.PROVIDER_NOT_ALLOWED,
-    ErrorCode.BUDGET_EXCEEDED,
+    (ErrorCode.CREDENTIALS_MISSING, ErrorCode.PROVIDER_NOT_ALLOWED, ErrorCode.BUDGET_EXCEEDED),
     status=202,
     body=WorkflowFork,
 )
