@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path
-from typing import Any, get_args
+from typing import Annotated, Any, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel
 from typer.main import get_command
@@ -53,8 +53,7 @@ CHECKS = {
     "Cards": CARD_CHECKS,
 }
 COUNTED = {"request": "each one", "process": "each process", "service": "all processes"}
-# What the calls that both clients share answer, by the variable that stands for it.
-ANSWERS = {"~R": "Run", "~D": "DataFrame", "~V": "RouteView", "~K": "KeyCreated"}
+WITH_MODULE = re.compile(r"\b(?:[A-Za-z_]\w*\.)+(?=[A-Za-z_])")
 MARKER = "<!-- From here on: scripts/reference.py. -->\n"
 
 
@@ -194,7 +193,7 @@ def thresholds(kind: type[BaseModel], path: str) -> Iterator[str]:
 def type_of(annotation: Any) -> str:
     """A type without its modules, what may be none told as optional."""
     text = annotation.__name__ if isinstance(annotation, type) and not get_args(annotation) else ""
-    text = text or re.sub(r"\b(?:[A-Za-z_]\w*\.)+(?=[A-Za-z_])", "", str(annotation))
+    text = text or WITH_MODULE.sub("", str(annotation))
     text = re.sub(r"Annotated\[(\w+), .*?\)\]", r"\1", text)
     text = re.sub(r"^Optional\[(.*)\]$", r"\1", text)
     if values := re.fullmatch(r"Literal\[(.*)\]", text):
@@ -248,13 +247,29 @@ def describe_default(schema: dict[str, Any]) -> str:
     return f"; default {shown}" if shown else ""
 
 
-def signature_of(name: str, function: Any, made: str = "") -> str:
+def answers_of(kind: type) -> dict[str, str]:
+    """What the calls that both clients share answer, by the variable that stands for it."""
+    found: dict[str, str] = {}
+    for base in kind.__mro__:
+        for generic in vars(base).get("__orig_bases__", ()):
+            variables = getattr(get_origin(generic), "__parameters__", ())
+            for variable, given in zip(variables, get_args(generic), strict=False):
+                answer = get_args(given)[0] if get_origin(given) is Annotated else given
+                if not isinstance(answer, TypeVar):
+                    text = getattr(answer, "__forward_arg__", None) or inspect.formatannotation(
+                        answer
+                    )
+                    found.setdefault(str(variable), WITH_MODULE.sub("", text))
+    return found
+
+
+def signature_of(name: str, function: Any, owner: type, made: str = "") -> str:
     """A call as one writes it, types without their modules."""
     signature = inspect.signature(function)
     own = [p for p in signature.parameters.values() if p.name != "self"]
-    text = re.sub(r"\b(?:[A-Za-z_]\w*\.)+(?=[A-Za-z_])", "", str(signature.replace(parameters=own)))
+    text = WITH_MODULE.sub("", str(signature.replace(parameters=own)))
     text = re.sub(r"(: |-> )'([^']*)'", r"\1\2", text)  # an annotation that is written as text
-    for variable, kind in {"~H": made, **ANSWERS}.items():
+    for variable, kind in (answers_of(owner) | ({"~H": made} if made else {})).items():
         text = text.replace(variable, kind)
     return f"`{name}{text}`"
 
@@ -277,14 +292,13 @@ def client() -> Iterator[str]:
     }
     yield "## The client\n"
     for name, function in methods_of(Client):
-        yield f"- {signature_of(f'client.{name}', function)}<br>{text_of(function)}"
+        yield f"- {signature_of(f'client.{name}', function, Client)}<br>{text_of(function)}"
     for area_name, area in offered.items():
         yield f"\n## client.{area_name}\n"
         handle = getattr(area, "handle", None)
         for name, function in methods_of(type(area)):
-            call = signature_of(
-                f"client.{area_name}.{name}", function, handle.__name__ if handle else ""
-            )
+            made_here = handle.__name__ if handle else ""
+            call = signature_of(f"client.{area_name}.{name}", function, type(area), made_here)
             yield f"- {call}<br>{text_of(function)}"
     yield "\n## What they answer\n"
     yield "Each has its `record`, `to_dict()` and `to_frame()`, and shows itself in a notebook.\n"

@@ -156,4 +156,4 @@ def test_there_is_one_client() -> None:
     for kind in (toolkit.Client, toolkit.AsyncClient):
         assert "local" in vars(ClientBase)
         bases = [base.__name__ for base in kind.__mro__[1:]]
-        assert bases == [f"{kind.__name__}Resources", "ClientBase", "ABC", "Generic", "object"]
+        assert bases == ["ClientBase", "HasKnownNames", "ABC", "Generic", "object"]

@@ -3,25 +3,26 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from toolkit.client._async.client import AsyncClient
-    from toolkit.client._builder import Workflow
-    from toolkit.client._function_nodes import NodeRef
-    from toolkit.client._record_view import RecordView
-    from toolkit.client._sync.client import Client
-    from toolkit.client._sync.resources.agents import Agent
-    from toolkit.client._sync.resources.api_keys import ApiKey
-    from toolkit.client._sync.resources.artifacts import Artifact
-    from toolkit.client._sync.resources.compute import Compute
-    from toolkit.client._sync.resources.connections import Connection
-    from toolkit.client._sync.resources.endpoints import Endpoint
-    from toolkit.client._sync.resources.jobs import Job
-    from toolkit.client._sync.resources.plans import Plan
-    from toolkit.client._sync.resources.runs import Run, TypedRun
-    from toolkit.client._sync.resources.storage import Storage
-    from toolkit.client._sync.resources.tasks import Task
-    from toolkit.client._sync.resources.templates import Template
-    from toolkit.client._sync.resources.workflows import WorkflowRun
-    from toolkit.client._text_pieces import TextPiece
+    from toolkit.client._async.client import AsyncClient as AsyncClient
+    from toolkit.client._builder import Workflow as Workflow
+    from toolkit.client._function_nodes import NodeRef as NodeRef
+    from toolkit.client._record_view import RecordView as RecordView
+    from toolkit.client._sync.client import Client as Client
+    from toolkit.client._sync.resources.agents import Agent as Agent
+    from toolkit.client._sync.resources.api_keys import ApiKey as ApiKey
+    from toolkit.client._sync.resources.artifacts import Artifact as Artifact
+    from toolkit.client._sync.resources.compute import Compute as Compute
+    from toolkit.client._sync.resources.connections import Connection as Connection
+    from toolkit.client._sync.resources.endpoints import Endpoint as Endpoint
+    from toolkit.client._sync.resources.jobs import Job as Job
+    from toolkit.client._sync.resources.plans import Plan as Plan
+    from toolkit.client._sync.resources.runs import Run as Run
+    from toolkit.client._sync.resources.runs import TypedRun as TypedRun
+    from toolkit.client._sync.resources.storage import Storage as Storage
+    from toolkit.client._sync.resources.tasks import Task as Task
+    from toolkit.client._sync.resources.templates import Template as Template
+    from toolkit.client._sync.resources.workflows import WorkflowRun as WorkflowRun
+    from toolkit.client._text_pieces import TextPiece as TextPiece
 
 # The module of each name: importing one does not import the others (PEP 562).
 _EXPORTS = {
@@ -47,28 +48,7 @@ _EXPORTS = {
     "WorkflowRun": "toolkit.client._sync.resources.workflows",
 }
 
-__all__ = [
-    "Agent",
-    "ApiKey",
-    "Artifact",
-    "AsyncClient",
-    "Client",
-    "Compute",
-    "Connection",
-    "Endpoint",
-    "Job",
-    "NodeRef",
-    "Plan",
-    "RecordView",
-    "Run",
-    "Storage",
-    "Task",
-    "Template",
-    "TextPiece",
-    "TypedRun",
-    "Workflow",
-    "WorkflowRun",
-]
+__all__ = list(_EXPORTS)
 
 
 def __getattr__(name: str) -> object:

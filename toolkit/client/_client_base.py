@@ -14,7 +14,7 @@ from toolkit.client._client_state import ClientState
 from toolkit.client._options import collect_options, document_options
 from toolkit.client._wire.messages import make_run_body
 from toolkit.contract.run_options import RunOptions
-from toolkit.contract.short_tracebacks import UnknownAttributeError
+from toolkit.contract.short_tracebacks import HasKnownNames
 from toolkit.profiles.resolution import ServerAccess
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class NoTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
     """A transport that sends nothing, for a client whose engine is in this process."""
 
 
-class ClientBase(ABC, Generic[V, D]):
+class ClientBase(HasKnownNames, ABC, Generic[V, D]):
     """The methods that both clients share."""
 
     capabilities: Any
@@ -141,15 +141,10 @@ class ClientBase(ABC, Generic[V, D]):
         weakref.finalize(client._http, thread.close).atexit = False
         return client
 
-    if not TYPE_CHECKING:  # mypy reports unknown names by itself
+    def _list_names_elsewhere(self) -> list[str]:
+        from toolkit.client._capability_calls import CapabilityCalls
 
-        def __getattr__(self, name: str) -> object:
-            if name.startswith("_"):
-                raise AttributeError(name)
-            from toolkit.client._capability_calls import CapabilityCalls
-
-            calls = (f"capabilities.{one}" for one in vars(CapabilityCalls) if one[0] != "_")
-            raise UnknownAttributeError(self, name, calls)
+        return [f"capabilities.{one}" for one in vars(CapabilityCalls) if one[0] != "_"]
 
     @document_options(RunOptions)
     def route(

@@ -2,13 +2,19 @@
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 from weakref import WeakValueDictionary
 
 import httpx
 
-from toolkit.client._wire.messages import encode_body, make_headers, make_preference_header
+from toolkit.client._wire.messages import (
+    STREAM_SILENCE_S,
+    STREAM_TYPE,
+    encode_body,
+    make_headers,
+    make_preference_header,
+)
 from toolkit.client._wire.pacing import RequestPacer
 from toolkit.client._wire.retries import RetrySchedule, make_idempotency_header, resolve_max_wait_s
 from toolkit.client._wire.timeouts import bound_timeout, choose_timeout
@@ -76,6 +82,12 @@ class ClientState(ABC):
             model: model of the record.
         """
 
+    @abstractmethod
+    def request_list(
+        self, wrap: Callable[[Sequence[R]], V], model: type[R], path: str, **options: Any
+    ) -> Any:
+        """Read a list that comes as one page; return a collection, or a coroutine for it."""
+
     def note_started(self, resource: str, id: str) -> None:
         """Note that this client has started some work."""
         self.started.setdefault(resource, deque(maxlen=MAX_STARTED)).append(id)
@@ -131,6 +143,13 @@ class ClientState(ABC):
             },
             timeout=bound_timeout(self._timeout, hold_s + prefer_wait_s, deadline),
         )
+
+    def _make_stream_options(self, after: int, deadline: float | None) -> dict[str, Any]:
+        """Make the options of a request for the events above a number, and for texts."""
+        headers = httpx.Headers(self._headers)
+        headers.update({"Accept": STREAM_TYPE, "Last-Event-ID": str(after)})
+        timeout = bound_timeout(self._timeout, STREAM_SILENCE_S, deadline)
+        return {"headers": headers, "timeout": timeout}
 
     def _make_retries(
         self,

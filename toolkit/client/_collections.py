@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
 from pydantic import BaseModel
 
 from toolkit.client._record_view import RecordView, UsageView
-from toolkit.client._wire.pages import RecordPage
+from toolkit.client._wire.messages import RecordPage
 from toolkit.contract.money import format_usd, sum_usd
 from toolkit.contract.operations.queries import MAX_TOTAL
 from toolkit.display.records import html
@@ -137,6 +137,44 @@ class CollectionView(Generic[H]):
         return {"text/plain": repr(self), "text/html": self._repr_html_()}
 
 
+class TableView(CollectionView[H]):
+    """The records as tables and sums, which cover all of them."""
+
+    def _read_to(self, count: int | None = None) -> None:
+        """Read records until there are so many, or all; those given are all there."""
+
+    @property
+    def cost_usd(self) -> float | None:
+        """The known costs of all records in US dollars, or None if no cost is known."""
+        self._read_to()
+        return sum_usd(self._costs) if self._costs else None
+
+    def to_frame(self) -> "pd.DataFrame":
+        """Return all records as a table, one row each."""
+        self._read_to()
+        return to_data_frame(self._records, self._model)
+
+    def to_polars(self) -> "pl.DataFrame":
+        """Return all records as a polars table; nested values are JSON."""
+        self._read_to()
+        return to_polars(self._records, self._model)
+
+    def to_arrow(self) -> "pa.Table":
+        """Return all records as an Arrow table; nested values are JSON."""
+        self._read_to()
+        return to_arrow(self._records, self._model)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Return an Arrow stream (the PyCapsule interface), by pyarrow or polars."""
+        self._read_to()
+        return export_arrow(self._records, requested_schema, self._model)
+
+    def to_dict(self) -> list[dict[str, object]]:
+        """Return all records as JSON values."""
+        self._read_to()
+        return [item.to_dict() for item in self._items]
+
+
 class PagedBase(CollectionView[H]):
     """The display of a list whose pages are read as they are needed.
 
@@ -184,7 +222,7 @@ class PagedBase(CollectionView[H]):
         return not is_whole and (self.total is None or self.total > len(self._shown))
 
 
-class AsyncPagedView(PagedBase[H]):
+class AsyncPagedView(PagedBase[H], ABC):
     """The display of a list of the async client, which reads the first page when it is awaited."""
 
     def _begin(self) -> None:
@@ -198,8 +236,38 @@ class AsyncPagedView(PagedBase[H]):
     def __repr__(self) -> str:
         return super().__repr__() if self._is_begun else f"<{self._kind}, to be awaited>"
 
+    @abstractmethod
+    async def _read_to(self, count: int | None = None) -> None:
+        """Read pages until there are so many records, or all."""
 
-class PagedView(PagedBase[H], ABC):
+    @property
+    async def cost_usd(self) -> float | None:
+        """The known costs of all records in US dollars, or None if no cost is known."""
+        await self._read_to()
+        return sum_usd(self._costs) if self._costs else None
+
+    async def to_frame(self) -> "pd.DataFrame":
+        """Return all records as a table, one row each."""
+        await self._read_to()
+        return to_data_frame(self._records, self._model)
+
+    async def to_polars(self) -> "pl.DataFrame":
+        """Return all records as a polars table; nested values are JSON."""
+        await self._read_to()
+        return to_polars(self._records, self._model)
+
+    async def to_arrow(self) -> "pa.Table":
+        """Return all records as an Arrow table; nested values are JSON."""
+        await self._read_to()
+        return to_arrow(self._records, self._model)
+
+    async def to_dict(self) -> list[dict[str, object]]:
+        """Return all records as JSON values."""
+        await self._read_to()
+        return [item.to_dict() for item in self._items]
+
+
+class PagedView(PagedBase[H], TableView[H], ABC):
     """The display of a list of the client, which reads the first page at once, and its length."""
 
     def _begin(self) -> None:
@@ -214,20 +282,11 @@ class PagedView(PagedBase[H], ABC):
     def count(self) -> int:
         """Return the number of records."""
 
-    @abstractmethod
-    def _read_to(self, count: int | None = None) -> None:
-        """Read pages until there are so many records, or all."""
-
     def __len__(self) -> int:
         return self.count()
 
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """Return an Arrow stream (the PyCapsule interface), by pyarrow or polars."""
-        self._read_to()
-        return export_arrow(self._records, requested_schema, self._model)
 
-
-class Collection(CollectionView[H]):
+class Collection(TableView[H]):
     """Several handles, all of which are there: indexed by position and by id.
 
     Args:
@@ -257,31 +316,6 @@ class Collection(CollectionView[H]):
                 raise KeyError(key)
             return found
         return self._items[key]
-
-    @property
-    def cost_usd(self) -> float | None:
-        """The known costs of all records in US dollars, or None if no cost is known."""
-        return sum_usd(self._costs) if self._costs else None
-
-    def to_frame(self) -> "pd.DataFrame":
-        """Return all of them as a table, one row each."""
-        return to_data_frame(self._records, self._model)
-
-    def to_polars(self) -> "pl.DataFrame":
-        """Return all of them as a polars table; nested values are JSON."""
-        return to_polars(self._records, self._model)
-
-    def to_arrow(self) -> "pa.Table":
-        """Return all of them as an Arrow table; nested values are JSON."""
-        return to_arrow(self._records, self._model)
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """Return an Arrow stream (the PyCapsule interface), by pyarrow or polars."""
-        return export_arrow(self._records, requested_schema, self._model)
-
-    def to_dict(self) -> list[dict[str, object]]:
-        """Return all of them as JSON values."""
-        return [item.to_dict() for item in self._items]
 
 
 def _list_costs(items: Sequence[RecordView[Any]]) -> list[float]:

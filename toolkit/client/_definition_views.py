@@ -44,14 +44,9 @@ class CapabilityView(RecordView[CapabilityRecord]):
     def _render_html(self) -> str:
         row = flatten_record(self.record)
         names = (
-            "title",
-            "description",
-            "status",
-            "default_provider",
-            "accepts",
-            "yields",
+            "title", "description", "status", "default_provider", "accepts", "yields",
             "input_schema",
-        )
+        )  # fmt: skip
         return html.render_facts(f"{self.id}@{self.record.version}", {n: row[n] for n in names})
 
 
@@ -107,19 +102,11 @@ class ConnectionView(RecordView[Connection]):
     """A provider connection."""
 
     provider = Member[str]("The provider that it leads to.")
-    connection_type = Member[ConnectionType](
-        "The place its secret is in: the environment, or a secrets manager."
-    )
-    secret_ref = Member[str](
-        "The name of the secret, never the secret; empty for one that another account shares."
-    )
+    connection_type = Member[ConnectionType]("`environment` or `aws_secrets_manager`.")
+    secret_ref = Member[str]("The name of the secret; empty if another account shares it.")
     shared = Member[bool]("True if it is another account's, which shares it with this one.")
-    shared_with = Member[Literal["all"] | list[str] | None](
-        "The accounts that it is shared with, or `all`; its owner alone sees that."
-    )
-    overbilled = Member[list[str]](
-        "The models that billed more than was reserved: no budget has them until `trust`."
-    )
+    shared_with = Member[Literal["all"] | list[str] | None]("For the owner: accounts, or `all`.")
+    overbilled = Member[list[str]]("Models excluded from budgets until `trust`.")
     created_at = Member[datetime]("The time at which it was made.")
     deleted = Member[bool]("True once it was deleted.")
 
@@ -137,23 +124,13 @@ class ApiKeyView(RecordView[ApiKey]):
     last4 = Member[str]("The last four characters of the key.")
     rotated_from = Member[str | None]("The key in whose place it came.")
     rotated_to = Member[str | None]("The key that came in its place.")
-    allowance_of = Member[str | None](
-        "The first key of those that were rotated: all spend from its day's allowance."
-    )
+    allowance_of = Member[str | None]("The first key of a rotation, whose allowance it uses.")
     last_used_at = Member[datetime | None]("The time at which it was let in last, within a minute.")
-    left_usd_today = Member[float | None](
-        "The US dollars that are left of its day's allowance; none if it has no allowance."
-    )
-    max_cost_usd = Member[float | None](
-        "The most US dollars that all work asked for with it may cost."
-    )
-    left_usd = Member[float | None](
-        "The US dollars that are left of `max_cost_usd`; none without that."
-    )
+    left_usd_today = Member[float | None]("The US dollars left today, or None without a limit.")
+    max_cost_usd = Member[float | None]("The maximum US dollars of all its work.")
+    left_usd = Member[float | None]("The US dollars left of `max_cost_usd`, if set.")
     scopes = Member[list[Scope]]("The scopes that it has: `read`, `write`, `admin`.")
-    max_cost_usd_per_day = Member[float | None](
-        "US dollars that all work asked for with it may cost in a day; none sets no limit."
-    )
+    max_cost_usd_per_day = Member[float | None]("The maximum US dollars per day, if set.")
     created_at = Member[datetime]("The time at which it was made.")
     expires_at = Member[datetime | None]("The time at which it ends, for one that was rotated.")
     revoked_at = Member[datetime | None]("The time at which it was revoked; none while it was not.")
@@ -168,9 +145,7 @@ class GpuView(RecordView[Gpu]):
     name = Member[str]("Its name.")
     pool = Member[str]("The pool that an endpoint's `gpu_ids` takes.")
     memory_gb = Member[int | None]("The gigabytes of one GPU; none if the vendor does not say.")
-    prices_per_hour_usd = Member[dict[str, float]](
-        "The list prices of one GPU by tier, in US dollars an hour."
-    )
+    prices_per_hour_usd = Member[dict[str, float]]("The list prices per hour, by tier.")
 
 
 class ModelView(RecordView[CatalogModel]):
@@ -183,24 +158,12 @@ class ModelView(RecordView[CatalogModel]):
     model = Member[str]("The name that the provider knows it by.")
     default = Member[bool]("True if it is asked for when nobody names a model.")
     quality = Member[int]("Its tier: 1 economy, 2 standard, 3 premium.")
-    prices_usd = Member[dict[str, float]](
-        "The US dollars of one unit, by unit; what is unknown is left out."
-    )
-    price_tiers = Member[list[CatalogPriceTier]](
-        "The prices of longer inputs, which then hold for all of a request."
-    )
-    price_changes = Member[list[CatalogPriceChange]](
-        "The changes of prices that were announced, the earliest first."
-    )
-    batch_share = Member[float | None](
-        "The share of the prices that the vendor's batch API takes; none without one."
-    )
-    service_tier_shares = Member[dict[str, float]](
-        "The share of the prices that other service tiers take."
-    )
-    bound = Member[str | None](
-        "What the most that a call may cost rests on; none if a budget excludes it."
-    )
+    prices_usd = Member[dict[str, float]]("The known US dollars of one unit, by unit.")
+    price_tiers = Member[list[CatalogPriceTier]]("The prices of requests with longer inputs.")
+    price_changes = Member[list[CatalogPriceChange]]("Announced changes, earliest first.")
+    batch_share = Member[float | None]("The price share of the batch API, if any.")
+    service_tier_shares = Member[dict[str, float]]("The price shares of service tiers.")
+    bound = Member[str | None]("What limits the cost of a call; None excludes budgets.")
     ends = Member[date | None]("The day on which the vendor shuts it down, if that was announced.")
     successor = Member[str | None]("The model that the vendor names instead.")
     as_of = Member[str]("The day of the prices.")

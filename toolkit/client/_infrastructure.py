@@ -36,9 +36,7 @@ class ComputeView(InfrastructureView[Compute]):
     image = Member[str]("The container image.")
     storage_id = Member[str | None]("The mounted volume, if any.")
     template_id = Member[str | None]("The shared template, if any.")
-    cost_per_hour_usd = Member[float | None](
-        "The price in US dollars per hour, or None if the vendor does not state it."
-    )
+    cost_per_hour_usd = Member[float | None]("The US dollars per hour, if known.")
 
 
 class ComputeCalls(DeletableCalls[H]):
@@ -85,9 +83,7 @@ class EndpointView(InfrastructureView[Endpoint]):
     image = Member[str]("The container image.")
     storage_id = Member[str | None]("The mounted volume, if any.")
     template_id = Member[str | None]("The shared template, if any.")
-    price_per_hour_usd = Member[float | None](
-        "The list price of one worker in US dollars per hour at creation, or None if unknown."
-    )
+    price_per_hour_usd = Member[float | None]("The US dollars per worker and hour, if known.")
 
 
 class EndpointCalls(DeletableCalls[H]):

@@ -22,12 +22,8 @@ class HasObjective(Generic[P]):
     record: P
 
     objective = Member[str]("The objective, as it was given.")
-    question = Member[str | None](
-        "What a person has to answer before it goes on; none where nothing is asked."
-    )
-    missing = Member[list[Missing]](
-        "The missing capabilities, for a blocked task now, with the providers that would do."
-    )
+    question = Member[str | None]("The question that a person has to answer, if any.")
+    missing = Member[list[Missing]]("The missing capabilities, with possible providers.")
     missing_capabilities = Member[list[str]]("The capabilities that are missing.")
     missing_connections = Member[list[str]]("The providers, any of which it needs a connection to.")
     created_at = Member[datetime]("The time at which it was asked for.")

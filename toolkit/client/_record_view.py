@@ -16,7 +16,7 @@ from toolkit.contract.health import Provider
 from toolkit.contract.jobs import Candidate
 from toolkit.contract.money import format_usd
 from toolkit.contract.runs import Route
-from toolkit.contract.short_tracebacks import UnknownAttributeError
+from toolkit.contract.short_tracebacks import HasKnownNames
 from toolkit.contract.tasks import Criteria, RecommendedAction, Review
 from toolkit.contract.usage import UsageLine
 from toolkit.display.records import html
@@ -35,7 +35,7 @@ ROUTE_COLUMNS = (
 )  # fmt: skip
 
 
-class RecordView(Generic[R]):
+class RecordView(HasKnownNames, Generic[R]):
     """A record that shows itself.
 
     Attributes:
@@ -48,13 +48,6 @@ class RecordView(Generic[R]):
     def __init__(self, record: R, noun: str | None = None) -> None:
         self.record = record
         self.noun = noun or self.noun
-
-    if not TYPE_CHECKING:  # a name that there is not is found by mypy, too
-
-        def __getattr__(self, name: str) -> object:
-            if name.startswith("_"):
-                raise AttributeError(name)
-            raise UnknownAttributeError(self, name)
 
     @property
     def id(self) -> str:
@@ -91,13 +84,9 @@ class ReviewView(RecordView[Review]):
 
     decision = Member[Decision]("`pass`, `retry` or `fail`.")
     score = Member[float | None]("The overall score, 0 to 1; none where a person gave none.")
-    criteria = Member[Criteria | None](
-        "The three criteria, each 0 to 1; none where a person gave none."
-    )
+    criteria = Member[Criteria | None]("The three criteria, from 0 to 1, if given.")
     issues = Member[list[str]]("The issues that the reviewer found.")
-    recommended_action = Member[RecommendedAction | None](
-        "The node that a retry runs again first, and how."
-    )
+    recommended_action = Member[RecommendedAction | None]("The first action of a retry.")
     recommended_actions = Member[list[RecommendedAction]]("All that a retry runs again.")
     reviewer = Member[str]("The one who judged: `checks`, `judge` or `person`.")
     attempt = Member[int | None]("The attempt of the task that it judges, counted from 1.")
@@ -119,22 +108,14 @@ class RouteView(RecordView[Route]):
 
     noun = "Route"
 
-    provider = Member[str | None](
-        "The provider that would be called first; none where none may be called now."
-    )
+    provider = Member[str | None]("The provider to be called first, if any.")
     model = Member[str | None]("The model it would be asked for.")
     capability = Member[str]("The capability, as `name@version`.")
     policy = Member[str]("What the candidates were ranked by.")
     connection_id = Member[str | None]("The connection that would be called first.")
-    estimated_cost_usd = Member[float | None](
-        "US dollars that it is expected to cost; none if unknown."
-    )
-    reservation_usd = Member[float | None](
-        "US dollars that the call may come to at most; none if unknown."
-    )
-    candidates = Member[tuple[Candidate, ...]](
-        "Every vendor and model that was looked at, the best first."
-    )
+    estimated_cost_usd = Member[float | None]("The expected US dollars, if known.")
+    reservation_usd = Member[float | None]("The maximum US dollars of the call, if known.")
+    candidates = Member[tuple[Candidate, ...]]("Every vendor and model, the best first.")
 
     def plot(self) -> "Figure":
         """Draw cost against latency of the candidates, the choice marked; by matplotlib."""
@@ -194,19 +175,13 @@ class UsageView(RecordView[UsageLine]):
     noun = "Usage"
 
     cost_usd = Member[float]("The cost, in US dollars.")
-    capability = Member[str | None](
-        "The capability of the line; none if lines were not grouped by it."
-    )
-    provider = Member[str | None]("The provider of the line; none if lines were not grouped by it.")
-    connection_id = Member[str | None](
-        "The connection of the line; none if lines were not grouped by it."
-    )
-    agent_id = Member[str | None]("The agent of the line; none if lines were not grouped by it.")
-    key_id = Member[str | None]("The key of the line; none if lines were not grouped by it.")
-    account_id = Member[str | None](
-        "The account of the line; none if lines were not grouped by it."
-    )
-    day = Member[date | None]("The day of the line; none if lines were not grouped by it.")
+    capability = Member[str | None]("The capability, if lines are grouped by it.")
+    provider = Member[str | None]("The provider, if lines are grouped by it.")
+    connection_id = Member[str | None]("The connection, if lines are grouped by it.")
+    agent_id = Member[str | None]("The agent, if lines are grouped by it.")
+    key_id = Member[str | None]("The key, if lines are grouped by it.")
+    account_id = Member[str | None]("The account, if lines are grouped by it.")
+    day = Member[date | None]("The day, if lines are grouped by it.")
     jobs = Member[int]("The jobs that ended.")
     failed = Member[int]("The jobs that failed or were cancelled.")
     cached = Member[int]("The jobs whose result was used again.")
@@ -216,14 +191,8 @@ class UsageView(RecordView[UsageLine]):
 
     def __repr__(self) -> str:
         line = self.record
-        named = (
-            line.day,
-            line.capability,
-            line.provider,
-            line.connection_id,
-            line.agent_id,
-            line.key_id,
-        )
+        groups = ("day", "capability", "provider", "connection_id", "agent_id", "key_id")
+        named = (getattr(line, name) for name in groups)
         of = " ".join(str(name) for name in named if name is not None) or "in all"
         return f"<Usage {of}: {line.jobs} jobs, {line.calls} calls, {format_usd(line.cost_usd)}>"
 

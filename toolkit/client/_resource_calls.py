@@ -6,13 +6,13 @@ a coroutine in the async client. The call itself awaits nothing, so it need not 
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from toolkit.client._client_state import ClientState
 from toolkit.client._wire.messages import drop_none, make_annotation
 from toolkit.contract.account import KeyCreated
 from toolkit.contract.choices import OptimizeFor, Scope
-from toolkit.contract.short_tracebacks import UnknownAttributeError
+from toolkit.contract.short_tracebacks import HasKnownNames
 
 H = TypeVar("H")  # a handle; in the async client, a coroutine that returns one
 K = TypeVar("K")  # a new key; in the async client, a coroutine that returns one
@@ -27,19 +27,12 @@ class HandleCalls(ABC, Generic[H]):
         """Send a request about the resource."""
 
 
-class ResourceCalls(ABC, Generic[H]):
+class ResourceCalls(HasKnownNames, ABC, Generic[H]):
     """The calls of a `/v1` resource."""
 
     handle: type[Any]
     _http: ClientState
     _known_ids: dict[str, None]
-
-    if not TYPE_CHECKING:  # mypy reports unknown names by itself
-
-        def __getattr__(self, name: str) -> object:
-            if name.startswith("_"):
-                raise AttributeError(name)
-            raise UnknownAttributeError(self, name)
 
     @abstractmethod
     def _create(self, body: Mapping[str, object], **options: Any) -> H:

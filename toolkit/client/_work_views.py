@@ -10,7 +10,6 @@ from toolkit.client._members import Member, TextMember
 from toolkit.client._objective import HasObjective
 from toolkit.client._record_list import RecordList
 from toolkit.client._record_view import RecordView, ReviewView
-from toolkit.client._text import GeneratedText, find_text
 from toolkit.client._text_pieces import TextPiece
 from toolkit.contract.base import ErrorInfo, JsonObject
 from toolkit.contract.choices import RunTarget
@@ -30,6 +29,7 @@ from toolkit.contract.tasks import (
 from toolkit.contract.workflows import Node, WorkflowRecord
 from toolkit.display.records.attempt_view import list_attempts
 from toolkit.display.records.attempts import render_attempts
+from toolkit.display.records.markdown import render_markdown
 from toolkit.display.records.objective import describe_reading, render_reading
 from toolkit.display.text import format_missing
 from toolkit.display.workflow.boxes import format_workflow_cost
@@ -45,6 +45,21 @@ J = TypeVar("J", bound=Job)
 M = TypeVar("M", bound="BaseModel")
 
 
+class GeneratedText(str):
+    """A text whose Markdown a notebook shows; HTML in it is shown as text, a picture as a link."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        return render_markdown(self)
+
+
+def find_text(output: object) -> GeneratedText | None:
+    """Find the text in what a capability answered; none where there is none."""
+    text = output.get("text") if isinstance(output, dict) else None
+    return GeneratedText(text) if isinstance(text, str) else None
+
+
 class WorkView(RecordView[R]):
     """Work, as it was when last read."""
 
@@ -57,12 +72,8 @@ class WorkView(RecordView[R]):
     status_detail = Member[str | None]("A word on what it waits for, where there is one.")
     created_at = Member[datetime]("The time at which it was asked for.")
     completed_at = Member[datetime | None]("The time at which it was over; none until then.")
-    cost_incurred_usd = Member[float](
-        "US dollars that were paid in all, for failed attempts and retries too."
-    )
-    estimated_cost_usd = Member[float | None](
-        "US dollars that it was expected to cost; none where a price is unknown."
-    )
+    cost_incurred_usd = Member[float]("The US dollars paid in all, failed attempts included.")
+    estimated_cost_usd = Member[float | None]("The expected US dollars, or None if unknown.")
     error = Member[ErrorInfo | None]("The error, if there was any.")
 
     @property
@@ -157,12 +168,8 @@ class ExecutionView(WorkView[J]):
     capability = Member[str]("The capability, as `name@version`.")
     options = Member[Options]("The options that it was given.")
     connection_id = Member[str | None]("The connection that was called last.")
-    cost_source = Member[CostSource](
-        "The source of `cost_usd`: `reported` by the vendor, `metered`, `estimated` or `unknown`."
-    )
-    queue_ms = Member[int | None](
-        "The milliseconds that it waited for a job slot and for CPU slots."
-    )
+    cost_source = Member[CostSource]("`reported`, `metered`, `estimated` or `unknown`.")
+    queue_ms = Member[int | None]("The milliseconds that it waited for free slots.")
     cached_from = Member[str | None]("The job whose result was used again, at no cost.")
     started_at = Member[datetime | None]("The time at which it began to run; none until then.")
     input = Member[JsonObject]("The input, as it was given.")
@@ -177,9 +184,7 @@ class ExecutionView(WorkView[J]):
         """
         return self.record.cost_usd
 
-    reservation_usd = Member[float | None](
-        "US dollars that its last call could come to at most; none where nobody can say."
-    )
+    reservation_usd = Member[float | None]("The maximum US dollars of its last call, if known.")
     usage = Member[JsonObject]("The units that the provider billed, such as tokens.")
     latency_ms = Member[int | None]("The milliseconds that it took; none until it is over.")
     retry_count = Member[int]("The number of times that it was started again.")
@@ -193,9 +198,7 @@ class ExecutionView(WorkView[J]):
         """Each try at a provider, in order."""
         return RecordList(self.record.attempts, "attempts")
 
-    routing = Member[Routing | None](
-        "The router's decision, with every candidate and why it was kept or dropped."
-    )
+    routing = Member[Routing | None]("The router's decision, with all candidates.")
 
 
 class JobView(ExecutionView[Job]):
@@ -224,9 +227,7 @@ class WorkflowRunView(GraphView, AnnotatedView[WorkflowRecord]):
         """Its nodes, in the order given."""
         return RecordList(self.record.nodes, "nodes")
 
-    cost_usd = Member[float | None](
-        "US dollars that its completed jobs cost together; none where a price is unknown."
-    )
+    cost_usd = Member[float | None]("The US dollars of its completed jobs, if known.")
     name = Member[str]("The name that it was given.")
     options = Member[Options]("The options that all of its nodes share.")
     endpoint_id = Member[str | None]("The endpoint that its GPU work runs at, if one was named.")
@@ -237,9 +238,7 @@ class WorkflowRunView(GraphView, AnnotatedView[WorkflowRecord]):
     error = Member[ErrorInfo | None]("The first error, if there was any.")
     task_id = TextMember("The task that it was made for; empty for one of its own.")
 
-    sink_artifact_ids = Member[dict[str, str]](
-        "The artifact of every node that nothing depends on, by node id."
-    )
+    sink_artifact_ids = Member[dict[str, str]]("The artifacts of sink nodes, by node id.")
 
     @property
     def latency_ms(self) -> int:
@@ -248,9 +247,7 @@ class WorkflowRunView(GraphView, AnnotatedView[WorkflowRecord]):
 
     retries = Member[int]("Node retries across the workflow.")
     warnings = Member[list[str]]("What went wrong and did not stop it: optional nodes that failed.")
-    final_artifact_id = TextMember(
-        "The artifact of the last node that nothing depends on; empty until completion."
-    )
+    final_artifact_id = TextMember("The artifact of the last sink node; empty until completion.")
 
     def _format_next_call(self) -> str:
         return f'client.workflows.retry("{self.id}").wait()'
@@ -287,29 +284,17 @@ class TaskView(AnnotatedView[Task], HasObjective[Task]):
         """The last verdict, the reviewer's or a person's."""
         return None if self.record.review is None else ReviewView(self.record.review)
 
-    final_artifact_id = TextMember(
-        "The artifact that the task delivers; empty until its review has passed."
-    )
-    best_artifact_id = TextMember(
-        "The artifact of the best attempt so far; empty until one made something."
-    )
+    final_artifact_id = TextMember("The delivered artifact; empty until the review has passed.")
+    best_artifact_id = TextMember("The artifact of the best attempt; empty without one.")
 
-    attempts = Member[list[TaskAttempt]](
-        "Every workflow that was run, oldest first: what it made, and the last verdict on it."
-    )
-    llm_job_ids = Member[list[str]](
-        "The jobs by which a language model planned it or judged its results."
-    )
-    final_attempt = Member[int | None](
-        "Which of its attempts it delivers, counted from 1; none until its review has passed."
-    )
+    attempts = Member[list[TaskAttempt]]("Every workflow and its review, oldest first.")
+    llm_job_ids = Member[list[str]]("The jobs of language models that planned or judged it.")
+    final_attempt = Member[int | None]("The number of the delivered attempt, from 1.")
     plan_given = Member[bool]("True if its plan was given with it.")
     constraints = Member[Constraints]("The limits that it keeps to.")
     agent = Member[AgentCall | None]("The agent that it is a run of, with the input of that run.")
     answers = Member[list[TaskAnswer]]("What a person has answered to its questions so far.")
-    question = Member[str | None](
-        "What has to be answered before it goes on, if anything: `task.resume(answer=…)`."
-    )
+    question = Member[str | None]("The question that `task.resume(answer=…)` answers.")
     workflow_id = TextMember("The workflow that was run last; empty until there is one.")
 
     workflow_ids = Member[list[str]]("Every workflow that was run for it, oldest first.")
@@ -323,9 +308,7 @@ class TaskView(AnnotatedView[Task], HasObjective[Task]):
         return [ReviewView(one) for one in self.record.reviews]
 
     review_attempts = Member[int]("Times that a review had it run again.")
-    cost_usd = Member[float | None](
-        "US dollars that its workflows cost together; none where a price is unknown."
-    )
+    cost_usd = Member[float | None]("The US dollars of its workflows, if known.")
     warnings = Member[list[str]]("What went wrong in its last workflow and did not stop it.")
 
     def _format_next_call(self) -> str:
@@ -343,20 +326,12 @@ class PlanView(GraphView, HasObjective[Plan], RecordView[Plan]):
     planned = True
     nodes = Member[list[PlanNode]]("The nodes that it would run, each with the reason for it.")
     deliverables = Member[list[str]]("The nodes whose results were asked for.")
-    planner = Member[Literal["rules", "llm"]](
-        "What planned it: `llm` for a language model, or `rules` for the keyword planner."
-    )
+    planner = Member[Literal["rules", "llm"]]("`llm`, or `rules` for the keyword planner.")
     executable = Member[bool]("True if it can be run as it stands.")
-    estimated_cost_usd = Member[CostRange](
-        "The least, the expected and the most US dollars; none where a price is unknown."
-    )
-    reading = Member[PlanReading](
-        "How much of the objective was understood, and the words that were not."
-    )
+    estimated_cost_usd = Member[CostRange]("The minimum, expected and maximum US dollars.")
+    reading = Member[PlanReading]("How much of the objective was understood.")
     planner_reason = Member[str]("Why it was planned by this planner.")
-    cost_incurred_usd = Member[float](
-        "The US dollars that planning it cost: a language model's tokens."
-    )
+    cost_incurred_usd = Member[float]("The US dollars of the language model that planned it.")
     llm_job_ids = Member[list[str]]("The jobs by which a language model was asked for it.")
     rationale = Member[str]("The reasons for it, in a few sentences.")
 

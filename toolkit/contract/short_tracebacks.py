@@ -9,7 +9,7 @@ ShortTraceback               how IPython shows an error of ours; others are show
 
 from collections.abc import Iterable
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toolkit.contract.key_shapes import looks_like_key
 from toolkit.contract.pickled_errors import PicklableError
@@ -74,6 +74,21 @@ class UnknownAttributeError(ShortTraceback, AttributeError):
         known = [one for one in dir(self.obj) if not one.startswith("_")]
         hint = suggest_name(self.name, [*known, *self.elsewhere])
         return f"`{type(self.obj).__name__}` has no `{self.name}`; {hint}"
+
+
+class HasKnownNames:
+    """An object that says, for a name that it has not, which was meant."""
+
+    def _list_names_elsewhere(self) -> Iterable[str]:
+        """List names further in that may have been meant."""
+        return ()
+
+    if not TYPE_CHECKING:  # mypy reports unknown names by itself
+
+        def __getattr__(self, name: str) -> object:
+            if name.startswith("_"):
+                raise AttributeError(name)
+            raise UnknownAttributeError(self, name, self._list_names_elsewhere())
 
 
 class UnknownNodeError(ShortTraceback, KeyError):

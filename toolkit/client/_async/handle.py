@@ -1,7 +1,7 @@
 """Handles: a resource, and the methods that any of them has."""
 
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from typing import Any, Self, TypeVar
 
 from pydantic import BaseModel
@@ -12,13 +12,17 @@ from toolkit.client._following import wake_follower
 from toolkit.client._record_list import RecordList
 from toolkit.client._record_view import RecordView
 from toolkit.client._wait_interruption import explain_interrupts
-from toolkit.client._wire.messages import LONG_POLL_S
-from toolkit.client._work_views import WorkView
+from toolkit.client._wire.messages import LONG_POLL_S, make_annotation
+from toolkit.client._work_views import AnnotatedView, WorkView
 from toolkit.contract.errors import ErrorCode, ServiceError, ServiceTimeoutError
 from toolkit.contract.events import Event
+from toolkit.contract.runs import Run
+from toolkit.contract.tasks import Task
+from toolkit.contract.workflows import WorkflowRecord
 from toolkit.display.progress import ProgressMode
 
 R = TypeVar("R", bound=BaseModel)
+A = TypeVar("A", Run, Task, WorkflowRecord)
 
 
 class AsyncHandle(RecordView[R]):
@@ -175,3 +179,19 @@ class AsyncWaitable(WorkView[R], AsyncHandle[R]):
     async def cancel(self) -> Self:
         """Cancel it; what has ended stays as it is."""
         return await self._call("POST", "/cancel")
+
+
+class AsyncAnnotated(AnnotatedView[A], AsyncWaitable[A]):
+    """Work with tags and a note."""
+
+    async def annotate(self, *, tags: Sequence[str] | None = None, note: str | None = None) -> Self:
+        """Give it other tags, or another note, whatever its state; what is left out stays.
+
+        Args:
+            tags: in place of those that it has; none at all for `[]`.
+            note: in place of the one that it has; none for `""`.
+
+        Raises:
+            RequestError: `INVALID_REQUEST` for a tag with a comma, or too much of either.
+        """
+        return await self._call("POST", "/annotate", json=make_annotation(tags, note))

@@ -2,19 +2,26 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import httpx
 
 from toolkit.client._client_state import ClientState
-from toolkit.client._wire.errors import make_foreign_error, make_unreachable_error, parse_error
-from toolkit.client._wire.links import find_link, make_storage_error, read_linked_bytes
-from toolkit.client._wire.messages import HttpAnswer
-from toolkit.client._wire.pages import RecordPage
+from toolkit.client._wire.errors import check_stream, make_unreachable_error, parse_error
+from toolkit.client._wire.links import (
+    find_link,
+    make_link_options,
+    make_storage_error,
+    read_linked_bytes,
+)
+from toolkit.client._wire.messages import (
+    HttpAnswer,
+    RecordPage,
+    parse_events,
+)
 from toolkit.client._wire.retries import RetrySchedule
-from toolkit.client._wire.timeouts import bound_timeout
 from toolkit.client._wire.tls import choose_ssl_context, load_ssl_context
 from toolkit.client._wire.twin_clients import AsyncTwinClient, adopt_client
 from toolkit.contract.errors import ServiceError, ToolkitError
@@ -79,10 +86,7 @@ class AsyncHttpClient(ClientState):
     ) -> httpx.Response:
         """Send a request, again if it could not be served and repeating it is safe.
 
-        Args:
-            max_wait_s: wait so long for a service that is away, where that is less than usual.
-            deadline: the time, by the monotonic clock, at which the caller gives up.
-            **options: those of `_build_request`.
+        The options are those of `_build_request` and `_make_retries`.
 
         Raises:
             ToolkitError: what the service answered, or that it could not be reached.
@@ -161,6 +165,12 @@ class AsyncHttpClient(ClientState):
         """Send a request and return a view of the record that its envelope holds."""
         return view(await self.request_record(model, method, path, **options))
 
+    async def request_list(
+        self, wrap: Callable[[Sequence[R]], V], model: type[R], path: str, **options: Any
+    ) -> V:
+        """Read a list that comes as one page, and return a collection of its records."""
+        return wrap((await self.request_page(model, path, **options)).records)
+
     async def request_page(
         self,
         model: type[R],
@@ -171,17 +181,20 @@ class AsyncHttpClient(ClientState):
         """Read a page of records."""
         return (await self._ask("GET", path, params=params, **options)).parse_page(model)
 
+    async def _ask_events(
+        self, path: str, after: int, wait_s: int, **options: Any
+    ) -> "HttpAnswer | EngineAnswer":
+        params = {"after": after, "wait": wait_s}
+        return await self._ask("GET", f"{path}/events", params=params, hold_s=wait_s, **options)
+
     async def request_events(
         self, path: str, after: int, wait_s: int, deadline: float | None = None
     ) -> "list[Event]":
         """Read a resource's events above `after`, held up to `wait_s` seconds for the first."""
         from toolkit.contract.events import Event
 
-        params = {"after": after, "wait": wait_s}
-        page = await self.request_page(
-            Event, f"{path}/events", params, hold_s=wait_s, deadline=deadline
-        )
-        return list(page.records)
+        answer = await self._ask_events(path, after, wait_s, deadline=deadline)
+        return list(answer.parse_page(Event).records)
 
     async def request_end(
         self, model: type[R], path: str, wait_s: int, deadline: float | None = None
@@ -195,40 +208,22 @@ class AsyncHttpClient(ClientState):
         return answer.parse_record(model), answer.has_waited
 
     async def request_progress(
-        self,
-        model: type[R],
-        path: str,
-        after: int,
-        wait_s: int,
-        is_last: "EventTest",
-        deadline: float | None = None,
+        self, model: type[R], path: str, after: int, wait_s: int, is_last: "EventTest"
     ) -> "tuple[list[Event], R | None]":
         """Read the events of some work as they come, and the work itself once it may be over.
 
         Args:
-            model: of the work.
-            path: of the work.
-            after: the number of the last event that is known already.
-            wait_s: how long to wait for one, in seconds.
             is_last: tells whether the work may be over after some events.
-            deadline: the time, by the monotonic clock, at which the caller gives up.
         """
         from toolkit.contract.events import Event
 
-        answer = await self._ask(
-            "GET",
-            f"{path}/events",
-            params={"after": after, "wait": wait_s},
-            hold_s=wait_s,
-            deadline=deadline,
-            is_last=is_last,
-        )
+        answer = await self._ask_events(path, after, wait_s, is_last=is_last)
         found = list(answer.parse_page(Event).records)
         if answer.work is not None:
             return found, answer.work.parse(model)
         if found and not is_last(found):
             return found, None
-        return found, await self.request_record(model, "GET", path, deadline=deadline)
+        return found, await self.request_record(model, "GET", path)
 
     async def stream_events(
         self,
@@ -244,9 +239,6 @@ class AsyncHttpClient(ClientState):
         written then from its beginning.
 
         Args:
-            path: of the resource.
-            after: the number of the last event that is known already.
-            deadline: the time at which it ends.
             begin: called where a stream begins, also after one that broke.
 
         Raises:
@@ -262,7 +254,6 @@ class AsyncHttpClient(ClientState):
             async for item in self.channel.stream(request, deadline):
                 yield item
             return
-        from toolkit.client._wire.streams import STREAM_SILENCE_S, STREAM_TYPE, parse_events
         from toolkit.contract.events import Event
         from toolkit.contract.server_sent_events import EventDecoder
 
@@ -270,21 +261,15 @@ class AsyncHttpClient(ClientState):
         await self._await_turn(deadline)
         while True:
             decoder = EventDecoder()
-            headers = httpx.Headers(self._headers)
-            headers.update({"Accept": STREAM_TYPE, "Last-Event-ID": str(after)})
-            limits = bound_timeout(self._timeout, STREAM_SILENCE_S, deadline)
+            options = self._make_stream_options(after, deadline)
             url = httpx.URL(f"{self.url}{path}/events")
             if begin is not None:
                 begin()
             try:
-                async with self._client.stream(
-                    "GET", url, headers=headers, timeout=limits
-                ) as response:
+                async with self._client.stream("GET", url, **options) as response:
                     if response.status_code >= 400:
                         await response.aread()
-                        raise parse_error(response, self.access)
-                    if not response.headers.get("content-type", "").startswith(STREAM_TYPE):
-                        raise make_foreign_error(response)
+                    check_stream(response, self.access)
                     async for chunk in response.aiter_bytes():
                         for item in parse_events(decoder, chunk):
                             yield item
@@ -337,18 +322,9 @@ class AsyncHttpClient(ClientState):
         """
         if self._storage_client is None:
             context = load_ssl_context(self._cacert or self.access.cacert)
-            self._storage_client = httpx.AsyncClient(verify=context)
-        url = httpx.URL(link)
-        # The signature stands in the query, and httpx logs the addresses of requests.
-        request = self._storage_client.build_request(
-            "GET",
-            url.copy_with(query=None),
-            headers=headers,
-            timeout=self._timeout,
-            extensions={"target": url.raw_path},
-        )
+            self._storage_client = httpx.AsyncClient(verify=context, timeout=self._timeout)
         try:
-            return await self._storage_client.send(request)
+            return await self._storage_client.get(**make_link_options(link, headers))
         except httpx.TransportError as error:
             failed = f"could not be reached ({type(error).__name__})"
         raise make_storage_error(failed, away=True)  # here, as the other one names the link

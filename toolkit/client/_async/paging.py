@@ -2,21 +2,12 @@
 
 from collections.abc import AsyncIterator, Callable, Generator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
+from typing import Any, Generic, Self, TypeVar, overload
 
 from toolkit.client._async.handle import AsyncHandle
 from toolkit.client._async.http import AsyncHttpClient
 from toolkit.client._collections import AsyncPagedView
-from toolkit.client._wire.messages import make_page_query
-from toolkit.client._wire.pages import RecordPage
-from toolkit.contract.money import sum_usd
-from toolkit.display.records.data_frame import to_data_frame
-from toolkit.display.records.tables import to_arrow, to_polars
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import polars as pl
-    import pyarrow as pa
+from toolkit.client._wire.messages import RecordPage, make_page_query
 
 H = TypeVar("H", bound=AsyncHandle[Any])
 FIRST_PAGE = 50  # records of the first page: few, because a display needs no more
@@ -28,7 +19,6 @@ class AsyncListSource(Generic[H]):
     """A list of the service, read page by page.
 
     Attributes:
-        handle: the class of the handles.
         wrap: makes a handle of a record.
         filters: the filters of the list, as the service takes them.
         is_paged: False if the service answers the whole list at once.
@@ -64,11 +54,6 @@ class AsyncPagedCollection(AsyncPagedView[H]):
 
     A display shows the first page and the number of all records. Iterating, counting, tables and
     sums cover all records.
-
-    Args:
-        source: the list.
-        kind: the word for many of the records.
-        limit: greatest number of records; None for all.
     """
 
     def __init__(self, source: AsyncListSource[H], kind: str, limit: int | None = None) -> None:
@@ -141,29 +126,3 @@ class AsyncPagedCollection(AsyncPagedView[H]):
             await self._read_to()
             return len(self._items)
         return self.total if self._limit is None else min(self.total, self._limit)
-
-    @property
-    async def cost_usd(self) -> float | None:
-        """The known costs of all records in US dollars, or None if no cost is known."""
-        await self._read_to()
-        return sum_usd(self._costs) if self._costs else None
-
-    async def to_frame(self) -> "pd.DataFrame":
-        """Return all records as a table, one row each."""
-        await self._read_to()
-        return to_data_frame(self._records, self._model)
-
-    async def to_polars(self) -> "pl.DataFrame":
-        """Return all records as a polars table; nested values are JSON."""
-        await self._read_to()
-        return to_polars(self._records, self._model)
-
-    async def to_arrow(self) -> "pa.Table":
-        """Return all records as an Arrow table; nested values are JSON."""
-        await self._read_to()
-        return to_arrow(self._records, self._model)
-
-    async def to_dict(self) -> list[dict[str, object]]:
-        """Return all records as JSON values."""
-        await self._read_to()
-        return [item.to_dict() for item in self._items]

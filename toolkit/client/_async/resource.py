@@ -1,20 +1,22 @@
 """The base of the client's resources: reading, listing, and following what is under way."""
 
 from collections.abc import AsyncIterator, Mapping
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, Unpack
 
-from toolkit.client._async.handle import AsyncHandle
+from toolkit.client._async.handle import AsyncHandle, AsyncWaitable
 from toolkit.client._async.http import AsyncHttpClient
 from toolkit.client._async.paging import AsyncListSource, AsyncPagedCollection
 from toolkit.client._following import wake_follower
 from toolkit.client._record_list import RecordList
 from toolkit.client._replies import AsyncReply
-from toolkit.client._resource_calls import ResourceCalls, WorkCalls
+from toolkit.client._resource_calls import AnnotatedCalls, ResourceCalls, WorkCalls
 from toolkit.client._unknown_ids import WORK_RESOURCES, explain_unknown_id
+from toolkit.client._work_filters import WorkFilters, document_filters, make_list_query
 from toolkit.contract.errors import RequestError
 from toolkit.contract.events import Event
 
 H = TypeVar("H", bound=AsyncHandle[Any])
+W = TypeVar("W", bound=AsyncWaitable[Any])
 
 
 class AsyncResource(ResourceCalls[AsyncReply[H]], Generic[H]):
@@ -98,3 +100,21 @@ class AsyncWorkResource(WorkCalls[AsyncReply[H]], AsyncResource[H]):
         """Read the events of one, numbered above `after`."""
         path = f"/{self.handle.resource}/{id}"
         return RecordList(await self._http.request_events(path, after, wait_s), "events")
+
+
+class AsyncAnnotatedResource(AnnotatedCalls[AsyncReply[W]], AsyncWorkResource[W]):
+    """A resource of work with tags and notes, whose lists the service filters."""
+
+    @document_filters
+    def list(
+        self, limit: int | None = None, **filters: Unpack[WorkFilters]
+    ) -> AsyncPagedCollection[W]:
+        """List them, newest first: all, or those that every filter is true of.
+
+        Further pages are read as they are needed.
+
+        Args:
+            limit: greatest number of records; None for all.
+            **filters: those of a list.
+        """
+        return self._list_records(make_list_query(filters), limit)

@@ -1,5 +1,5 @@
 # Generated from `_async` by scripts/unasync.py: edit that, then run scripts/fix.
-"""The client itself."""
+"""The client itself, with a property for each area of `/v1`."""
 
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 import httpx
 
+from toolkit.client._areas import Area
+from toolkit.client._client_base import ClientBase
 from toolkit.client._options import check_arguments
-from toolkit.client._sync.client_resources import ClientResources
+from toolkit.client._replies import Reply
 from toolkit.client._sync.http import HttpClient
 from toolkit.client._unknown_ids import find_common_resource, find_work_resource
 from toolkit.client._wire.messages import LONG_POLL_S, make_page_query
@@ -18,12 +20,31 @@ from toolkit.contract.errors import build_not_found
 from toolkit.profiles.resolution import resolve_access
 
 if TYPE_CHECKING:
+    import pandas as pd  # noqa: F401 - in a string
+
     from toolkit.client._client_info import ClientInfo
-    from toolkit.client._sync.execution import Execution
+    from toolkit.client._record_view import RouteView  # noqa: F401 - in a string
     from toolkit.client._sync.mapping import RowMapper
     from toolkit.client._sync.resource import WorkResource
-    from toolkit.client._sync.resources.tasks import Task
-    from toolkit.client._sync.resources.workflows import WorkflowRun
+    from toolkit.client._sync.resources.account import Accounts
+    from toolkit.client._sync.resources.agents import Agents
+    from toolkit.client._sync.resources.api_keys import ApiKeys
+    from toolkit.client._sync.resources.artifacts import Artifacts
+    from toolkit.client._sync.resources.billing import Billings
+    from toolkit.client._sync.resources.capabilities import Capabilities
+    from toolkit.client._sync.resources.catalog import Catalog
+    from toolkit.client._sync.resources.compute import Computes
+    from toolkit.client._sync.resources.connections import Connections
+    from toolkit.client._sync.resources.endpoints import Endpoints
+    from toolkit.client._sync.resources.jobs import Execution, Jobs
+    from toolkit.client._sync.resources.plans import Plans
+    from toolkit.client._sync.resources.providers import Providers
+    from toolkit.client._sync.resources.runs import Runs
+    from toolkit.client._sync.resources.storage import Storages
+    from toolkit.client._sync.resources.tasks import Task, Tasks
+    from toolkit.client._sync.resources.templates import Templates
+    from toolkit.client._sync.resources.usage import Usage
+    from toolkit.client._sync.resources.workflows import WorkflowRun, Workflows
     from toolkit.contract.events import Event
     from toolkit.contract.health import Health
     from toolkit.display.records.comparison import WorkComparison
@@ -31,7 +52,7 @@ if TYPE_CHECKING:
 MAX_PAGE = 200
 
 
-class Client(ClientResources):
+class Client(ClientBase[Reply["RouteView"], Reply["pd.DataFrame"]]):
     """A client that speaks `/v1` to whatever serves it.
 
     `Client.local` makes one that has an engine of its own, in this process.
@@ -70,7 +91,34 @@ class Client(ClientResources):
         TypeError: for an `http_client` that is none, or beside what it has of its own.
     """
 
+    _http: HttpClient
     _channel_kind = "LoopChannel"
+
+    account: "Area[Accounts]" = Area("Accounts", "The account, and the key that is used.")
+    api_keys: "Area[ApiKeys]" = Area("ApiKeys", "The keys of the account.")
+    providers: "Area[Providers]" = Area("Providers", "The vendor catalogue.")
+    connections: "Area[Connections]" = Area("Connections", "Pointers to the keys of vendors.")
+    capabilities: "Area[Capabilities]" = Area(
+        "Capabilities", "The capabilities that can be asked for."
+    )
+    runs: "Area[Runs]" = Area("Runs", "Single capabilities, each executed once.")
+    jobs: "Area[Jobs]" = Area("Jobs", "The jobs, each of which executes a capability.")
+    workflows: "Area[Workflows]" = Area("Workflows", "Graphs of capabilities.")
+    tasks: "Area[Tasks]" = Area("Tasks", "Objectives, planned, run and reviewed.")
+    plans: "Area[Plans]" = Area("Plans", "The plans of what a task would do.")
+    endpoints: "Area[Endpoints]" = Area("Endpoints", "Serverless GPU endpoints.")
+    compute: "Area[Computes]" = Area("Computes", "GPU pods.")
+    storage: "Area[Storages]" = Area("Storages", "Network volumes.")
+    templates: "Area[Templates]" = Area("Templates", "Containers that endpoints or pods run.")
+    catalog: "Area[Catalog]" = Area(
+        "Catalog", "The GPUs and models that can be had, with list prices."
+    )
+    agents: "Area[Agents]" = Area("Agents", "Objectives to fill in, under a name.")
+    usage: "Area[Usage]" = Area("Usage", "The usage, and its cost.")
+    billing: "Area[Billings]" = Area("Billings", "The bills of each vendor.")
+    artifacts: "Area[Artifacts]" = Area(
+        "Artifacts", "The artifacts that work has made or that were uploaded for it."
+    )
 
     def __init__(
         self,

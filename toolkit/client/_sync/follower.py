@@ -25,11 +25,6 @@ class Follower(FollowerState):
 
     Requests are repeated while the service is away, and go on after the last event. Work that was
     taken up again, by whomever, is noticed where somebody looks beyond its end.
-
-    Args:
-        http: the service.
-        model: the record of the work.
-        path: of the work, below `/v1`.
     """
 
     _alarm: Mailbox[None]
@@ -127,10 +122,6 @@ class Following(FollowingState):
 
     Who breaks off closes it, which any thread may do; a `with` block does. Of a task it tells of
     its workflows, too: each is told of to its end before the task goes on.
-
-    Attributes:
-        texts: whether texts are told as they are written.
-        beyond_end: whether it goes on after the end, as the work may be taken up again.
     """
 
     _follower: Follower

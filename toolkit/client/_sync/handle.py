@@ -2,6 +2,7 @@
 """Handles: a resource, and the methods that any of them has."""
 
 import time
+from collections.abc import Sequence
 from typing import Any, Self, TypeVar
 
 from pydantic import BaseModel
@@ -12,13 +13,17 @@ from toolkit.client._record_view import RecordView
 from toolkit.client._sync.follower import Following
 from toolkit.client._sync.http import HttpClient
 from toolkit.client._wait_interruption import explain_interrupts
-from toolkit.client._wire.messages import LONG_POLL_S
-from toolkit.client._work_views import WorkView
+from toolkit.client._wire.messages import LONG_POLL_S, make_annotation
+from toolkit.client._work_views import AnnotatedView, WorkView
 from toolkit.contract.errors import ErrorCode, ServiceError, ServiceTimeoutError
 from toolkit.contract.events import Event
+from toolkit.contract.runs import Run
+from toolkit.contract.tasks import Task
+from toolkit.contract.workflows import WorkflowRecord
 from toolkit.display.progress import ProgressMode
 
 R = TypeVar("R", bound=BaseModel)
+A = TypeVar("A", Run, Task, WorkflowRecord)
 
 
 class Handle(RecordView[R]):
@@ -170,3 +175,19 @@ class Waitable(WorkView[R], Handle[R]):
     def cancel(self) -> Self:
         """Cancel it; what has ended stays as it is."""
         return self._call("POST", "/cancel")
+
+
+class Annotated(AnnotatedView[A], Waitable[A]):
+    """Work with tags and a note."""
+
+    def annotate(self, *, tags: Sequence[str] | None = None, note: str | None = None) -> Self:
+        """Give it other tags, or another note, whatever its state; what is left out stays.
+
+        Args:
+            tags: in place of those that it has; none at all for `[]`.
+            note: in place of the one that it has; none for `""`.
+
+        Raises:
+            RequestError: `INVALID_REQUEST` for a tag with a comma, or too much of either.
+        """
+        return self._call("POST", "/annotate", json=make_annotation(tags, note))

@@ -2,19 +2,26 @@
 """HTTP of the client: requests to `/v1` are sent, and repeated where that is safe."""
 
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import httpx
 
 from toolkit.client._client_state import ClientState
-from toolkit.client._wire.errors import make_foreign_error, make_unreachable_error, parse_error
-from toolkit.client._wire.links import find_link, make_storage_error, read_linked_bytes
-from toolkit.client._wire.messages import HttpAnswer
-from toolkit.client._wire.pages import RecordPage
+from toolkit.client._wire.errors import check_stream, make_unreachable_error, parse_error
+from toolkit.client._wire.links import (
+    find_link,
+    make_link_options,
+    make_storage_error,
+    read_linked_bytes,
+)
+from toolkit.client._wire.messages import (
+    HttpAnswer,
+    RecordPage,
+    parse_events,
+)
 from toolkit.client._wire.retries import RetrySchedule
-from toolkit.client._wire.timeouts import bound_timeout
 from toolkit.client._wire.tls import choose_ssl_context, load_ssl_context
 from toolkit.client._wire.twin_clients import TwinClient, adopt_client
 from toolkit.contract.errors import ServiceError, ToolkitError
@@ -77,10 +84,7 @@ class HttpClient(ClientState):
     ) -> httpx.Response:
         """Send a request, again if it could not be served and repeating it is safe.
 
-        Args:
-            max_wait_s: wait so long for a service that is away, where that is less than usual.
-            deadline: the time, by the monotonic clock, at which the caller gives up.
-            **options: those of `_build_request`.
+        The options are those of `_build_request` and `_make_retries`.
 
         Raises:
             ToolkitError: what the service answered, or that it could not be reached.
@@ -159,6 +163,12 @@ class HttpClient(ClientState):
         """Send a request and return a view of the record that its envelope holds."""
         return view(self.request_record(model, method, path, **options))
 
+    def request_list(
+        self, wrap: Callable[[Sequence[R]], V], model: type[R], path: str, **options: Any
+    ) -> V:
+        """Read a list that comes as one page, and return a collection of its records."""
+        return wrap((self.request_page(model, path, **options)).records)
+
     def request_page(
         self,
         model: type[R],
@@ -169,15 +179,20 @@ class HttpClient(ClientState):
         """Read a page of records."""
         return (self._ask("GET", path, params=params, **options)).parse_page(model)
 
+    def _ask_events(
+        self, path: str, after: int, wait_s: int, **options: Any
+    ) -> "HttpAnswer | EngineAnswer":
+        params = {"after": after, "wait": wait_s}
+        return self._ask("GET", f"{path}/events", params=params, hold_s=wait_s, **options)
+
     def request_events(
         self, path: str, after: int, wait_s: int, deadline: float | None = None
     ) -> "list[Event]":
         """Read a resource's events above `after`, held up to `wait_s` seconds for the first."""
         from toolkit.contract.events import Event
 
-        params = {"after": after, "wait": wait_s}
-        page = self.request_page(Event, f"{path}/events", params, hold_s=wait_s, deadline=deadline)
-        return list(page.records)
+        answer = self._ask_events(path, after, wait_s, deadline=deadline)
+        return list(answer.parse_page(Event).records)
 
     def request_end(
         self, model: type[R], path: str, wait_s: int, deadline: float | None = None
@@ -191,40 +206,22 @@ class HttpClient(ClientState):
         return answer.parse_record(model), answer.has_waited
 
     def request_progress(
-        self,
-        model: type[R],
-        path: str,
-        after: int,
-        wait_s: int,
-        is_last: "EventTest",
-        deadline: float | None = None,
+        self, model: type[R], path: str, after: int, wait_s: int, is_last: "EventTest"
     ) -> "tuple[list[Event], R | None]":
         """Read the events of some work as they come, and the work itself once it may be over.
 
         Args:
-            model: of the work.
-            path: of the work.
-            after: the number of the last event that is known already.
-            wait_s: how long to wait for one, in seconds.
             is_last: tells whether the work may be over after some events.
-            deadline: the time, by the monotonic clock, at which the caller gives up.
         """
         from toolkit.contract.events import Event
 
-        answer = self._ask(
-            "GET",
-            f"{path}/events",
-            params={"after": after, "wait": wait_s},
-            hold_s=wait_s,
-            deadline=deadline,
-            is_last=is_last,
-        )
+        answer = self._ask_events(path, after, wait_s, is_last=is_last)
         found = list(answer.parse_page(Event).records)
         if answer.work is not None:
             return found, answer.work.parse(model)
         if found and not is_last(found):
             return found, None
-        return found, self.request_record(model, "GET", path, deadline=deadline)
+        return found, self.request_record(model, "GET", path)
 
     def stream_events(
         self,
@@ -240,9 +237,6 @@ class HttpClient(ClientState):
         written then from its beginning.
 
         Args:
-            path: of the resource.
-            after: the number of the last event that is known already.
-            deadline: the time at which it ends.
             begin: called where a stream begins, also after one that broke.
 
         Raises:
@@ -258,7 +252,6 @@ class HttpClient(ClientState):
             for item in self.channel.stream(request, deadline):
                 yield item
             return
-        from toolkit.client._wire.streams import STREAM_SILENCE_S, STREAM_TYPE, parse_events
         from toolkit.contract.events import Event
         from toolkit.contract.server_sent_events import EventDecoder
 
@@ -266,19 +259,15 @@ class HttpClient(ClientState):
         self._await_turn(deadline)
         while True:
             decoder = EventDecoder()
-            headers = httpx.Headers(self._headers)
-            headers.update({"Accept": STREAM_TYPE, "Last-Event-ID": str(after)})
-            limits = bound_timeout(self._timeout, STREAM_SILENCE_S, deadline)
+            options = self._make_stream_options(after, deadline)
             url = httpx.URL(f"{self.url}{path}/events")
             if begin is not None:
                 begin()
             try:
-                with self._client.stream("GET", url, headers=headers, timeout=limits) as response:
+                with self._client.stream("GET", url, **options) as response:
                     if response.status_code >= 400:
                         response.read()
-                        raise parse_error(response, self.access)
-                    if not response.headers.get("content-type", "").startswith(STREAM_TYPE):
-                        raise make_foreign_error(response)
+                    check_stream(response, self.access)
                     for chunk in response.iter_bytes():
                         for item in parse_events(decoder, chunk):
                             yield item
@@ -331,18 +320,9 @@ class HttpClient(ClientState):
         """
         if self._storage_client is None:
             context = load_ssl_context(self._cacert or self.access.cacert)
-            self._storage_client = httpx.Client(verify=context)
-        url = httpx.URL(link)
-        # The signature stands in the query, and httpx logs the addresses of requests.
-        request = self._storage_client.build_request(
-            "GET",
-            url.copy_with(query=None),
-            headers=headers,
-            timeout=self._timeout,
-            extensions={"target": url.raw_path},
-        )
+            self._storage_client = httpx.Client(verify=context, timeout=self._timeout)
         try:
-            return self._storage_client.send(request)
+            return self._storage_client.get(**make_link_options(link, headers))
         except httpx.TransportError as error:
             failed = f"could not be reached ({type(error).__name__})"
         raise make_storage_error(failed, away=True)  # here, as the other one names the link

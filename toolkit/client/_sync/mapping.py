@@ -165,9 +165,6 @@ class RowMapper(RowMap[Reply["pd.DataFrame"]]):
         """Wait for the end of a run, concurrently with all others.
 
         Args:
-            key: the key under which it is open.
-            rows: the rows that get its result.
-            asked: the canonical JSON of its input.
             work: the run, or the body of the run to start.
         """
         reader = Reader()

@@ -2,20 +2,22 @@
 """The base of the client's resources: reading, listing, and following what is under way."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, Unpack
 
 from toolkit.client._following import wake_follower
 from toolkit.client._record_list import RecordList
 from toolkit.client._replies import Reply
-from toolkit.client._resource_calls import ResourceCalls, WorkCalls
-from toolkit.client._sync.handle import Handle
+from toolkit.client._resource_calls import AnnotatedCalls, ResourceCalls, WorkCalls
+from toolkit.client._sync.handle import Handle, Waitable
 from toolkit.client._sync.http import HttpClient
 from toolkit.client._sync.paging import ListSource, PagedCollection
 from toolkit.client._unknown_ids import WORK_RESOURCES, explain_unknown_id
+from toolkit.client._work_filters import WorkFilters, document_filters, make_list_query
 from toolkit.contract.errors import RequestError
 from toolkit.contract.events import Event
 
 H = TypeVar("H", bound=Handle[Any])
+W = TypeVar("W", bound=Waitable[Any])
 
 
 class Resource(ResourceCalls[Reply[H]], Generic[H]):
@@ -95,3 +97,19 @@ class WorkResource(WorkCalls[Reply[H]], Resource[H]):
         """Read the events of one, numbered above `after`."""
         path = f"/{self.handle.resource}/{id}"
         return RecordList(self._http.request_events(path, after, wait_s), "events")
+
+
+class AnnotatedResource(AnnotatedCalls[Reply[W]], WorkResource[W]):
+    """A resource of work with tags and notes, whose lists the service filters."""
+
+    @document_filters
+    def list(self, limit: int | None = None, **filters: Unpack[WorkFilters]) -> PagedCollection[W]:
+        """List them, newest first: all, or those that every filter is true of.
+
+        Further pages are read as they are needed.
+
+        Args:
+            limit: greatest number of records; None for all.
+            **filters: those of a list.
+        """
+        return self._list_records(make_list_query(filters), limit)

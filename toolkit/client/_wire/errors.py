@@ -47,6 +47,18 @@ def parse_error(response: httpx.Response, access: ServerAccess) -> ToolkitError:
     return error
 
 
+def check_stream(response: httpx.Response, access: ServerAccess) -> None:
+    """Require that a response is a stream of events.
+
+    Raises:
+        ToolkitError: what the service answered, or that it is another service.
+    """
+    if response.status_code >= 400:
+        raise parse_error(response, access)
+    if not response.headers.get("content-type", "").startswith("text/event-stream"):
+        raise make_foreign_error(response)
+
+
 def make_foreign_error(response: httpx.Response) -> ToolkitError:
     """Make the exception for a response that this service does not give."""
     if response.status_code in AWAY_STATUSES:  # of a proxy whose service is away

@@ -1,6 +1,8 @@
 """Links: signed URLs of artifacts' bytes, which a service may answer with in place of the bytes."""
 
 import hashlib
+from collections.abc import Mapping
+from typing import Any
 
 import httpx
 
@@ -21,6 +23,16 @@ def find_link(response: httpx.Response) -> str | None:
     if not link.startswith(("https://", "http://")):
         raise ServiceError(ErrorCode.UNAVAILABLE, "The service answered with a link that is none.")
     return link
+
+
+def make_link_options(link: str, headers: Mapping[str, str]) -> dict[str, Any]:
+    """Make the options of the request for what a link leads to.
+
+    The signature stands in the query, and httpx logs the addresses of requests.
+    """
+    url = httpx.URL(link)
+    target = {"target": url.raw_path}
+    return {"url": url.copy_with(query=None), "headers": headers, "extensions": target}
 
 
 def read_linked_bytes(

@@ -2,12 +2,12 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import httpx
 
 from toolkit.client._wire.errors import make_foreign_error
-from toolkit.client._wire.pages import RecordPage
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.short_tracebacks import ArgumentError
 from toolkit.profiles.resolution import ServerAccess
@@ -17,9 +17,16 @@ from toolkit.profiles.secret import find_key_fault
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
+    from toolkit.contract.events import Event, TextDelta
+    from toolkit.contract.server_sent_events import EventDecoder
+
 R = TypeVar("R", bound="BaseModel")
+T = TypeVar("T")
 LONG_POLL_S = 20
 USER_AGENT = "capability-toolkit"
+STREAM_TYPE = "text/event-stream"
+# The service says that it is there after so long; a stream that is silent for longer is broken.
+STREAM_SILENCE_S = 30.0
 
 
 def make_headers(access: ServerAccess) -> dict[str, str]:
@@ -143,6 +150,21 @@ def check_values(value: object, path: str = "") -> None:
         check_values(one, f"{path}.{name}" if path else name)
 
 
+@dataclass(frozen=True, slots=True)
+class RecordPage(Generic[T]):
+    """A page of a list.
+
+    Attributes:
+        records: the records of the page, or handles of them.
+        next_cursor: the cursor of the next page, or None after the last page.
+        total: number of all records of the list, or None if the service did not count them.
+    """
+
+    records: Sequence[T]
+    next_cursor: str | None = None
+    total: int | None = None
+
+
 class HttpAnswer:
     """The answer to a request over HTTP.
 
@@ -179,3 +201,13 @@ class HttpAnswer:
         found = self.parse_data()
         records = [model.model_validate(item) for item in found["items"]]
         return RecordPage(records, found.get("next_cursor"), found.get("total"))
+
+
+def parse_events(decoder: "EventDecoder", data: bytes) -> "list[Event | TextDelta]":
+    """Parse what is complete with a piece of a stream, whose pieces are cut anywhere."""
+    from toolkit.contract.events import Event, TextDelta
+
+    return [
+        (TextDelta if one.type == "delta" else Event).model_validate_json(one.data)
+        for one in decoder.decode(data)
+    ]

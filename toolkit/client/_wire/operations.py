@@ -6,8 +6,7 @@ from typing import IO, TYPE_CHECKING, Any, Protocol, TypeVar
 
 import httpx
 
-from toolkit.client._wire.messages import encode_body
-from toolkit.client._wire.pages import RecordPage
+from toolkit.client._wire.messages import RecordPage, encode_body
 from toolkit.contract.operations.messages import EventTest, OperationAnswer, OperationRequest
 from toolkit.profiles.resolution import ServerAccess
 

@@ -1,15 +1,20 @@
 """Retries: whether and when a request is sent again."""
 
+import hashlib
+import json
 import logging
 import math
 import os
 import random
 import secrets
+import threading
 import time
+from collections import Counter
+from functools import cache
 
-from toolkit.client._wire.notebook_run import find_run_keys
 from toolkit.contract.errors import ErrorCode, RequestError, ToolkitError
 from toolkit.contract.operations.index import find_entry
+from toolkit.profiles.resolution import NOTEBOOK_RUN_VARIABLE
 
 log = logging.getLogger("toolkit.client")
 DEFAULT_MAX_RETRIES = 3
@@ -36,6 +41,39 @@ def resolve_max_wait_s(given: float | None) -> float:
             " seconds, 0 or more.",
         )
     return seconds
+
+
+class RunKeys:
+    """Makes the idempotency keys of a notebook that a batch may run twice, after a worker was lost.
+
+    What its first run asked for and its second one asks for again has the same key, so it is done,
+    and paid, once. A request that is equal to an earlier one of the same run is another one, as it
+    would be without a batch.
+    """
+
+    def __init__(self, run: str) -> None:
+        self._run = run
+        self._lock = threading.Lock()
+        self._counts: Counter[str] = Counter()
+
+    def make_key(self, path: str, body: object) -> str:
+        """Make the key of a request."""
+        text = json.dumps([self._run, path, body], sort_keys=True, default=str)
+        digest = hashlib.sha256(text.encode()).hexdigest()[:32]
+        with self._lock:
+            self._counts[digest] += 1
+            return f"{digest}-{self._counts[digest]}"
+
+
+@cache
+def _get_run_keys(run: str) -> RunKeys:
+    return RunKeys(run)
+
+
+def find_run_keys() -> RunKeys | None:
+    """Find the keys of the run that this process is for; none where it is for none."""
+    run = os.environ.get(NOTEBOOK_RUN_VARIABLE)
+    return _get_run_keys(run) if run else None
 
 
 def make_idempotency_header(method: str, path: str, body: object = None) -> dict[str, str]:

@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeVar
 
 import httpx
 
@@ -41,7 +41,7 @@ class AsyncTwinClient(TwinRequests, Protocol):
         """Close its connections."""
 
 
-def adopt_client(http_client: object, kind: type[C]) -> C:
+def adopt_client(http_client: Any, kind: type[C]) -> C:
     """Return a client of httpx that sends requests by the client of a caller.
 
     Args:
@@ -53,32 +53,25 @@ def adopt_client(http_client: object, kind: type[C]) -> C:
     """
     if isinstance(http_client, kind):
         return http_client
-    is_async = issubclass(kind, httpx.AsyncClient)
-    if not _is_twin(http_client, is_async=is_async):
+    if not _is_twin(http_client, is_async=issubclass(kind, httpx.AsyncClient)):
         raise TypeError(f"http_client is an httpx.{kind.__name__}, not {http_client!r}")
-    timeout = _copy_timeout(http_client)
-    client: httpx.Client | httpx.AsyncClient
-    if is_async:
-        client = httpx.AsyncClient(transport=_AsyncTwinTransport(http_client), timeout=timeout)
-    else:
-        client = httpx.Client(transport=_TwinTransport(http_client), timeout=timeout)
+    given = http_client.timeout
+    timeout = httpx.Timeout(
+        connect=given.connect, read=given.read, write=given.write, pool=given.pool
+    )
+    client = kind(transport=_TwinTransport(http_client), timeout=timeout)
     # The other client has default headers of its own; the codings are read by this one.
     for name in set(client.headers) - {"accept-encoding"}:
         del client.headers[name]
-    return cast("C", client)
+    return client
 
 
-def _is_twin(http_client: object, *, is_async: bool) -> bool:
+def _is_twin(http_client: Any, *, is_async: bool) -> bool:
     """Tell whether an object has the methods of httpx's client, or of its async client."""
     names = ("timeout", "build_request", "send", "aclose" if is_async else "close")
     if isinstance(http_client, type) or not all(hasattr(http_client, name) for name in names):
         return False
-    return inspect.iscoroutinefunction(cast("Any", http_client).send) is is_async
-
-
-def _copy_timeout(http_client: Any) -> httpx.Timeout:
-    given = http_client.timeout
-    return httpx.Timeout(connect=given.connect, read=given.read, write=given.write, pool=given.pool)
+    return inspect.iscoroutinefunction(http_client.send) is is_async
 
 
 def _copy_request(http_client: Any, request: httpx.Request, content: object) -> Any:
@@ -100,13 +93,11 @@ def _find_content(request: httpx.Request) -> bytes | None:
         return None
 
 
-def _copy_response(
-    response: Any, stream: httpx.SyncByteStream | httpx.AsyncByteStream
-) -> httpx.Response:
+def _copy_response(response: Any) -> httpx.Response:
     """Make the same answer as httpx has it."""
     headers = list(response.headers.raw)
     if not response.is_stream_consumed:
-        return httpx.Response(response.status_code, headers=headers, stream=stream)
+        return httpx.Response(response.status_code, headers=headers, stream=_Stream(response))
     # A transport that caches or mocks has read and decoded it.
     encoded = (b"content-encoding", b"content-length", b"transfer-encoding")
     headers = [(name, value) for name, value in headers if name.lower() not in encoded]
@@ -130,7 +121,7 @@ def _translate_errors() -> Iterator[None]:
         raise
 
 
-class _Stream(httpx.SyncByteStream):
+class _Stream(httpx.SyncByteStream, httpx.AsyncByteStream):
     """The body of an answer, as it was sent."""
 
     def __init__(self, response: Any) -> None:
@@ -140,29 +131,22 @@ class _Stream(httpx.SyncByteStream):
         with _translate_errors():
             yield from self._response.iter_raw()
 
-    def close(self) -> None:
-        """Close the answer."""
-        self._response.close()
-
-
-class _AsyncStream(httpx.AsyncByteStream):
-    """The body of an answer, as it was sent."""
-
-    def __init__(self, response: Any) -> None:
-        self._response = response
-
     async def __aiter__(self) -> AsyncIterator[bytes]:
         with _translate_errors():
             async for piece in self._response.aiter_raw():
                 yield piece
+
+    def close(self) -> None:
+        """Close the answer."""
+        self._response.close()
 
     async def aclose(self) -> None:
         """Close the answer."""
         await self._response.aclose()
 
 
-class _TwinTransport(httpx.BaseTransport):
-    """A transport that sends requests by a client of another package."""
+class _TwinTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
+    """A transport that sends requests by a client of another package, of either form."""
 
     def __init__(self, http_client: Any) -> None:
         self._http_client = http_client
@@ -174,19 +158,7 @@ class _TwinTransport(httpx.BaseTransport):
             content = iter(request.stream)  # type: ignore[arg-type]
         with _translate_errors():
             sent = _copy_request(self._http_client, request, content)
-            response = self._http_client.send(sent, stream=True)
-        return _copy_response(response, _Stream(response))
-
-    def close(self) -> None:
-        """Close the other client."""
-        self._http_client.close()
-
-
-class _AsyncTwinTransport(httpx.AsyncBaseTransport):
-    """A transport that sends requests by an async client of another package."""
-
-    def __init__(self, http_client: Any) -> None:
-        self._http_client = http_client
+            return _copy_response(self._http_client.send(sent, stream=True))
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request."""
@@ -195,8 +167,11 @@ class _AsyncTwinTransport(httpx.AsyncBaseTransport):
             content = aiter(request.stream)  # type: ignore[arg-type]
         with _translate_errors():
             sent = _copy_request(self._http_client, request, content)
-            response = await self._http_client.send(sent, stream=True)
-        return _copy_response(response, _AsyncStream(response))
+            return _copy_response(await self._http_client.send(sent, stream=True))
+
+    def close(self) -> None:
+        """Close the other client."""
+        self._http_client.close()
 
     async def aclose(self) -> None:
         """Close the other client."""

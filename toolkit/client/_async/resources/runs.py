@@ -3,8 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Generic, TypeVar, Unpack, overload
 
-from toolkit.client._async.annotated import AsyncAnnotated, AsyncAnnotatedResource
-from toolkit.client._async.execution import AsyncExecution
+from toolkit.client._async.handle import AsyncAnnotated
+from toolkit.client._async.resource import AsyncAnnotatedResource
+from toolkit.client._async.resources.jobs import AsyncExecution
 from toolkit.client._options import check_options, collect_options, document_options
 from toolkit.client._output_model import add_output_schema
 from toolkit.client._wire.messages import make_annotation, make_run_body

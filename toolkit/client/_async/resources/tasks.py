@@ -1,6 +1,7 @@
 """`client.tasks`: objectives planned, run, reviewed and tried again."""
 
-from toolkit.client._async.annotated import AsyncAnnotated, AsyncAnnotatedResource
+from toolkit.client._async.handle import AsyncAnnotated
+from toolkit.client._async.resource import AsyncAnnotatedResource
 from toolkit.client._async.resources.plans import AsyncPlan, AsyncPlans
 from toolkit.client._async.resources.workflows import AsyncWorkflowRun, AsyncWorkflows
 from toolkit.client._replies import AsyncReply

@@ -1,28 +1,11 @@
 # Generated from `_async` by scripts/unasync.py: edit that, then run scripts/fix.
 """`client.catalog`: GPUs that can be rented, and vendors' models, with list prices."""
 
+from toolkit.client._area_calls import CatalogCalls
 from toolkit.client._collections import Collection
 from toolkit.client._definition_views import GpuView, ModelView
-from toolkit.client._sync.http import HttpClient
-from toolkit.contract.catalog import CatalogModel, Gpu
+from toolkit.client._replies import Reply
 
 
-class Catalog:
-    """`client.catalog`: GPUs that can be rented, and vendors' models, with list prices."""
-
-    def __init__(self, http: HttpClient) -> None:
-        self._http = http
-
-    def gpus(self) -> Collection[GpuView]:
-        """List the GPUs of the connected cloud, by the id that a compute's `gpu_type` takes.
-
-        Raises:
-            RequestError: `CREDENTIALS_MISSING`.
-        """
-        page = self._http.request_page(Gpu, "/catalog/gpus")
-        return Collection([GpuView(gpu) for gpu in page.records], "GPUs")
-
-    def models(self) -> Collection[ModelView]:
-        """List every vendor's models with their list prices."""
-        page = self._http.request_page(CatalogModel, "/catalog/models")
-        return Collection([ModelView(model) for model in page.records], "models")
+class Catalog(CatalogCalls[Reply[Collection[GpuView]], Reply[Collection[ModelView]]]):
+    """`client.catalog`."""

@@ -1,12 +1,69 @@
 # Generated from `_async` by scripts/unasync.py: edit that, then run scripts/fix.
 """`client.jobs`: what is done for a run, a node, or on a compute of one's own."""
 
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, TypeVar
+
 from toolkit.client._replies import Reply
-from toolkit.client._sync.execution import Execution
+from toolkit.client._sync.handle import Waitable
 from toolkit.client._sync.resource import WorkResource
 from toolkit.client._work_calls import JobCalls
-from toolkit.client._work_views import JobView
+from toolkit.client._work_views import ExecutionView, JobView
 from toolkit.contract import jobs
+
+if TYPE_CHECKING:
+    from toolkit.client._sync.resources.artifacts import Artifact
+    from toolkit.client._text_pieces import TextPiece
+
+J = TypeVar("J", bound=jobs.Job)
+
+
+class Execution(ExecutionView[J], Waitable[J]):
+    """A capability being executed: the part that runs and jobs share."""
+
+    def stream(self, *, check: bool = True) -> "Iterator[TextPiece]":
+        """Yield the output's text as it is written, until it is over.
+
+        Joined, the pieces since the last one that `restarts` are the text of the output. What was
+        written before is there only of a run that was created with `stream=True`; the text of any
+        other comes in fewer pieces, or in one.
+
+        Args:
+            check: raise if it failed.
+
+        Raises:
+            WorkError: it failed or was cancelled; `check=False` only ends.
+            ServiceError: `UNAVAILABLE` for a server that is away for longer than is waited for.
+        """
+        from toolkit.client._text_pieces import TextAssembler
+        from toolkit.contract.events import TextDelta
+
+        texts = TextAssembler()
+        while not self.done:
+            for item in self._http.stream_events(self.path, self._last_event, begin=texts.begin):
+                if isinstance(item, TextDelta):
+                    piece = texts.add(item)
+                    if piece:
+                        yield piece
+                else:
+                    self._last_event = item.n
+            self.refresh()
+        text = self.output.get("text") if isinstance(self.output, dict) else None
+        rest = texts.complete(text) if isinstance(text, str) else None
+        if rest is not None:
+            yield rest
+        if check:
+            self._raise_if_failed()
+
+    def artifact(self) -> "Artifact":
+        """Read the artifact it yielded; a small one comes with its bytes.
+
+        Raises:
+            RequestError: `NOT_FOUND` while there is none.
+        """
+        from toolkit.client._sync.resources.artifacts import read_artifact
+
+        return read_artifact(self._http, self.artifact_id)
 
 
 class Job(JobView, Execution[jobs.Job]):

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Generic, TypeVar, Unpack, overload
 
 from toolkit.client._options import check_options, collect_options, document_options
 from toolkit.client._output_model import add_output_schema
-from toolkit.client._sync.annotated import Annotated, AnnotatedResource
-from toolkit.client._sync.execution import Execution
+from toolkit.client._sync.handle import Annotated
+from toolkit.client._sync.resource import AnnotatedResource
+from toolkit.client._sync.resources.jobs import Execution
 from toolkit.client._wire.messages import make_annotation, make_run_body
 from toolkit.client._work_views import RunView
 from toolkit.contract import runs

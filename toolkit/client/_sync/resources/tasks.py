@@ -2,7 +2,8 @@
 """`client.tasks`: objectives planned, run, reviewed and tried again."""
 
 from toolkit.client._replies import Reply
-from toolkit.client._sync.annotated import Annotated, AnnotatedResource
+from toolkit.client._sync.handle import Annotated
+from toolkit.client._sync.resource import AnnotatedResource
 from toolkit.client._sync.resources.plans import Plan, Plans
 from toolkit.client._sync.resources.workflows import WorkflowRun, Workflows
 from toolkit.client._work_calls import TaskCalls, TaskHandleCalls

@@ -1,0 +1,133 @@
+"""Calls of the areas without handles, which both clients share: account, catalogue, usage, bills.
+
+Each call returns what its client makes of a request: the result, or a coroutine for it.
+"""
+
+from collections.abc import Sequence
+from datetime import date
+from typing import Generic, TypeVar
+
+from toolkit.client._client_state import ClientState
+from toolkit.client._collections import Collection, UsageLines
+from toolkit.client._definition_views import GpuView, ModelView
+from toolkit.client._record_view import BillingView, RecordView, UsageView
+from toolkit.client._wire.messages import drop_none
+from toolkit.contract.account import AccountCreated, CallerAccount
+from toolkit.contract.billing import Billing
+from toolkit.contract.catalog import CatalogModel, Gpu
+from toolkit.contract.choices import UsageGroup
+from toolkit.contract.health import Provider
+from toolkit.contract.usage import UsageLine
+
+# What the calls return; in the async client, coroutines.
+V = TypeVar("V")
+W = TypeVar("W")
+
+
+class AreaCalls:
+    """The calls of an area of `/v1`."""
+
+    def __init__(self, http: ClientState) -> None:
+        self._http = http
+
+
+class AccountCalls(AreaCalls, Generic[V, W]):
+    """The calls of `client.account`."""
+
+    def create(self, email: str) -> V:
+        """Open an account; the key is shown this once."""
+        body = {"email": email}
+        made: V = self._http.request_record(AccountCreated, "POST", "/account", json=body)
+        return made
+
+    def get(self) -> W:
+        """Read the caller's account, and what is known of the key that is used."""
+        found: W = self._http.request_record(CallerAccount, "GET", "/account")
+        return found
+
+
+class BillingCalls(AreaCalls, Generic[V]):
+    """The calls of `client.billing`."""
+
+    def get(self, month: str | None = None, *, by_key: bool = False, by_account: bool = False) -> V:
+        """Read what each vendor bills for a month, as this service saw it.
+
+        Args:
+            month: such as `2026-11`; the present one by default.
+            by_key: a line for each key that asked for work.
+            by_account: a line for each account whose work used the caller's own connections.
+        """
+        by = "key" if by_key else "account" if by_account else None
+        params = drop_none(month=month, group_by=by)
+        found: V = self._http.request_view(BillingView, Billing, "GET", "/billing", params=params)
+        return found
+
+
+class CatalogCalls(AreaCalls, Generic[V, W]):
+    """The calls of `client.catalog`."""
+
+    def gpus(self) -> V:
+        """List the GPUs of the connected cloud, by the id that a compute's `gpu_type` takes.
+
+        Raises:
+            RequestError: `CREDENTIALS_MISSING`.
+        """
+
+        def wrap(gpus: Sequence[Gpu]) -> Collection[GpuView]:
+            return Collection([GpuView(gpu) for gpu in gpus], "GPUs")
+
+        found: V = self._http.request_list(wrap, Gpu, "/catalog/gpus")
+        return found
+
+    def models(self) -> W:
+        """List every vendor's models with their list prices."""
+
+        def wrap(models: Sequence[CatalogModel]) -> Collection[ModelView]:
+            return Collection([ModelView(model) for model in models], "models")
+
+        found: W = self._http.request_list(wrap, CatalogModel, "/catalog/models")
+        return found
+
+
+class ProviderCalls(AreaCalls, Generic[V]):
+    """The calls of `client.providers`."""
+
+    def list(self) -> V:
+        """List every vendor, and whether it is connected."""
+
+        def wrap(providers: Sequence[Provider]) -> Collection[RecordView[Provider]]:
+            return Collection([RecordView(one, "Provider") for one in providers], "providers")
+
+        found: V = self._http.request_list(wrap, Provider, "/providers")
+        return found
+
+
+class UsageCalls(AreaCalls, Generic[V]):
+    """The calls of `client.usage`."""
+
+    def list(
+        self,
+        group_by: Sequence[UsageGroup] = ("day", "capability", "provider"),
+        *,
+        first: date | str | None = None,
+        last: date | str | None = None,
+    ) -> V:
+        """Sum up what was used: a line for each group that is alike in all it is grouped by.
+
+        Args:
+            group_by: of `day`, `capability`, `provider`, `connection`, `agent` and `key`. With
+                `account` it is all that was done by the caller's own connections, for anybody.
+            first, last: the first and the last day, by UTC; the last 30 days by default.
+
+        Raises:
+            RequestError: `INVALID_REQUEST`, as for more than a year.
+        """
+
+        def wrap(lines: Sequence[UsageLine]) -> UsageLines:
+            return UsageLines([UsageView(line) for line in lines])
+
+        span = {"from": first, "to": last}
+        days = {name: str(day) for name, day in span.items() if day is not None}
+        params = {"group_by": ",".join(group_by), **days}
+        found: V = self._http.request_list(wrap, UsageLine, "/usage", params=params)
+        return found
