@@ -142,6 +142,30 @@ class AgentCalls(DeletableCalls[H]):
         return self._create(body)
 
 
+class ApiKeyHandleCalls(ABC, Generic[K]):
+    """The calls of a key."""
+
+    _http: Any  # a `ClientState`
+
+    @property
+    @abstractmethod
+    def path(self) -> str:
+        """The path of the key, below `/v1`."""
+
+    def rotate(self, *, overlap_s: int | None = None) -> K:
+        """Replace the key by a new key, which is shown only once.
+
+        Args:
+            overlap_s: seconds that this key stays valid. Default: a day; 0 ends it at once.
+
+        Raises:
+            RequestError: `CONFLICT` if the key has ended, or was rotated before.
+        """
+        path, body = f"{self.path}/rotate", drop_none(overlap_s=overlap_s)
+        made: K = self._http.request_record(KeyCreated, "POST", path, json=body)
+        return made
+
+
 class ApiKeyCalls(DeletableCalls[H], Generic[H, K]):
     """The calls of `client.api_keys`."""
 

@@ -58,10 +58,10 @@ class AsyncDeletable(AsyncHandle[R]):
     """A resource that can be deleted."""
 
     async def delete(self) -> Self:
-        """Delete it; what a vendor has of it is deleted there, too, and no longer billed.
+        """Delete it; a vendor's resource behind it is deleted as well and no longer billed.
 
         Raises:
-            RequestError: `NOT_FOUND`; `CONFLICT` while it is in use, or the vendor did not do it.
+            RequestError: `NOT_FOUND`; `CONFLICT` if it is in use, or if the vendor failed.
         """
         return await self._call("DELETE")
 
@@ -77,15 +77,15 @@ class AsyncWaitable(WorkView[R], AsyncHandle[R]):
     def follow(
         self, after: int = 0, *, texts: bool = False, beyond_end: bool = False
     ) -> AsyncFollowing:
-        """Follow it: what is returned yields what has changed, in batches, until it is over.
+        """Follow the work: iterate over batches of changes until its end.
 
-        A change is an event, a piece of a text, or the record as it was read anew. However many
-        follow the same work by one client, it is read once; a service that is away is waited for.
+        A change is an event, a piece of a text, or a new record. All followers of the same work by
+        one client share its requests.
 
         Args:
-            after: the number of the last event that is known already.
-            texts: whether texts are told as they are written, of all nodes.
-            beyond_end: whether it goes on once the work is over, as that may be taken up again.
+            after: number of the last known event.
+            texts: whether changes include the texts of all nodes while they are written.
+            beyond_end: whether to go on after the end, because the work may be resumed.
         """
         return AsyncFollowing(
             self._http, self.record_type, self.path, after, texts=texts, beyond_end=beyond_end
@@ -94,21 +94,20 @@ class AsyncWaitable(WorkView[R], AsyncHandle[R]):
     async def wait(
         self, timeout: float | None = None, *, progress: ProgressMode = True, check: bool = True
     ) -> Self:
-        """Wait until it is over, showing progress: each node, time, money and texts.
+        """Wait for the end, and show the progress: nodes, time, cost and texts.
 
-        An interrupt ends the wait and not the work: get it by its id and wait again. A server that
-        is away meanwhile is waited for, and the events go on where they ended.
+        An interrupt ends only the wait: get the work by its id to wait again.
 
         Args:
-            timeout: how long to wait at most, in seconds; none is as long as it takes.
-            progress: True for what fits the place, "lines" for a line each change, False for none.
-            check: raise if it failed.
+            timeout: maximum seconds to wait. Default: no limit.
+            progress: True for the best display here, "lines" for a line per change, False for none.
+            check: raise an error if the work failed or was cancelled.
 
         Raises:
-            WorkError: it failed or was cancelled; `check=False` returns it instead.
-            ServiceTimeoutError: `UNAVAILABLE` when the time was up first; it is a `TimeoutError`.
-            KeyboardInterrupt: it was interrupted, in one line that says how to wait again.
-            ServiceError: `UNAVAILABLE` for a server that is away for longer than is waited for.
+            WorkError: the work failed or was cancelled, unless `check=False`.
+            ServiceTimeoutError: `UNAVAILABLE` after `timeout`; it is a `TimeoutError`.
+            KeyboardInterrupt: the wait was interrupted; the message says how to wait again.
+            ServiceError: `UNAVAILABLE` if the service cannot be reached for too long.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         try:
@@ -185,13 +184,13 @@ class AsyncAnnotated(AnnotatedView[A], AsyncWaitable[A]):
     """Work with tags and a note."""
 
     async def annotate(self, *, tags: Sequence[str] | None = None, note: str | None = None) -> Self:
-        """Give it other tags, or another note, whatever its state; what is left out stays.
+        """Replace the tags or the note in any state; an omitted value does not change.
 
         Args:
-            tags: in place of those that it has; none at all for `[]`.
-            note: in place of the one that it has; none for `""`.
+            tags: new tags; `[]` removes all tags.
+            note: new note; `""` removes the note.
 
         Raises:
-            RequestError: `INVALID_REQUEST` for a tag with a comma, or too much of either.
+            RequestError: `INVALID_REQUEST` for a tag with a comma, or a value over its limit.
         """
         return await self._call("POST", "/annotate", json=make_annotation(tags, note))

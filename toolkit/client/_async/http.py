@@ -139,11 +139,7 @@ class AsyncHttpClient(ClientState):
     async def _ask(
         self, method: str, path: str, *, is_last: "EventTest | None" = None, **options: Any
     ) -> "HttpAnswer | EngineAnswer":
-        """Ask for an operation, of the engine in this process or over HTTP.
-
-        Args:
-            is_last: where events of some work are asked for: tells whether it may be over then.
-        """
+        """Ask for an operation, of the engine in this process or over HTTP."""
         if self.channel is not None:
             from toolkit.client._wire.operations import EngineAnswer
 
@@ -234,12 +230,10 @@ class AsyncHttpClient(ClientState):
     ) -> "AsyncGenerator[Event | TextDelta]":
         """Yield a resource's events above `after`, and its texts as they are written.
 
-        It ends with the resource, at the deadline (a time by the monotonic clock), or where the
-        service ends it. A stream that breaks goes on after its last event, with what is being
-        written then from its beginning.
+        A stream that breaks goes on after its last event, and repeats unfinished texts.
 
         Args:
-            begin: called where a stream begins, also after one that broke.
+            begin: function that is called at the start of each stream.
 
         Raises:
             ToolkitError: what the service answered, or that it could not be reached.

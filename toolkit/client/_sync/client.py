@@ -53,42 +53,37 @@ MAX_PAGE = 200
 
 
 class Client(ClientBase[Reply["RouteView"], Reply["pd.DataFrame"]]):
-    """A client that speaks `/v1` to whatever serves it.
+    """A client of any service that speaks `/v1`.
 
-    `Client.local` makes one that has an engine of its own, in this process.
+    `Client.local` makes a client with an engine in this process.
 
     Args:
-        base_url: the service's address, with or without `/v1`; `TOOLKIT_BASE_URL` by default.
-        api_key: `sk_live_…`; `TOOLKIT_API_KEY` by default.
-        profile: the name of a profile of `toolkit login`, an address with its key; by default
-            `TOOLKIT_PROFILE`, then the profile `default`, where no address is named otherwise.
-        transport: the transport of requests; the network by default.
-        http_client: an `httpx.Client` to send requests by, such as one with a proxy, instead
-            of one of our own; or one of httpx2, or of another package with the same methods. Its
-            headers, cookies and hooks are sent along; as with openai-python, closing this client
-            closes it, too. It takes the place of `transport` and `cacert`.
-        timeout: the longest that each part of a request may take (connecting, sending, reading),
-            as in httpx: seconds, an `httpx.Timeout`, or none for no limit. Where it is left out,
-            that of `http_client` if it differs from httpx's default, or else a minute. What takes
-            longer raises `ServiceTimeoutError`, which is a `TimeoutError`.
-        max_retries: send a request again at most so often, whatever failed, and only where its
-            work is done once all the same; 0 never does. By default 3 times for what the service
-            answers, and for as long as `max_wait_s` says while it is away or limits the rate of
-            requests.
-        cache: have runs and workflows use the results of equal jobs again, unless one says no.
-        max_wait_s: wait so long for a server that is away, such as one that restarts, and as long
-            in all as its rate limit asks one request to wait, in seconds; `TOOLKIT_MAX_WAIT_S`, or
-            a minute, by default. Work under way goes on.
-        cacert: a file of certificates, in PEM, that vouch for the server beside those that the
-            machine (or `SSL_CERT_FILE`) names.
-        on_close: a function that is called once the client is closed.
+        base_url: address of the service, with or without `/v1`. Default: `TOOLKIT_BASE_URL`.
+        api_key: `sk_live_…`. Default: `TOOLKIT_API_KEY`.
+        profile: name of a profile of `toolkit login`. Default, if no address is given:
+            `TOOLKIT_PROFILE`, then the profile `default`.
+        transport: transport of the requests. Default: the network.
+        http_client: an `httpx.Client`, or a client of httpx2 or another package with the same
+            methods, in place of `transport` and `cacert`. Its headers, cookies and hooks apply, and
+            closing this client closes it, as with openai-python.
+        timeout: maximum time of each part of a request, as in httpx: seconds, an `httpx.Timeout`,
+            or None for no limit. Default: the timeout of `http_client` if it is not httpx's
+            default, or a minute. A longer time raises `ServiceTimeoutError`, a `TimeoutError`.
+        max_retries: maximum number of times that any request is repeated, if that is safe. Default:
+            3 after an error answer, and as many as fit in `max_wait_s` while the service cannot be
+            reached or limits the rate of requests.
+        cache: reuse the results of equal jobs, unless a run or workflow disables this.
+        max_wait_s: maximum seconds to wait for a service that cannot be reached, and in total for
+            its rate limit. Work under way goes on. Default: `TOOLKIT_MAX_WAIT_S`, or a minute.
+        cacert: PEM file of trusted certificates, in addition to those of the machine or of
+            `SSL_CERT_FILE`.
+        on_close: function that is called after the client is closed.
 
     Raises:
-        ServiceError: `UNAVAILABLE` when there is no address.
-        RequestError: `INVALID_REQUEST` for an address that can be none, and for one beside a
-            profile of another; `UNAUTHENTICATED` for a key that can be none; `NOT_FOUND` or
-            `UNAUTHENTICATED` for a profile that cannot be used.
-        TypeError: for an `http_client` that is none, or beside what it has of its own.
+        ServiceError: `UNAVAILABLE` without an address.
+        RequestError: `INVALID_REQUEST` for a malformed address, or one that contradicts the
+            profile; `UNAUTHENTICATED` for a malformed key; both and `NOT_FOUND` for a profile.
+        TypeError: `http_client` is no client, or is given with `transport` or `cacert`.
     """
 
     _http: HttpClient
@@ -154,14 +149,13 @@ class Client(ClientBase[Reply["RouteView"], Reply["pd.DataFrame"]]):
     ) -> "WorkComparison":
         """Compare two runs, two workflows or two tasks: input, route, text, cost and time.
 
-        Of tasks, the workflows that they deliver are compared, or else those that they ran last.
+        For a task, this compares the delivered workflow, or the last one.
 
         Args:
-            a: an id, or what `runs`, `workflows` or `tasks` gave.
-            b: another one of its kind.
+            a, b: ids or handles of the same kind.
 
         Raises:
-            RequestError: `INVALID_REQUEST` for two of different kinds, `NOT_FOUND`.
+            RequestError: `INVALID_REQUEST` for different kinds, `NOT_FOUND`.
         """
         from toolkit.display.records.comparison import (
             WorkComparison,
@@ -194,13 +188,11 @@ class Client(ClientBase[Reply["RouteView"], Reply["pd.DataFrame"]]):
         return WorkComparison(kind, first, second, facts)
 
     def events(self, resource_id: str, after: int = 0) -> "Iterator[Event]":
-        """Yield the events of a run, job, workflow or task as they come, until it is over.
-
-        None is left out and none is repeated; `after` continues where an earlier reading ended.
+        """Yield the events of a run, job, workflow or task until its end, each exactly once.
 
         Args:
-            resource_id: a `run_`, `job_`, `wfl_` or `tsk_` id.
-            after: the number of the last event that is known already.
+            resource_id: id of the work.
+            after: number of the last known event.
 
         Raises:
             RequestError: `NOT_FOUND`.
@@ -274,12 +266,12 @@ class Client(ClientBase[Reply["RouteView"], Reply["pd.DataFrame"]]):
         *,
         max_wait_s: float | None = None,
     ) -> Any:
-        """Read a path of the service as plain JSON: no record is made of it.
+        """Read a path of the service as plain JSON.
 
         Args:
-            path: the path below `/v1`, such as `/runs`.
-            params: the query.
-            max_wait_s: wait so long for a service that is away, where that is less than usual.
+            path: path below `/v1`, such as `/runs`.
+            params: query parameters.
+            max_wait_s: maximum seconds to wait for an unreachable service, if less than usual.
 
         Raises:
             RequestError: `NOT_FOUND` and others.

@@ -55,14 +55,14 @@ class AsyncArtifact(ArtifactView, AsyncDeletable[artifacts.Artifact]):
         return read_value(await self.content(), self.media_type, self.metadata)
 
     async def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
-        """Write it to a file, whole or not at all; into a folder, under a safe form of its name.
+        """Write it to a file, completely or not at all, in pieces that need little memory.
 
-        A large one comes piece by piece, so its size takes no memory. A file that the caller names
-        is replaced. Another file of the same name in a folder is not, unless `overwrite` says so.
+        In a folder, the file has a safe form of the artifact's name, and replaces another file only
+        with `overwrite`. A file named by the caller is always replaced.
 
         Raises:
             RequestError: `NOT_FOUND`; `CONFLICT` if the folder has another file of that name.
-            ServiceError: `UNAVAILABLE` where what came is not what was kept.
+            ServiceError: `UNAVAILABLE` if the received bytes are damaged.
         """
         with ArtifactDownload(path, self.record, overwrite=overwrite) as saving:
             if self._cached_bytes is not None:

@@ -21,18 +21,17 @@ class AsyncExecution(ExecutionView[J], AsyncWaitable[J]):
     """A capability being executed: the part that runs and jobs share."""
 
     async def stream(self, *, check: bool = True) -> "AsyncIterator[TextPiece]":
-        """Yield the output's text as it is written, until it is over.
+        """Yield the output's text while it is written.
 
-        Joined, the pieces since the last one that `restarts` are the text of the output. What was
-        written before is there only of a run that was created with `stream=True`; the text of any
-        other comes in fewer pieces, or in one.
+        The pieces since the last one that `restarts` are the text of the output. Without
+        `stream=True` at creation, the text comes in fewer pieces, or in one.
 
         Args:
-            check: raise if it failed.
+            check: raise an error if the run failed or was cancelled.
 
         Raises:
-            WorkError: it failed or was cancelled; `check=False` only ends.
-            ServiceError: `UNAVAILABLE` for a server that is away for longer than is waited for.
+            WorkError: the run failed or was cancelled, unless `check=False`.
+            ServiceError: `UNAVAILABLE` if the service cannot be reached for too long.
         """
         from toolkit.client._text_pieces import TextAssembler
         from toolkit.contract.events import TextDelta

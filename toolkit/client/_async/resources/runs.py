@@ -96,20 +96,18 @@ class AsyncRuns(AsyncAnnotatedResource[AsyncRun]):
         output_model: type[M] | None = None,
         **options: Unpack[RunOptions],
     ) -> AsyncRun | AsyncTypedRun[M]:
-        """Ask for one capability to be executed; it is under way when this returns.
+        """Start a run of a capability, without waiting for its end.
 
         Args:
-            name: a capability, or `name@version`.
-            input: its input; `client.capabilities.llm_generate(objective=…)` takes its fields one
-                by one.
-            version: the version, where it is not in the name.
-            target: `agent` for a run of an agent of that name.
-            output_model: a pydantic model that the answer has to fit: its schema is sent, and
-                `parsed` of the run is an instance of it.
-            stream: have its text come as it is written: `stream()` of the run yields it, and
-                `wait()` shows it.
-            tags: words to find it by in lists.
-            note: a remark on it, in your own words.
+            name: name of a capability, or `name@version`.
+            input: input of the capability; `client.capabilities.llm_generate(objective=…)` takes
+                its fields as arguments.
+            version: version of the capability, unless `name` contains it.
+            target: `agent` runs the agent of that name.
+            output_model: pydantic model that the answer must match; `parsed` is an instance.
+            stream: stream the text while it is written, for `stream()` and `wait()`.
+            tags: words to find the run by in lists.
+            note: a remark in your own words.
             **options: options of a run.
 
         Raises:

@@ -3,33 +3,20 @@
 
 from toolkit.client._definition_views import ApiKeyView
 from toolkit.client._replies import Reply
-from toolkit.client._resource_calls import ApiKeyCalls
+from toolkit.client._resource_calls import ApiKeyCalls, ApiKeyHandleCalls
 from toolkit.client._sync.handle import Deletable
 from toolkit.client._sync.resource import Resource
-from toolkit.client._wire.messages import drop_none
 from toolkit.contract import account
 
 
-class ApiKey(ApiKeyView, Deletable[account.ApiKey]):
+class ApiKey(
+    ApiKeyView,
+    Deletable[account.ApiKey],
+    ApiKeyHandleCalls[Reply[account.KeyCreated]],
+):
     """The record of an API key: never the key itself. Deleting it revokes the key at once."""
 
     noun, resource, record_type = "Key", "account/keys", account.ApiKey
-
-    def rotate(self, *, overlap_s: int | None = None) -> account.KeyCreated:
-        """Replace it by a new one, which is shown this once.
-
-        Args:
-            overlap_s: how long it is still good, in seconds; a day by default, 0 ends it at once.
-
-        Raises:
-            RequestError: `CONFLICT` for one that has ended, or was rotated before.
-        """
-        return self._http.request_record(
-            account.KeyCreated,
-            "POST",
-            f"{self.path}/rotate",
-            json=drop_none(overlap_s=overlap_s),
-        )
 
 
 class ApiKeys(ApiKeyCalls[Reply[ApiKey], Reply[account.KeyCreated]], Resource[ApiKey]):

@@ -57,8 +57,7 @@ class WorkflowNode(workflows.Node):
 
     @property
     def value(self) -> Any:
-        """What a function returned, read now: text, JSON, a table or bytes; of other nodes, what
-        their artifact holds.
+        """The value of the function, or of the artifact, read now: text, JSON, a table or bytes.
 
         Raises:
             RequestError: `NOT_FOUND` while the node has none.
@@ -115,14 +114,14 @@ class WorkflowRun(WorkflowRunView, Annotated[workflows.WorkflowRecord]):
     def fork(
         self, from_node: str, overrides: Mapping[str, Mapping[str, object]] | None = None
     ) -> Self:
-        """Make a new one that runs a node again and what depends on it, and keeps the rest.
+        """Create a workflow that runs a node and its dependents again and keeps all other results.
 
         Args:
-            from_node: the node to run again.
-            overrides: input members that differ, by the id of a node that runs again.
+            from_node: id of the node to run again.
+            overrides: changed input values, by the id of a node that runs again.
 
         Raises:
-            RequestError: `INVALID_REQUEST` for a node that does not run again.
+            RequestError: `INVALID_REQUEST` if `overrides` names a node that does not run again.
         """
         body = {"from_node": from_node, "overrides": dict(overrides or {})}
         made = self._http.request_record(self.record_type, "POST", f"{self.path}/fork", json=body)
