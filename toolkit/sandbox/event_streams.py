@@ -4,7 +4,14 @@ import json
 from collections.abc import AsyncIterator
 from typing import Any
 
+from toolkit.sandbox.json_http import RequestBody
 from toolkit.sandbox.text.chat import SimulatedReply, iter_pieces
+
+
+class StreamOptions(RequestBody, extra="ignore"):
+    """Options of a streamed chat completion."""
+
+    include_usage: bool | None = None
 
 
 def format_event(data: object) -> str:

@@ -1,42 +1,122 @@
-"""Helpers with which all simulated wires read and answer JSON requests."""
+"""Helpers with which all simulated wires read requests and refuse them."""
 
 import json
-from typing import Any
+import re
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias, TypeVar
 
+from pydantic import BaseModel, ConfigDict, ValidationError
 from starlette.requests import Request
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import BaseRoute, Route
 
 JsonObject = dict[str, Any]
+Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
+# The parts of an error's location that name the type of a field instead of a member.
+_TYPE_NAME = re.compile(r"str|int|float|\w+\[.*\]", re.DOTALL)
 
 
 class NotJsonError(ValueError):
     """The body is not a JSON object."""
 
 
-def get_json_type(value: object) -> str:
-    """Return the JSON name of a value's type; a boolean is no integer."""
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "boolean"
-    if isinstance(value, int):
-        return "integer"
-    if isinstance(value, float):
-        return "number"
-    if isinstance(value, str):
-        return "string"
-    return "array" if isinstance(value, list) else "object"
+class RefusalError(Exception):
+    """A request that a vendor refuses.
+
+    Args:
+        body: the error, in the vendor's format: JSON, or plain text.
+        status: HTTP status of the response.
+        headers: headers of the response.
+    """
+
+    def __init__(
+        self, body: JsonObject | str, status: int, headers: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(body)
+        self.body = body
+        self.status = status
+        self.headers = headers
+
+    def build_response(self, _request: Request) -> Response:
+        """Build the response to the refused request."""
+        if isinstance(self.body, str):
+            return PlainTextResponse(self.body, self.status, self.headers)
+        return JSONResponse(self.body, self.status, self.headers)
 
 
-def has_json_type(value: object, kinds: str) -> bool:
-    """Tell whether a value has one of the JSON types `kinds`, written `string|null`."""
-    kind = get_json_type(value)
-    allowed = kinds.split("|")
-    return kind in allowed or (kind == "integer" and "number" in allowed)
+class RequestBody(BaseModel):
+    """A JSON object whose members are of exact types; it has no members but these."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
 
 
-def _refuse_constant(name: str) -> object:
-    raise NotJsonError(name)
+@dataclass(frozen=True, slots=True)
+class BodyFault:
+    """A fault in a body.
+
+    Attributes:
+        path: names and positions that lead to the faulty member.
+        kind: `missing`, `extra_forbidden` or another error type of pydantic.
+        message: description of the fault.
+        value: value of the faulty member.
+    """
+
+    path: tuple[str | int, ...]
+    kind: str
+    message: str
+    value: object
+
+    @property
+    def is_type(self) -> bool:
+        """True if the value is of a wrong type."""
+        return self.kind.endswith("_type")
+
+    def join_path(self) -> str:
+        """Join the path with dots."""
+        return ".".join(map(str, self.path))
+
+
+B = TypeVar("B", bound=RequestBody)
+# Builds a vendor's refusal of a body with these faults; a body without any is no JSON object.
+RefuseBody: TypeAlias = Callable[[list[BodyFault]], RefusalError]
+
+
+async def read_body(request: Request, model: type[B], refuse: RefuseBody) -> B:
+    """Read the body of a request as the model of its endpoint.
+
+    Raises:
+        RefusalError: the body does not match the model.
+    """
+    try:
+        body = await read_json_object(request)
+    except NotJsonError:
+        raise refuse([]) from None
+    return parse_body(body, model, refuse)
+
+
+def parse_body(body: JsonObject, model: type[B], refuse: RefuseBody) -> B:
+    """Parse a JSON object as the model of an endpoint.
+
+    Raises:
+        RefusalError: the object does not match the model.
+    """
+    try:
+        return model.model_validate(body)
+    except ValidationError as error:
+        raise refuse(list_faults(error)) from None
+
+
+def list_faults(error: ValidationError) -> list[BodyFault]:
+    """List the faults in the order in which vendors report them: unknown, missing, wrong type."""
+    faults = []
+    for row in error.errors(include_url=False):
+        path = tuple(part for part in row["loc"] if not _TYPE_NAME.fullmatch(str(part)))
+        is_null = row["input"] is None and row["type"].endswith("_type")
+        kind, message = ("missing", "Field required") if is_null else (row["type"], row["msg"])
+        faults.append(BodyFault(path, kind, message, row["input"]))
+    ranks = {"extra_forbidden": 0, "missing": 1}
+    return sorted(faults, key=lambda fault: ranks.get(fault.kind, 2 if fault.is_type else 3))
 
 
 async def read_json_object(request: Request) -> JsonObject:
@@ -54,14 +134,33 @@ async def read_json_object(request: Request) -> JsonObject:
     return body
 
 
+def _refuse_constant(name: str) -> object:
+    raise NotJsonError(name)
+
+
 def get_bearer_key(request: Request) -> str | None:
     """Return the key of `Authorization: Bearer …`, or None."""
     scheme, _, key = request.headers.get("authorization", "").partition(" ")
     return key.strip() if scheme.lower() == "bearer" and key.strip() else None
 
 
-def make_response(
-    body: object, status: int = 200, headers: dict[str, str] | None = None
-) -> JSONResponse:
-    """Make a JSON response."""
-    return JSONResponse(body, status_code=status, headers=headers)
+def build_checked_routes(
+    check: Callable[[Request], object], table: Iterable[tuple[str, str, Handler]]
+) -> list[BaseRoute]:
+    """Build routes whose requests are checked before they are handled.
+
+    Args:
+        check: raises a refusal, such as of a wrong key.
+        table: methods, separated by spaces, path and handler of each route.
+    """
+
+    def add_check(handler: Handler) -> Handler:
+        async def endpoint(request: Request) -> Response:
+            check(request)
+            return await handler(request)
+
+        return endpoint
+
+    return [
+        Route(path, add_check(handler), methods=methods.split()) for methods, path, handler in table
+    ]

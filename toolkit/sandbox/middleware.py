@@ -2,24 +2,18 @@
 
 import asyncio
 import hashlib
-import json
-from collections.abc import Awaitable, Callable, MutableMapping
 from functools import partial
-from typing import Any
+from uuid import UUID
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from toolkit.sandbox.faults import CallEffects, Fault, VendorCall, build_retry_headers
-from toolkit.sandbox.state import SandboxState
+from toolkit.sandbox.state import SandboxState, get_call
 from toolkit.sandbox.text.chat import take_ordered_text
 from toolkit.sandbox.vendor_errors import build_vendor_error
 
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
-
-
-# The header of a request's id, for vendors that do not use the usual one.
-_REQUEST_ID_HEADERS = {"anthropic": b"request-id", "elevenlabs": b"request-id"}
 HANG_DURATION_S = 24 * 3600.0
 DRIP_PIECES = 20
 PIECE_MS = 10.0  # between the pieces of a streamed text, where no fault says another pace
@@ -29,11 +23,11 @@ _STREAM_TYPES = (b"text/event-stream", b"application/vnd.amazon.eventstream")
 class VendorMiddleware:
     """ASGI middleware around all vendors."""
 
-    def __init__(self, app: App, state: SandboxState) -> None:
+    def __init__(self, app: ASGIApp, state: SandboxState) -> None:
         self._app = app
         self._state = state
 
-    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, or pass on one that is for no vendor."""
         vendor = self._find_vendor(scope)
         if vendor is None:
@@ -50,7 +44,7 @@ class VendorMiddleware:
         delay_ms = self._state.latency_ms + weather.delay_ms
         if delay_ms > 0:
             await asyncio.sleep(delay_ms / 1000)
-        wrapped_send = self._wrap_send(send, vendor, call)
+        wrapped_send = self._wrap_send(send, call)
         wrapped_send = _pace_stream(wrapped_send, weather.piece_ms or PIECE_MS)
         fault = weather.fault
         if fault is None:
@@ -64,9 +58,10 @@ class VendorMiddleware:
             await self._app(scope, _replay_body(body, receive), whole)
             await _send_mangled(fault, whole, call, wrapped_send)
         else:
-            await self._send_fault(fault, weather, call, wrapped_send)
+            response = _build_fault_response(fault, weather, Request(scope))
+            await response(scope, receive, wrapped_send)
 
-    def _find_vendor(self, scope: MutableMapping[str, Any]) -> str | None:
+    def _find_vendor(self, scope: Scope) -> str | None:
         if scope["type"] != "http":
             return None
         path = str(scope["path"])
@@ -75,64 +70,70 @@ class VendorMiddleware:
                 return vendor
         return None
 
-    def _log_call(self, vendor: str, scope: MutableMapping[str, Any], body: bytes) -> VendorCall:
+    def _log_call(self, vendor: str, scope: Scope, body: bytes) -> VendorCall:
         path = str(scope["path"])[len(self._state.vendor_paths[vendor]) :] or "/"
         query = bytes(scope.get("query_string", b"")).decode("latin-1")
         method = str(scope["method"])
         digest = self._state.compute_digest(
             vendor, method, path, query, _normalize_body(scope, body)
         )
-        call = VendorCall(len(self._state.calls) + 1, vendor, method, path, digest)
+        request_id = self._state.compute_fresh_digest("request", digest)[:32]
+        call = VendorCall(len(self._state.calls) + 1, vendor, method, path, digest, request_id)
         call.at_s = round(self._state.faults.get_elapsed_s(), 4)
         self._state.calls.append(call)
         return call
 
-    async def _send_fault(
-        self, fault: Fault, weather: CallEffects, call: VendorCall, send: Send
-    ) -> None:
-        """Send a fault's answer, in the vendor's own format unless the fault has a body."""
-        status = 200 if fault.status is None else fault.status
-        if fault.refuse_key:
-            status = 401
-        if weather.retry_after_s is not None:
-            status = 429
-        headers: dict[str, str] = {}
-        if fault.body is None:
-            body, headers, status = build_vendor_error(call.vendor, status, call.digest[:32])
-        elif isinstance(fault.body, str):
-            body = fault.body.encode()
-            html = fault.body.lstrip().startswith("<")
-            headers["content-type"] = "text/html" if html else "application/json"
-        else:
-            body = json.dumps(fault.body).encode()
-            headers["content-type"] = "application/json"
-        if weather.retry_after_s is not None:
-            headers |= build_retry_headers(weather.retry_after_s)
-        headers |= {name.lower(): value for name, value in fault.headers.items()}
-        headers["content-length"] = str(len(body))
-        raw = [(name.encode(), value.encode()) for name, value in headers.items()]
-        await send({"type": "http.response.start", "status": status, "headers": raw})
-        await send({"type": "http.response.body", "body": body})
-
-    def _wrap_send(self, send: Send, vendor: str, call: VendorCall) -> Send:
-        request_id = self._state.compute_fresh_digest("request", call.digest)[:32]
+    def _wrap_send(self, send: Send, call: VendorCall) -> Send:
+        id_headers = _build_id_headers(call)
 
         async def send_with_id(message: Message) -> None:
             if message["type"] == "http.response.start":
                 call.status = int(message["status"])
                 call.took_ms = round((self._state.faults.get_elapsed_s() - call.at_s) * 1000, 2)
                 present = {name.lower() for name, _ in message["headers"]}
-                name = _REQUEST_ID_HEADERS.get(vendor, b"x-request-id")
-                extra = [(name, f"req_{request_id}".encode())]
-                if vendor == "minimax":
-                    extra.append((b"trace-id", request_id.encode()))
-                message["headers"] = [
-                    *message["headers"],
-                    *((name, value) for name, value in extra if name not in present),
-                ]
+                added = [pair for pair in id_headers.items() if pair[0] not in present]
+                message["headers"] = [*message["headers"], *added]
             await send(message)
 
         return send_with_id
+
+
+def _build_fault_response(fault: Fault, weather: CallEffects, request: Request) -> Response:
+    """Build a fault's answer, in the vendor's own format unless the fault has a body."""
+    status = 200 if fault.status is None else fault.status
+    if fault.refuse_key:
+        status = 401
+    if weather.retry_after_s is not None:
+        status = 429
+    if fault.body is None:
+        response = build_vendor_error(get_call(request).vendor, status).build_response(request)
+    elif isinstance(fault.body, str):
+        kind = "text/html" if fault.body.lstrip().startswith("<") else "application/json"
+        response = Response(fault.body, status, {"content-type": kind})
+    else:
+        response = JSONResponse(fault.body, status)
+    if weather.retry_after_s is not None:
+        response.headers.update(build_retry_headers(weather.retry_after_s))
+    response.headers.update(fault.headers)
+    return response
+
+
+def _build_id_headers(call: VendorCall) -> dict[bytes, bytes]:
+    """Build the headers in which a vendor sends its id of a request."""
+    usual = f"req_{call.request_id}".encode()
+    match call.vendor:
+        case "anthropic":
+            return {b"request-id": usual[:28]}
+        case "elevenlabs":
+            return {b"request-id": usual}
+        case "aws":
+            return {
+                b"x-amzn-requestid": str(UUID(call.request_id)).encode(),
+                b"x-request-id": usual,
+            }
+        case "minimax":
+            return {b"trace-id": call.digest[:32].encode(), b"x-request-id": usual}
+    return {b"x-request-id": usual}
 
 
 def _pace_stream(send: Send, piece_ms: float) -> Send:
@@ -153,7 +154,7 @@ def _pace_stream(send: Send, piece_ms: float) -> Send:
     return send_slowly
 
 
-def _normalize_body(scope: MutableMapping[str, Any], body: bytes) -> bytes:
+def _normalize_body(scope: Scope, body: bytes) -> bytes:
     # A client draws a random multipart boundary: the same upload must still be the same request.
     for name, value in scope["headers"]:
         if name == b"content-type" and b"boundary=" in value:
@@ -224,7 +225,7 @@ class _BufferedAnswer:
             self.body += message.get("body", b"")
 
 
-async def _drop_connection(scope: MutableMapping[str, Any], send: Send) -> None:
+async def _drop_connection(scope: Scope, send: Send) -> None:
     # httpx's in-process transport has no wire to cut (its scope names no ASGI spec_version), so
     # the caller gets the very exception that a cut wire would have given it.
     if "spec_version" not in scope.get("asgi", {}):

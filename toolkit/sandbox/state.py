@@ -60,27 +60,29 @@ class SandboxState:
         return self.faults.calls
 
 
+def get_call(request: Request) -> VendorCall:
+    """Return the log's record of the current request."""
+    call: VendorCall = request.scope["sandbox_call"]
+    return call
+
+
 def mark_billed(request: Request) -> None:
     """Mark the call as one that the vendor would charge for."""
-    call = request.scope.get("sandbox_call")
-    if isinstance(call, VendorCall):
-        call.billed = True
+    get_call(request).billed = True
 
 
 def get_price_factor(request: Request) -> float:
     """Return the factor for the prices that an answer states."""
-    factor: float = request.scope.get("sandbox_price_factor", 1.0)
+    factor: float = request.scope["sandbox_price_factor"]
     return factor
 
 
 def get_project_tier(request: Request) -> str | None:
     """Return the service tier that the account's project is set to; None if it is set to none."""
-    tier: str | None = request.scope.get("sandbox_service_tier")
+    tier: str | None = request.scope["sandbox_service_tier"]
     return tier
 
 
 def get_request_digest(request: Request) -> str:
     """Return the digest of the current request, from which every id in its reply is made."""
-    call = request.scope["sandbox_call"]
-    assert isinstance(call, VendorCall)  # noqa: S101 - the front door always puts it there
-    return call.digest
+    return get_call(request).digest

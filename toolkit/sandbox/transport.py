@@ -2,15 +2,13 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
-from typing import Any
+from collections.abc import AsyncIterator, Awaitable
+from typing import TYPE_CHECKING
 
 import httpx
 
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message
 
 
 class AppTransport(httpx.AsyncBaseTransport):
@@ -23,7 +21,7 @@ class AppTransport(httpx.AsyncBaseTransport):
         app: the app, run on the loop of whoever asks.
     """
 
-    def __init__(self, app: App) -> None:
+    def __init__(self, app: "ASGIApp") -> None:
         self._app = app
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
@@ -81,7 +79,7 @@ class _Exchange(httpx.AsyncByteStream):
         """Wait until the answer begins, and return it."""
         return await self._head
 
-    async def receive(self) -> Message:
+    async def receive(self) -> "Message":
         """Return the request's body to the app, once; then wait until nobody reads the answer."""
         if self._body is None:
             await self._closed.wait()
@@ -89,7 +87,7 @@ class _Exchange(httpx.AsyncByteStream):
         body, self._body = self._body, None
         return {"type": "http.request", "body": body, "more_body": False}
 
-    async def send(self, message: Message) -> None:
+    async def send(self, message: "Message") -> None:
         """Take a part of the answer from the app."""
         if message["type"] == "http.response.start":
             headers = message.get("headers", [])

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
+from toolkit.sandbox.json_http import RequestBody
 from toolkit.sandbox.text import answers, node_planning, prompts, prose
 from toolkit.sandbox.text.languages import compile_cue
 from toolkit.sandbox.text.schema_filling import SchemaFiller, make_schema
@@ -19,6 +20,13 @@ _USUAL_FIELDS = ("title", "summary", "points")  # of JSON whose form is left to 
 take_ordered_text: ContextVar[Callable[[str], str | None]] = ContextVar(
     "take_ordered_text", default=lambda _prompt: None
 )
+
+
+class ChatMessage(RequestBody, extra="allow"):
+    """A message of a request, in the form that most vendors share."""
+
+    role: str
+    content: str | list[Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +66,9 @@ def extract_text(content: object) -> str:
     return "\n".join(str(row.get("text", "")) for row in rows)
 
 
-def parse_turns(messages: Iterable[dict[str, Any]]) -> list[ChatTurn]:
+def parse_turns(messages: Iterable[ChatMessage]) -> list[ChatTurn]:
     """Parse the messages of a conversation."""
-    pairs = ((str(row.get("role", "")), row.get("content")) for row in messages)
-    return [ChatTurn(role, extract_text(content)) for role, content in pairs]
+    return [ChatTurn(message.role, extract_text(message.content)) for message in messages]
 
 
 def count_prompt_tokens(turns: Iterable[ChatTurn]) -> int:

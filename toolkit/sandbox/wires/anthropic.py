@@ -1,31 +1,33 @@
 """The `anthropic` wire: messages and models, checked as strictly as the vendor checks."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
-from typing import TypeAlias
+from collections.abc import AsyncIterator
+from typing import Any, Literal
 
+from pydantic import Field
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
-from starlette.routing import BaseRoute, Route
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import BaseRoute
 
 from toolkit.sandbox.event_streams import format_named_event
 from toolkit.sandbox.json_http import (
+    BodyFault,
     JsonObject,
-    NotJsonError,
+    RefusalError,
+    RequestBody,
+    build_checked_routes,
     get_bearer_key,
-    get_json_type,
-    has_json_type,
-    make_response,
-    read_json_object,
+    read_body,
 )
 from toolkit.sandbox.keys import SANDBOX_KEYS
 from toolkit.sandbox.state import (
     SandboxState,
+    get_call,
     get_project_tier,
     get_request_digest,
     mark_billed,
 )
 from toolkit.sandbox.text.chat import (
+    ChatMessage,
     ChatTurn,
     SimulatedReply,
     extract_text,
@@ -34,70 +36,85 @@ from toolkit.sandbox.text.chat import (
     parse_turns,
 )
 
-Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
-
 MODEL_SUFFIX = "-sandbox"
 CONTEXT_TOKENS = 200_000
 MODELS = ("claude-haiku-5-5", "claude-sonnet-5-5", "claude-opus-5-5", "claude-haiku-4-5")
 VERSIONS = ("2023-06-01", "2026-10-21")
-FIELDS = {
-    "model": "string",
-    "max_tokens": "integer",
-    "messages": "array",
-    "system": "string|array|null",
-    "temperature": "number|null",
-    "top_p": "number|null",
-    "top_k": "integer|null",
-    "stop_sequences": "array|null",
-    "stream": "boolean|null",
-    "metadata": "object|null",
-    "output_config": "object|null",
-    "thinking": "object|null",
-    "tools": "array|null",
-    "tool_choice": "object|null",
-    "service_tier": "string|null",
+_ERROR_TYPES = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    402: "billing_error",
+    403: "permission_error",
+    404: "not_found_error",
+    429: "rate_limit_error",
+    504: "timeout_error",
+    529: "overloaded_error",
 }
-SERVICE_TIERS = ("auto", "standard_only")
-_ERROR_TYPES = {400: "invalid_request_error", 401: "authentication_error", 404: "not_found_error"}
 
 
-@dataclass(slots=True)
-class AnthropicRefusalError(Exception):
-    """An error in the vendor's format."""
+class MessageTurn(ChatMessage):
+    """A message of a conversation; its content is checked by `_check_content`."""
 
-    status: int
-    message: str
-
-    def to_response(self, request_id: str) -> Response:
-        """Make the response that carries the error."""
-        error = {"type": _ERROR_TYPES[self.status], "message": self.message}
-        body = {"type": "error", "error": error, "request_id": request_id}
-        return make_response(body, self.status, {"request-id": request_id})
+    role: Literal["user", "assistant"]
 
 
-def build_routes(state: SandboxState) -> list[BaseRoute]:
+class SchemaFormat(RequestBody, extra="ignore"):
+    """A JSON schema that the answer must match."""
+
+    type: Literal["json_schema"]
+    json_schema: JsonObject = Field(alias="schema")
+
+
+class OutputConfig(RequestBody, extra="ignore"):
+    """The form of the answer."""
+
+    format: SchemaFormat | None = None
+
+
+class MessageRequest(RequestBody):
+    """The body of a request for a message."""
+
+    model: str
+    max_tokens: int = Field(ge=1)
+    messages: list[MessageTurn] = Field(min_length=1)
+    system: str | list[Any] | None = None
+    temperature: float | None = Field(None, ge=0, le=1)
+    top_p: float | None = Field(None, ge=0, le=1)
+    top_k: int | None = None
+    stop_sequences: list[Any] | None = None
+    stream: bool | None = None
+    metadata: JsonObject | None = None
+    output_config: OutputConfig | None = None
+    thinking: JsonObject | None = None
+    tools: list[Any] | None = None
+    tool_choice: JsonObject | None = None
+    service_tier: Literal["auto", "standard_only"] | None = None
+
+
+class AnthropicRefusalError(RefusalError):
+    """A refusal in the vendor's format, which names the request."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message, status)
+        self.error = {"type": _ERROR_TYPES.get(status, "api_error"), "message": message}
+
+    def build_response(self, request: Request) -> Response:
+        """Build the response, which has the id of the request."""
+        request_id = f"req_{get_call(request).request_id[:24]}"
+        body = {"type": "error", "error": self.error, "request_id": request_id}
+        return JSONResponse(body, self.status)
+
+
+def build_routes(_: SandboxState) -> list[BaseRoute]:
     """Build the routes of the vendor's paths."""
-
-    def guard_handler(handler: Handler) -> Handler:
-        async def endpoint(request: Request) -> Response:
-            request_id = (
-                f"req_{state.compute_fresh_digest('anthropic', get_request_digest(request))[:24]}"
-            )
-            try:
-                _check_headers(request)
-                reply = await handler(request)
-            except AnthropicRefusalError as refusal:
-                return refusal.to_response(request_id)
-            reply.headers["request-id"] = request_id
-            return reply
-
-        return endpoint
-
-    return [
-        Route("/v1/models", guard_handler(_list_models), methods=["GET"]),
-        Route("/v1/models/{model}", guard_handler(_get_model), methods=["GET"]),
-        Route("/v1/messages", guard_handler(_create_message), methods=["POST"]),
-    ]
+    return build_checked_routes(
+        _check_headers,
+        (
+            ("GET", "/v1/models", _list_models),
+            ("GET", "/v1/models/{model}", _get_model),
+            ("POST", "/v1/messages", _create_message),
+        ),
+    )
 
 
 def _check_headers(request: Request) -> None:
@@ -116,11 +133,11 @@ def _check_headers(request: Request) -> None:
 async def _list_models(_request: Request) -> Response:
     listed = [_describe_model(name) for name in MODELS]
     page = {"first_id": MODELS[0], "last_id": MODELS[-1], "has_more": False}
-    return make_response({"data": listed, **page})
+    return JSONResponse({"data": listed, **page})
 
 
 async def _get_model(request: Request) -> Response:
-    return make_response(_describe_model(_resolve_model(str(request.path_params["model"]))))
+    return JSONResponse(_describe_model(_resolve_model(str(request.path_params["model"]))))
 
 
 def _describe_model(name: str) -> JsonObject:
@@ -141,19 +158,16 @@ def _resolve_model(name: str) -> str:
 
 
 async def _create_message(request: Request) -> Response:
-    try:
-        body = await read_json_object(request)
-    except NotJsonError:
-        raise AnthropicRefusalError(400, "The request body is not valid JSON") from None
-    _check_fields(body)
-    model = _resolve_model(body["model"])
-    _check_sampling(request, body)
-    _check_turns(body["messages"])
-    schema = _parse_schema(body)
-    turns = parse_turns(body["messages"])
-    if body.get("system"):
-        turns.insert(0, ChatTurn("system", extract_text(body["system"])))
-    reply = generate_reply(turns, schema=schema, max_tokens=body["max_tokens"])
+    body = await read_body(request, MessageRequest, _refuse_body)
+    model = _resolve_model(body.model)
+    if request.headers["anthropic-version"] == VERSIONS[-1]:
+        _refuse_sampling(body)
+    for place, message in enumerate(body.messages):
+        _check_content(f"messages.{place}.content", message.content)
+    turns = parse_turns(body.messages)
+    if body.system:
+        turns.insert(0, ChatTurn("system", extract_text(body.system)))
+    reply = generate_reply(turns, schema=_parse_schema(body), max_tokens=body.max_tokens)
     if reply.prompt_tokens > CONTEXT_TOKENS:
         raise AnthropicRefusalError(
             400, f"prompt is too long: {reply.prompt_tokens} tokens > {CONTEXT_TOKENS} maximum"
@@ -161,12 +175,12 @@ async def _create_message(request: Request) -> Response:
     mark_billed(request)
     head = _build_head(get_request_digest(request), model)
     # Priority capacity serves an account that has bought it, unless a request asks for none of it.
-    is_standard = body.get("service_tier") == "standard_only"
+    is_standard = body.service_tier == "standard_only"
     tier = None if is_standard else get_project_tier(request)
-    if body.get("stream"):
+    if body.stream:
         events = _stream_events(head, reply, tier)
         return StreamingResponse(events, media_type="text/event-stream")
-    return make_response(
+    return JSONResponse(
         {
             **head,
             "content": [{"type": "text", "text": reply.text, "citations": None}],
@@ -176,71 +190,35 @@ async def _create_message(request: Request) -> Response:
     )
 
 
-def _check_fields(body: JsonObject) -> None:
-    for name in body:
-        if name not in FIELDS:
-            raise AnthropicRefusalError(400, f"{name}: Extra inputs are not permitted")
-    for name in ("model", "max_tokens", "messages"):
-        if body.get(name) is None:
-            raise AnthropicRefusalError(400, f"{name}: Field required")
-    for name, value in body.items():
-        if not has_json_type(value, FIELDS[name]):
-            wanted = FIELDS[name].replace("|null", "").replace("|", " or ")
-            raise AnthropicRefusalError(
-                400, f"{name}: Input should be a valid {wanted}, not {get_json_type(value)}"
-            )
-    if body.get("service_tier") not in (None, *SERVICE_TIERS):
-        choices = " or ".join(map(repr, SERVICE_TIERS))
-        raise AnthropicRefusalError(400, f"service_tier: Input should be {choices}")
-    if body["max_tokens"] < 1:
-        raise AnthropicRefusalError(400, "max_tokens: Input should be greater than or equal to 1")
+def _refuse_body(faults: list[BodyFault]) -> RefusalError:
+    if not faults:
+        return AnthropicRefusalError(400, "The request body is not valid JSON")
+    return AnthropicRefusalError(400, f"{faults[0].join_path()}: {faults[0].message}")
 
 
-def _check_sampling(request: Request, body: JsonObject) -> None:
-    """Check the sampling parameters: the newer version takes none, the older a temperature."""
+def _refuse_sampling(body: MessageRequest) -> None:
+    """Refuse sampling parameters, of which the newer version takes none."""
     for name in ("temperature", "top_p", "top_k"):
-        if body.get(name) is None:
-            continue
-        if request.headers["anthropic-version"] == VERSIONS[-1]:
+        if getattr(body, name) is not None:
             raise AnthropicRefusalError(400, f"{name}: this parameter is not supported")
-        if name != "top_k" and not 0 <= body[name] <= 1:
-            raise AnthropicRefusalError(400, f"{name}: Input should be between 0 and 1")
 
 
-def _check_turns(messages: list[object]) -> None:
-    if not messages:
-        raise AnthropicRefusalError(400, "messages: at least one message is required")
-    for place, one in enumerate(messages):
-        where = f"messages.{place}"
-        if not isinstance(one, dict) or one.get("role") not in ("user", "assistant"):
-            raise AnthropicRefusalError(400, f'{where}.role: Input should be "user" or "assistant"')
-        if not has_json_type(one.get("content"), "string|array") or not one["content"]:
-            raise AnthropicRefusalError(
-                400, f"{where}.content: must be a non-empty string or array"
-            )
-        if isinstance(one["content"], list):
-            _check_blocks(f"{where}.content", one["content"])
-
-
-def _check_blocks(where: str, blocks: list[object]) -> None:
-    for place, block in enumerate(blocks):
-        if not isinstance(block, dict) or not has_json_type(block.get("type"), "string"):
+def _check_content(where: str, content: str | list[Any] | None) -> None:
+    if not content:
+        raise AnthropicRefusalError(400, f"{where}: must be a non-empty string or array")
+    for place, block in enumerate(content if isinstance(content, list) else ()):
+        if not isinstance(block, dict) or not isinstance(block.get("type"), str):
             raise AnthropicRefusalError(400, f"{where}.{place}.type: Field required")
-        if block["type"] == "text" and not (
-            has_json_type(block.get("text"), "string") and block["text"]
-        ):
+        text = block.get("text")
+        if block["type"] == "text" and not (isinstance(text, str) and text):
             raise AnthropicRefusalError(400, f"{where}.{place}.text.text: must be non-empty")
 
 
-def _parse_schema(body: JsonObject) -> JsonObject | None:
-    wanted = (body.get("output_config") or {}).get("format")
+def _parse_schema(body: MessageRequest) -> JsonObject | None:
+    wanted = body.output_config.format if body.output_config is not None else None
     if wanted is None:
         return None
-    if not isinstance(wanted, dict) or wanted.get("type") != "json_schema":
-        raise AnthropicRefusalError(400, "output_config.format.type: Input should be 'json_schema'")
-    schema = wanted.get("schema")
-    if not isinstance(schema, dict):
-        raise AnthropicRefusalError(400, "output_config.format.schema: Field required")
+    schema = wanted.json_schema
     if schema.get("type") == "object" and schema.get("additionalProperties") is not False:
         raise AnthropicRefusalError(
             400,

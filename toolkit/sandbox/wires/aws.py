@@ -1,25 +1,26 @@
 """The `aws` wire: Bedrock's Converse, with an API key or a signature that is recomputed."""
 
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass
-from uuid import UUID
+from collections.abc import AsyncIterator
+from typing import Any, Literal
 
+from pydantic import Field
+from pydantic.alias_generators import to_camel
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
 from toolkit.sandbox.event_frames import format_event_frame
 from toolkit.sandbox.json_http import (
+    BodyFault,
     JsonObject,
-    NotJsonError,
+    RefusalError,
+    RequestBody,
     get_bearer_key,
-    has_json_type,
-    make_response,
-    read_json_object,
+    read_body,
 )
 from toolkit.sandbox.keys import SANDBOX_KEYS
-from toolkit.sandbox.state import SandboxState, get_request_digest, mark_billed
+from toolkit.sandbox.state import SandboxState, mark_billed
 from toolkit.sandbox.text.chat import ChatTurn, SimulatedReply, generate_reply, iter_pieces
 from toolkit.sandbox.wires.aws_signature import SignatureFaultError, check_signature
 
@@ -41,67 +42,56 @@ BARE_MODEL_REGIONS = {
     "amazon.nova-micro-v1:0": ("us-east-1",)
 }  # regions in which no profile is needed
 REGION_GROUPS = {"us": "us", "eu": "eu", "ap": "apac"}
-FIELDS = {
-    "messages": "array",
-    "system": "array|null",
-    "inferenceConfig": "object|null",
-    "outputConfig": "object|null",
-    "toolConfig": "object|null",
-    "guardrailConfig": "object|null",
-    "additionalModelRequestFields": "object|null",
-    "additionalModelResponseFieldPaths": "array|null",
-    "requestMetadata": "object|null",
-    "performanceConfig": "object|null",
-    "serviceTier": "object|null",
-}
-SERVICE_TIERS = ("priority", "default", "flex", "reserved")
-CONFIG_FIELDS = {
-    "maxTokens": "integer|null",
-    "temperature": "number|null",
-    "topP": "number|null",
-    "stopSequences": "array|null",
-}
 
 
-@dataclass(slots=True)
-class AwsRefusalError(Exception):
-    """An error in the vendor's format: its name stands in a header."""
+class ConverseMessage(RequestBody, extra="ignore"):
+    """A message of a conversation."""
 
-    status: int
-    name: str
-    message: str
-
-    def to_response(self, request_id: str) -> Response:
-        """Make the response that carries the error."""
-        headers = {"x-amzn-errortype": self.name, "x-amzn-requestid": request_id}
-        return make_response({"message": self.message}, self.status, headers)
+    role: Literal["user", "assistant"]
+    content: list[JsonObject]
 
 
-def build_routes(state: SandboxState) -> list[BaseRoute]:
-    """Build the route of the vendor's path."""
+class InferenceConfig(RequestBody, alias_generator=to_camel):
+    """The settings of an answer."""
 
-    async def converse(request: Request) -> Response:
-        return await answer(request, _converse)
+    max_tokens: int | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    stop_sequences: list[Any] | None = None
 
-    async def converse_stream(request: Request) -> Response:
-        return await answer(request, _stream_converse)
 
-    async def answer(
-        request: Request, make_answer: Callable[[Request], Awaitable[Response]]
-    ) -> Response:
-        digest = state.compute_fresh_digest("aws", get_request_digest(request))
-        request_id = str(UUID(digest[:32]))
-        try:
-            await _check_caller(request)
-            reply = await make_answer(request)
-        except AwsRefusalError as refusal:
-            return refusal.to_response(request_id)
-        reply.headers["x-amzn-requestid"] = request_id
-        return reply
+class ServiceTier(RequestBody, extra="ignore"):
+    """The tier that serves a request."""
 
+    type: Literal["priority", "default", "flex", "reserved"] = "default"
+
+
+class ConverseRequest(RequestBody, alias_generator=to_camel):
+    """The body of a request for a turn of a conversation."""
+
+    messages: list[ConverseMessage] = Field(min_length=1)
+    system: list[JsonObject] | None = None
+    inference_config: InferenceConfig | None = None
+    output_config: JsonObject | None = None
+    tool_config: JsonObject | None = None
+    guardrail_config: JsonObject | None = None
+    additional_model_request_fields: JsonObject | None = None
+    additional_model_response_field_paths: list[Any] | None = None
+    request_metadata: JsonObject | None = None
+    performance_config: JsonObject | None = None
+    service_tier: ServiceTier | None = None
+
+
+def refuse(status: int, name: str, message: str) -> RefusalError:
+    """Make a refusal in the vendor's format: the name of the error is in a header."""
+    return RefusalError({"message": message}, status, {"x-amzn-errortype": name})
+
+
+def build_routes(_: SandboxState) -> list[BaseRoute]:
+    """Build the routes of the vendor's paths."""
     return [
-        Route("/model/{model:path}/converse", converse, methods=["POST"]),
-        Route("/model/{model:path}/converse-stream", converse_stream, methods=["POST"]),
+        Route("/model/{model:path}/converse", _converse, methods=["POST"]),
+        Route("/model/{model:path}/converse-stream", _stream_converse, methods=["POST"]),
     ]
 
 
@@ -109,21 +99,19 @@ async def _check_caller(request: Request) -> None:
     key = get_bearer_key(request)
     if key is not None:
         if key != SANDBOX_KEYS["AWS_BEARER_TOKEN_BEDROCK"]:
-            raise AwsRefusalError(
-                403, "AccessDeniedException", "Authentication failed: bad API key."
-            )
+            raise refuse(403, "AccessDeniedException", "Authentication failed: bad API key.")
         return
     try:
         await check_signature(request, ACCESS_KEY, SIGNING_KEY)
     except SignatureFaultError as fault:
-        raise AwsRefusalError(403, fault.name, fault.message) from None
+        raise refuse(403, fault.name, fault.message) from None
 
 
 async def _converse(request: Request) -> Response:
     reply, tier = await _generate_answer(request)
     said = {"role": "assistant", "content": [{"text": reply.text}]}
     head = {"output": {"message": said}, "stopReason": _choose_stop_reason(reply)}
-    return make_response({**head, **_measure(reply, tier)})
+    return JSONResponse({**head, **_measure(reply, tier)})
 
 
 async def _stream_converse(request: Request) -> Response:
@@ -156,37 +144,36 @@ def _measure(reply: SimulatedReply, tier: str) -> JsonObject:
 
 async def _generate_answer(request: Request) -> tuple[SimulatedReply, str]:
     """Generate the answer to a request, and return it with the service tier that serves it."""
-    model = str(request.path_params["model"])
-    bare = _resolve_model(model, _parse_region(request))
-    try:
-        body = await read_json_object(request)
-    except NotJsonError:
-        raise AwsRefusalError(400, "SerializationException", "The body is not JSON.") from None
-    _check_fields(body, FIELDS, "")
-    config = body.get("inferenceConfig") or {}
-    _check_fields(config, CONFIG_FIELDS, "inferenceConfig.")
-    if config.get("temperature") is not None and "claude" in bare:
-        message = "temperature is not supported by this model."
-        raise AwsRefusalError(400, "ValidationException", message)
-    turns = [_parse_turn(one, place) for place, one in enumerate(body.get("messages") or ())]
-    if not turns:
-        raise AwsRefusalError(400, "ValidationException", "messages: at least one is required.")
-    for one in body.get("system") or ():
-        turns.insert(0, ChatTurn("system", str(one.get("text", ""))))
-    schema = _parse_schema(body)
-    reply = generate_reply(turns, schema=schema, max_tokens=config.get("maxTokens"))
-    tier = (body.get("serviceTier") or {}).get("type", "default")
-    if tier not in SERVICE_TIERS:
-        raise AwsRefusalError(400, "ValidationException", "serviceTier.type is not valid.")
+    await _check_caller(request)
+    bare = _resolve_model(str(request.path_params["model"]), _parse_region(request))
+    body = await read_body(request, ConverseRequest, _refuse_body)
+    config = body.inference_config or InferenceConfig()
+    if config.temperature is not None and "claude" in bare:
+        raise refuse(400, "ValidationException", "temperature is not supported by this model.")
+    turns = [ChatTurn(message.role, _join_texts(message.content)) for message in body.messages]
+    if body.system:
+        turns.insert(0, ChatTurn("system", _join_texts(body.system)))
+    reply = generate_reply(turns, schema=_parse_schema(body), max_tokens=config.max_tokens)
     mark_billed(request)
-    return reply, tier
+    return reply, (body.service_tier or ServiceTier()).type
+
+
+def _refuse_body(faults: list[BodyFault]) -> RefusalError:
+    if not faults:
+        return refuse(400, "SerializationException", "The body is not JSON.")
+    message = f"{faults[0].join_path()} is not valid: {faults[0].message}."
+    return refuse(400, "ValidationException", message)
+
+
+def _join_texts(blocks: list[JsonObject]) -> str:
+    return "\n".join(str(block.get("text", "")) for block in blocks)
 
 
 def _resolve_model(model: str, region: str | None) -> str:
     """Return the model of an id, if it can be called by that id in a region (None: any)."""
     part, _, bare = model.partition(".")
     if model in PROFILES and region not in BARE_MODEL_REGIONS.get(model, ()):
-        raise AwsRefusalError(
+        raise refuse(
             400,
             "ValidationException",
             f"Invocation of model ID {model} with on-demand throughput isn\u2019t supported. Retry"
@@ -197,7 +184,7 @@ def _resolve_model(model: str, region: str | None) -> str:
     here = region is None or part in ("global", REGION_GROUPS.get(region.partition("-")[0]))
     if part in PROFILES.get(bare, ()) and here:
         return bare
-    raise AwsRefusalError(400, "ValidationException", "The provided model identifier is invalid.")
+    raise refuse(400, "ValidationException", "The provided model identifier is invalid.")
 
 
 def _parse_region(request: Request) -> str | None:
@@ -207,28 +194,13 @@ def _parse_region(request: Request) -> str | None:
     return scope[2] if len(scope) > 2 else None
 
 
-def _check_fields(body: JsonObject, known: Mapping[str, str], where: str) -> None:
-    for name, value in body.items():
-        if name not in known or not has_json_type(value, known[name]):
-            raise AwsRefusalError(400, "ValidationException", f"{where}{name} is not valid.")
-
-
-def _parse_turn(one: object, place: int) -> ChatTurn:
-    if not isinstance(one, dict) or one.get("role") not in ("user", "assistant"):
-        raise AwsRefusalError(400, "ValidationException", f"messages.{place}.role is not valid.")
-    blocks = one.get("content")
-    if not isinstance(blocks, list) or not all(isinstance(block, dict) for block in blocks):
-        raise AwsRefusalError(400, "ValidationException", f"messages.{place}.content is not valid.")
-    return ChatTurn(one["role"], "\n".join(str(block.get("text", "")) for block in blocks))
-
-
-def _parse_schema(body: JsonObject) -> JsonObject | None:
-    wanted = (body.get("outputConfig") or {}).get("textFormat")
+def _parse_schema(body: ConverseRequest) -> JsonObject | None:
+    wanted = (body.output_config or {}).get("textFormat")
     if wanted is None:
         return None
     try:
         schema = json.loads(wanted["structure"]["jsonSchema"]["schema"])
     except (KeyError, TypeError, ValueError):
         message = "outputConfig.textFormat.structure.jsonSchema.schema is no JSON schema."
-        raise AwsRefusalError(400, "ValidationException", message) from None
+        raise refuse(400, "ValidationException", message) from None
     return schema if isinstance(schema, dict) else None

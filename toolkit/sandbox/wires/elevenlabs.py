@@ -1,29 +1,27 @@
 """The `elevenlabs` wire: speech, voices and voice clones."""
 
 import json
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
+from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import BaseRoute, Route
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute
 
 from toolkit.sandbox.audio.recordings import measure_recording
 from toolkit.sandbox.audio.speech import VoiceSettings, synthesize_speech
 from toolkit.sandbox.forms import NotFormError, read_form
 from toolkit.sandbox.json_http import (
+    BodyFault,
     JsonObject,
-    NotJsonError,
-    has_json_type,
-    make_response,
-    read_json_object,
+    RefusalError,
+    RequestBody,
+    build_checked_routes,
+    read_body,
 )
 from toolkit.sandbox.keys import SANDBOX_KEYS
-from toolkit.sandbox.state import SandboxState, get_request_digest, mark_billed
-
-Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
+from toolkit.sandbox.state import SandboxState, get_call, get_request_digest, mark_billed
 
 MODELS = {
     "eleven_flash_v2_5": 40_000,
@@ -34,40 +32,38 @@ MODELS = {
 }
 VOICES = {"21m00Tcm4TlvDq8ikWAM": "Rachel", "AZnzlk1XvdvUeBnXmlld": "Domi"}
 FORMATS = {"mp3_44100_128": 128_000, "mp3_44100_64": 64_000, "mp3_44100_32": 32_000}
-FIELDS = {
-    "text": "string",
-    "model_id": "string|null",
-    "voice_settings": "object|null",
-    "language_code": "string|null",
-    "seed": "integer|null",
-    "previous_text": "string|null",
-    "next_text": "string|null",
-    "apply_text_normalization": "string|null",
-}
-SETTING_RANGES = {
-    "stability": (0.0, 1.0),
-    "similarity_boost": (0.0, 1.0),
-    "style": (0.0, 1.0),
-    "speed": (0.7, 1.2),
-}
 
 
-@dataclass(slots=True)
-class ElevenLabsRefusalError(Exception):
-    """An error in the vendor's format: an object in `detail`, or a list for a wrong field."""
+class SpeechSettings(RequestBody, extra="ignore"):
+    """The settings of a voice."""
 
-    status: int
-    code: str
-    message: str
-    where: tuple[str, ...] = ()
+    stability: float | None = Field(None, ge=0, le=1)
+    similarity_boost: float | None = Field(None, ge=0, le=1)
+    style: float | None = Field(None, ge=0, le=1)
+    speed: float | None = Field(None, ge=0.7, le=1.2)
 
-    def to_response(self) -> Response:
-        """Make the response that carries the error."""
-        if self.where:
-            detail: object = [{"loc": list(self.where), "msg": self.message, "type": self.code}]
-        else:
-            detail = {"status": self.code, "message": self.message}
-        return make_response({"detail": detail}, self.status)
+
+class ElevenLabsSpeechRequest(RequestBody, extra="ignore"):
+    """The body of a request for speech."""
+
+    text: str
+    model_id: str | None = None
+    voice_settings: SpeechSettings | None = None
+    language_code: str | None = None
+    seed: int | None = None
+    previous_text: str | None = None
+    next_text: str | None = None
+    apply_text_normalization: str | None = None
+
+
+def refuse(status: int, code: str, message: str) -> RefusalError:
+    """Make a refusal in the vendor's format."""
+    return RefusalError({"detail": {"status": code, "message": message}}, status)
+
+
+def refuse_field(code: str, message: str, *where: str | int) -> RefusalError:
+    """Make a refusal of a field in the vendor's format."""
+    return RefusalError({"detail": [{"loc": where, "msg": message, "type": code}]}, 422)
 
 
 @dataclass(slots=True)
@@ -84,43 +80,28 @@ class _ElevenLabsWire:
 
     async def create_speech(self, request: Request) -> Response:
         voice = str(request.path_params["voice"])
-        body = await _read_body(request)
-        model = body.get("model_id") or "eleven_multilingual_v2"
+        body = await read_body(request, ElevenLabsSpeechRequest, _refuse_body)
+        model, text = body.model_id or "eleven_multilingual_v2", body.text
         if model not in MODELS:
-            raise ElevenLabsRefusalError(
-                400, "model_not_found", f"A model with ID {model} does not exist."
-            )
+            raise refuse(400, "model_not_found", f"A model with ID {model} does not exist.")
         if voice not in VOICES and voice not in self._clones:
-            raise ElevenLabsRefusalError(
-                404, "voice_not_found", f"A voice for the voice_id {voice} was not found."
-            )
-        text = body["text"]
+            message = f"A voice for the voice_id {voice} was not found."
+            raise refuse(404, "voice_not_found", message)
         if not text.strip():
-            raise ElevenLabsRefusalError(400, "invalid_text", "The text is empty.")
+            raise refuse(400, "invalid_text", "The text is empty.")
         if len(text) > MODELS[model]:
             message = f"A single request can have {MODELS[model]} characters at most."
-            raise ElevenLabsRefusalError(400, "max_character_limit_exceeded", message)
+            raise refuse(400, "max_character_limit_exceeded", message)
         form = request.query_params.get("output_format", "mp3_44100_128")
         if form not in FORMATS:
-            raise ElevenLabsRefusalError(422, "enum", "Unknown format", ("query", "output_format"))
-        speed = _parse_settings(body.get("voice_settings") or {}).get("speed", 1.0)
-        voicing = VoiceSettings(
-            voice,
-            speed=speed,
-            volume=1.0,
-            pitch=0,
-            audio_format="mp3",
-            sample_rate=44100,
-            bitrate=FORMATS[form],
-            channels=1,
-        )
+            raise refuse_field("enum", "Unknown format", "query", "output_format")
+        speed = (body.voice_settings or SpeechSettings()).speed or 1.0
+        voicing = VoiceSettings(voice, speed=speed, sample_rate=44100, bitrate=FORMATS[form])
         audio, _ = await run_in_threadpool(synthesize_speech, text, voicing)
         mark_billed(request)
         headers = {
             "character-cost": str(len(text)),
-            "request-id": self._state.compute_fresh_digest(
-                "elevenlabs", get_request_digest(request)
-            )[:20],
+            "request-id": get_call(request).request_id[:20],
         }
         return Response(audio, media_type="audio/mpeg", headers=headers)
 
@@ -128,32 +109,26 @@ class _ElevenLabsWire:
         try:
             form = await read_form(request)
         except NotFormError:
-            raise ElevenLabsRefusalError(
-                422, "missing", "Field required", ("body", "files")
-            ) from None
+            raise refuse_field("missing", "Field required", "body", "files") from None
         name, labels = form.fields.get("name"), form.fields.get("labels")
         recordings = [measure_recording(file.data) for file in form.files.get("files", ())]
         if not name:
-            raise ElevenLabsRefusalError(422, "missing", "Field required", ("body", "name"))
+            raise refuse_field("missing", "Field required", "body", "name")
         if labels is not None and not _is_object(labels):
-            raise ElevenLabsRefusalError(
-                422, "value_error", "labels must be a JSON object", ("body", "labels")
-            )
+            raise refuse_field("value_error", "labels must be a JSON object", "body", "labels")
         if not recordings:
-            raise ElevenLabsRefusalError(422, "missing", "Field required", ("body", "files"))
+            raise refuse_field("missing", "Field required", "body", "files")
         if any(recording is None for recording in recordings):
-            raise ElevenLabsRefusalError(
-                400, "invalid_content", "A file is no audio that can be read."
-            )
+            raise refuse(400, "invalid_content", "A file is no audio that can be read.")
         digest = self._state.compute_fresh_digest("elevenlabs-voice", get_request_digest(request))
         voice = digest[:20]
         self._clones[voice] = name
         mark_billed(request)
-        return make_response({"voice_id": voice, "requires_verification": False})
+        return JSONResponse({"voice_id": voice, "requires_verification": False})
 
     async def list_voices(self, _request: Request) -> Response:
         known = {**VOICES, **self._clones}
-        return make_response(
+        return JSONResponse(
             {"voices": [self._describe_voice(voice, name) for voice, name in known.items()]}
         )
 
@@ -171,12 +146,12 @@ class _ElevenLabsWire:
     async def delete_voice(self, request: Request) -> Response:
         voice = str(request.path_params["voice"])
         if voice not in self._clones:
-            raise ElevenLabsRefusalError(400, "voice_does_not_exist", "This voice is not yours.")
+            raise refuse(400, "voice_does_not_exist", "This voice is not yours.")
         del self._clones[voice]
-        return make_response({"status": "ok"})
+        return JSONResponse({"status": "ok"})
 
     async def list_models(self, _request: Request) -> Response:
-        return make_response(
+        return JSONResponse(
             [
                 {
                     "model_id": name,
@@ -200,53 +175,31 @@ def _is_object(text: object) -> bool:
 def build_routes(state: SandboxState) -> list[BaseRoute]:
     """Build the routes of the vendor's paths."""
     wire = _ElevenLabsWire(state)
-
-    def guard_handler(handler: Handler) -> Handler:
-        async def endpoint(request: Request) -> Response:
-            try:
-                _check_key(request)
-                return await handler(request)
-            except ElevenLabsRefusalError as refusal:
-                return refusal.to_response()
-
-        return endpoint
-
-    return [
-        Route("/v1/text-to-speech/{voice}", guard_handler(wire.create_speech), methods=["POST"]),
-        Route("/v1/voices/add", guard_handler(wire.add_voice), methods=["POST"]),
-        Route("/v1/voices", guard_handler(wire.list_voices), methods=["GET"]),
-        Route("/v1/voices/{voice}", guard_handler(wire.delete_voice), methods=["DELETE"]),
-        Route("/v1/models", guard_handler(wire.list_models), methods=["GET"]),
-    ]
+    return build_checked_routes(
+        _check_key,
+        (
+            ("POST", "/v1/text-to-speech/{voice}", wire.create_speech),
+            ("POST", "/v1/voices/add", wire.add_voice),
+            ("GET", "/v1/voices", wire.list_voices),
+            ("DELETE", "/v1/voices/{voice}", wire.delete_voice),
+            ("GET", "/v1/models", wire.list_models),
+        ),
+    )
 
 
 def _check_key(request: Request) -> None:
     key = request.headers.get("xi-api-key")
     if key is None:
-        raise ElevenLabsRefusalError(401, "needs_authorization", "Neither key nor token was sent.")
+        raise refuse(401, "needs_authorization", "Neither key nor token was sent.")
     if key != SANDBOX_KEYS["ELEVENLABS_API_KEY"]:
-        raise ElevenLabsRefusalError(401, "invalid_api_key", "Invalid API key")
+        raise refuse(401, "invalid_api_key", "Invalid API key")
 
 
-async def _read_body(request: Request) -> JsonObject:
-    try:
-        body = await read_json_object(request)
-    except NotJsonError:
-        raise ElevenLabsRefusalError(422, "json_invalid", "JSON decode error", ("body",)) from None
-    if body.get("text") is None:
-        raise ElevenLabsRefusalError(422, "missing", "Field required", ("body", "text"))
-    for name, value in body.items():
-        if name in FIELDS and not has_json_type(value, FIELDS[name]):
-            raise ElevenLabsRefusalError(
-                422, "type_error", "Input has a wrong type", ("body", name)
-            )
-    return body
-
-
-def _parse_settings(given: JsonObject) -> dict[str, float]:
-    for name, (low, high) in SETTING_RANGES.items():
-        value = given.get(name)
-        if value is not None and not (has_json_type(value, "number") and low <= value <= high):
-            message = f"Invalid setting for {name}: {low} to {high}."
-            raise ElevenLabsRefusalError(400, "invalid_voice_settings", message)
-    return {name: float(given[name]) for name in SETTING_RANGES if given.get(name) is not None}
+def _refuse_body(faults: list[BodyFault]) -> RefusalError:
+    if not faults:
+        return refuse_field("json_invalid", "JSON decode error", "body")
+    fault = faults[0]
+    if fault.path[0] == "voice_settings" and len(fault.path) > 1:
+        message = f"Invalid setting for {fault.path[1]}: {fault.message}."
+        return refuse(400, "invalid_voice_settings", message)
+    return refuse_field(fault.kind, fault.message, "body", *fault.path)

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from urllib.parse import quote
 
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, RedirectResponse, Response
-from starlette.routing import BaseRoute, Route
+from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.routing import BaseRoute
 
-from toolkit.sandbox.json_http import JsonObject, make_response
+from toolkit.sandbox.json_http import JsonObject, RefusalError, build_checked_routes
 from toolkit.sandbox.state import SandboxState, get_request_digest
 from toolkit.sandbox.text.library import Article, index_titles, normalize_title, search_articles
 from toolkit.sandbox.text.sentences import extract_content_words, extract_stems, stem_word
@@ -22,22 +22,23 @@ _GENERIC_AGENT = re.compile(
 )
 
 
-def build_routes(state: SandboxState) -> list[BaseRoute]:
+def build_routes(_: SandboxState) -> list[BaseRoute]:
     """Build the routes of the encyclopedia's paths."""
-    del state  # reading needs no state
-    return [
-        Route("/w/rest.php/v1/search/page", _search_pages, methods=["GET"]),
-        Route("/api/rest_v1/page/summary/{title:path}", _get_summary, methods=["GET"]),
-        Route("/w/api.php", _run_action, methods=["GET"]),
-    ]
+    return build_checked_routes(
+        _check_user_agent,
+        (
+            ("GET", "/w/rest.php/v1/search/page", _search_pages),
+            ("GET", "/api/rest_v1/page/summary/{title:path}", _get_summary),
+            ("GET", "/w/api.php", _run_action),
+        ),
+    )
 
 
-def _check_user_agent(request: Request) -> Response | None:
+def _check_user_agent(request: Request) -> None:
     agent = request.headers.get("user-agent", "").strip()
-    if agent and not _GENERIC_AGENT.match(agent):
-        return None
-    text = "Set a User-Agent that names your tool and a way to contact you: name/version (contact)."
-    return PlainTextResponse(text, status_code=403)
+    if not agent or _GENERIC_AGENT.match(agent):
+        text = "Set a User-Agent that names your tool and a way to contact you."
+        raise RefusalError(f"{text} Its form is name/version (contact).", 403)
 
 
 def _build_page_url(article: Article) -> str:
@@ -59,17 +60,14 @@ def _build_excerpt(article: Article, query: str) -> str:
 
 
 async def _search_pages(request: Request) -> Response:
-    refused = _check_user_agent(request)
-    if refused:
-        return refused
     query = request.query_params.get("q", "").strip()
     limit = request.query_params.get("limit", "50")
     if not query or not limit.isdigit() or not 1 <= int(limit) <= 100:
         wrong = "q" if not query else "limit"
         body = {"httpCode": 400, "httpReason": "Bad Request", "failureCode": "missingparam"}
         body["messageTranslations"] = {"en": f"The parameter '{wrong}' is missing or out of range"}
-        return make_response(body, 400)
-    return make_response(
+        return JSONResponse(body, 400)
+    return JSONResponse(
         {"pages": [_build_hit(found, query) for found in search_articles(query, int(limit))]}
     )
 
@@ -90,9 +88,6 @@ def _build_hit(article: Article, query: str) -> JsonObject:
 
 
 async def _get_summary(request: Request) -> Response:
-    refused = _check_user_agent(request)
-    if refused:
-        return refused
     raw = str(request.path_params["title"])
     found = index_titles().get(normalize_title(raw))
     if found is None:
@@ -103,12 +98,12 @@ async def _get_summary(request: Request) -> Response:
             "detail": "Page or revision not found.",
             "uri": f"/page/summary/{quote(raw)}",
         }
-        return make_response(body, 404, {"content-type": "application/problem+json"})
+        return JSONResponse(body, 404, {"content-type": "application/problem+json"})
     article, redirects = found
     if redirects or raw.replace(" ", "_") != article.key:
         # The vendor's redirect is relative to the title, which also suits a mounted path.
         return RedirectResponse(quote(article.key), status_code=302)
-    return make_response(_build_summary(article, get_request_digest(request)))
+    return JSONResponse(_build_summary(article, get_request_digest(request)))
 
 
 def _build_summary(article: Article, digest: str) -> JsonObject:
@@ -135,9 +130,6 @@ def _build_summary(article: Article, digest: str) -> JsonObject:
 
 
 async def _run_action(request: Request) -> Response:
-    refused = _check_user_agent(request)
-    if refused:
-        return refused
     query = request.query_params
     if query.get("format", "json") != "json":
         return _make_error(
@@ -149,12 +141,12 @@ async def _run_action(request: Request) -> Response:
         return _search_list(query)
     if "extracts" in query.get("prop", "").split("|") and query.get("titles"):
         return _build_extracts(query)
-    return make_response({"batchcomplete": ""})
+    return JSONResponse({"batchcomplete": ""})
 
 
 def _make_error(code: str, info: str) -> Response:
     body = {"error": {"code": code, "info": info}, "servedby": "sandbox"}
-    return make_response(body, headers={"MediaWiki-API-Error": code})
+    return JSONResponse(body, headers={"MediaWiki-API-Error": code})
 
 
 def _search_list(query: Mapping[str, str]) -> Response:
@@ -177,7 +169,7 @@ def _search_list(query: Mapping[str, str]) -> Response:
         for article in everything[: int(limit)]
     ]
     found = {"searchinfo": {"totalhits": len(everything)}, "search": hits}
-    return make_response({"batchcomplete": "", "query": found})
+    return JSONResponse({"batchcomplete": "", "query": found})
 
 
 def _build_extracts(query: Mapping[str, str]) -> Response:
@@ -210,4 +202,4 @@ def _build_extracts(query: Mapping[str, str]) -> Response:
         found["normalized"] = normalized
     if redirects:
         found["redirects"] = redirects
-    return make_response({"batchcomplete": True if modern else "", "query": found})
+    return JSONResponse({"batchcomplete": True if modern else "", "query": found})

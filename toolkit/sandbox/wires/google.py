@@ -1,21 +1,24 @@
 """The `google` wire: generateContent, countTokens and models, as the Gemini API has them."""
 
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass, field
-from typing import TypeAlias
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any, Literal
 
+from pydantic import Field
+from pydantic.alias_generators import to_camel
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
-from starlette.routing import BaseRoute, Route
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import BaseRoute
 
 from toolkit.sandbox.event_streams import format_event
 from toolkit.sandbox.json_http import (
+    BodyFault,
     JsonObject,
-    NotJsonError,
-    has_json_type,
-    make_response,
-    read_json_object,
+    RefusalError,
+    RequestBody,
+    build_checked_routes,
+    read_body,
 )
 from toolkit.sandbox.keys import SANDBOX_KEYS
 from toolkit.sandbox.state import SandboxState, get_request_digest, mark_billed
@@ -26,8 +29,6 @@ from toolkit.sandbox.text.chat import (
     generate_reply,
     iter_pieces,
 )
-
-Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
 
 MODEL_SUFFIX = "-sandbox"
 
@@ -62,62 +63,84 @@ SERVICE_TIERS = ("standard", "flex", "priority")
 # The tokens that a model thinks before each answer, if its budget allows as many.
 THOUGHT_TOKENS = 16
 ALIASES = {"gemini-flash-latest": "gemini-3.8-flash"}
-FIELDS = {
-    "contents": "array",
-    "systemInstruction": "object|null",
-    "generationConfig": "object|null",
-    "safetySettings": "array|null",
-    "tools": "array|null",
-    "toolConfig": "object|null",
-    "cachedContent": "string|null",
-    "labels": "object|null",
-    "serviceTier": "string|null",
+_ERROR_STATUSES = {
+    400: "INVALID_ARGUMENT",
+    401: "UNAUTHENTICATED",
+    403: "PERMISSION_DENIED",
+    404: "NOT_FOUND",
+    429: "RESOURCE_EXHAUSTED",
+    503: "UNAVAILABLE",
+    504: "DEADLINE_EXCEEDED",
 }
-CONFIG_FIELDS = {
-    "temperature": "number|null",
-    "topP": "number|null",
-    "topK": "number|null",
-    "maxOutputTokens": "integer|null",
-    "candidateCount": "integer|null",
-    "stopSequences": "array|null",
-    "responseMimeType": "string|null",
-    "responseJsonSchema": "object|null",
-    "responseSchema": "object|null",
-    "seed": "integer|null",
-    "thinkingConfig": "object|null",
-}
-_ERROR_STATUSES = {400: "INVALID_ARGUMENT", 403: "PERMISSION_DENIED", 404: "NOT_FOUND"}
 
 
-@dataclass(slots=True)
-class GoogleRefusalError(Exception):
-    """An error in the vendor's format."""
+class Content(RequestBody, extra="ignore"):
+    """The parts of a message."""
 
-    status: int
-    message: str
-    reason: str = ""
-    details: list[JsonObject] = field(default_factory=list)
-
-    def to_response(self) -> Response:
-        """Make the response that carries the error."""
-        details = [*self.details]
-        if self.reason:
-            kind = "type.googleapis.com/google.rpc.ErrorInfo"
-            domain = "googleapis.com"
-            details.append({"@type": kind, "reason": self.reason, "domain": domain})
-        error: JsonObject = {
-            "code": self.status,
-            "message": self.message,
-            "status": _ERROR_STATUSES[self.status],
-        }
-        return make_response(
-            {"error": {**error, **({"details": details} if details else {})}}, self.status
-        )
+    role: Literal["user", "model", ""] | None = None
+    parts: list[Any]
 
 
-def build_routes(state: SandboxState) -> list[BaseRoute]:
+class SystemInstruction(RequestBody, extra="ignore"):
+    """The parts of the system prompt."""
+
+    parts: list[Any] | None = None
+
+
+class ThinkingConfig(RequestBody, extra="ignore"):
+    """How much a model may think; both fields are checked against the model."""
+
+    budget: Any = Field(None, alias="thinkingBudget")
+    level: Any = Field(None, alias="thinkingLevel")
+
+
+class GenerationConfig(RequestBody, alias_generator=to_camel):
+    """The settings of an answer."""
+
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: float | None = None
+    max_output_tokens: int | None = None
+    candidate_count: int | None = None
+    stop_sequences: list[Any] | None = None
+    response_mime_type: str | None = None
+    response_json_schema: JsonObject | None = None
+    response_schema: JsonObject | None = None
+    seed: int | None = None
+    thinking_config: ThinkingConfig | None = None
+
+
+class ContentRequest(RequestBody, alias_generator=to_camel):
+    """The body of a request for content."""
+
+    contents: list[Content] = Field(min_length=1)
+    system_instruction: SystemInstruction | None = None
+    generation_config: GenerationConfig | None = None
+    safety_settings: list[Any] | None = None
+    tools: list[Any] | None = None
+    tool_config: JsonObject | None = None
+    cached_content: str | None = None
+    labels: JsonObject | None = None
+    service_tier: str | None = None
+
+    @property
+    def config(self) -> GenerationConfig:
+        """The settings of the answer."""
+        return self.generation_config or GenerationConfig()
+
+
+def refuse(status: int, message: str, reason: str = "") -> RefusalError:
+    """Make a refusal in the vendor's format."""
+    kind = _ERROR_STATUSES.get(status, "INTERNAL")
+    error: JsonObject = {"code": status, "message": message, "status": kind}
+    if reason:
+        type_url = "type.googleapis.com/google.rpc.ErrorInfo"
+        error["details"] = [{"@type": type_url, "reason": reason, "domain": "googleapis.com"}]
+    return RefusalError({"error": error}, status)
+
+
+def build_routes(_: SandboxState) -> list[BaseRoute]:
     """Build the routes of the vendor's paths, in both versions."""
-    del state  # ids come from the request's digest, which holds the seed
     handlers = {
         "generateContent": _generate_content,
         "streamGenerateContent": _stream_content,
@@ -128,46 +151,37 @@ def build_routes(state: SandboxState) -> list[BaseRoute]:
         name, _, action = str(request.path_params["action"]).partition(":")
         handler = handlers.get(action)
         if handler is None:
-            raise GoogleRefusalError(404, f"Method {action!r} is not found.")
+            raise refuse(404, f"Method {action!r} is not found.")
         return await handler(request, _resolve_model(name, str(request.path_params["version"])))
 
-    return [
-        Route("/{version:str}/models", _wrap_handler(_list_models), methods=["GET"]),
-        Route("/{version:str}/models/{model}", _wrap_handler(_get_model), methods=["GET"]),
-        Route("/{version:str}/models/{action}", _wrap_handler(act), methods=["POST"]),
-    ]
+    return build_checked_routes(
+        _check_request,
+        (
+            ("GET", "/{version:str}/models", _list_models),
+            ("GET", "/{version:str}/models/{model}", _get_model),
+            ("POST", "/{version:str}/models/{action}", act),
+        ),
+    )
 
 
-def _wrap_handler(handler: Handler) -> Handler:
-    async def endpoint(request: Request) -> Response:
-        try:
-            if request.path_params["version"] not in ("v1", "v1beta"):
-                raise GoogleRefusalError(404, "Not found.")
-            _check_key(request)
-            return await handler(request)
-        except GoogleRefusalError as refusal:
-            return refusal.to_response()
-
-    return endpoint
-
-
-def _check_key(request: Request) -> None:
+def _check_request(request: Request) -> None:
+    if request.path_params["version"] not in ("v1", "v1beta"):
+        raise refuse(404, "Not found.")
     key = request.headers.get("x-goog-api-key") or request.query_params.get("key")
     if not key:
-        raise GoogleRefusalError(403, "Method doesn't allow unregistered callers.")
+        raise refuse(403, "Method doesn't allow unregistered callers.")
     if key != SANDBOX_KEYS["GEMINI_API_KEY"]:
         # A bad key is an invalid argument to this vendor, and not 401.
-        message = "API key not valid. Please pass a valid API key."
-        raise GoogleRefusalError(400, message, "API_KEY_INVALID")
+        raise refuse(400, "API key not valid. Please pass a valid API key.", "API_KEY_INVALID")
 
 
 async def _list_models(_request: Request) -> Response:
-    return make_response({"models": [_describe_model(name) for name in MODELS]})
+    return JSONResponse({"models": [_describe_model(name) for name in MODELS]})
 
 
 async def _get_model(request: Request) -> Response:
     name = _resolve_model(str(request.path_params["model"]), str(request.path_params["version"]))
-    return make_response(_describe_model(name))
+    return JSONResponse(_describe_model(name))
 
 
 def _describe_model(name: str) -> JsonObject:
@@ -184,63 +198,36 @@ def _describe_model(name: str) -> JsonObject:
 def _resolve_model(name: str, version: str) -> str:
     bare = ALIASES.get(name, name) if version == "v1beta" else name
     if bare not in MODELS:
-        raise GoogleRefusalError(
+        raise refuse(
             404, f"models/{name} is not found for API version {version}, or is not supported."
         )
     return bare
 
 
-async def _parse_request(
-    request: Request,
-) -> tuple[JsonObject, list[ChatTurn], JsonObject | None, bool]:
-    """Parse the body: its turns, the schema asked for, and whether any JSON is asked for."""
-    try:
-        body = await read_json_object(request)
-    except NotJsonError:
-        raise GoogleRefusalError(400, "Invalid JSON payload received.") from None
-    _check_fields(body, FIELDS, "")
-    if not body.get("contents"):
-        raise GoogleRefusalError(
-            400, "* GenerateContentRequest.contents: contents is not specified"
+def _refuse_body(faults: list[BodyFault]) -> RefusalError:
+    if not faults:
+        return refuse(400, "Invalid JSON payload received.")
+    *parents, name = faults[0].path
+    if faults[0].kind == "extra_forbidden":
+        where = f" at '{'.'.join(map(str, parents))}'" if parents else ""
+        return refuse(
+            400, f'Invalid JSON payload received. Unknown name "{name}"{where}: Cannot find field.'
         )
-    config = body.get("generationConfig") or {}
-    _check_fields(config, CONFIG_FIELDS, "generation_config")
-    turns = [_parse_content(content, place) for place, content in enumerate(body["contents"])]
-    if body.get("systemInstruction"):
-        turns.insert(0, ChatTurn("system", _join_parts(body["systemInstruction"])))
-    schema = config.get("responseJsonSchema") or config.get("responseSchema")
-    wants_json = config.get("responseMimeType") == "application/json"
-    if schema is not None and not wants_json:
-        raise GoogleRefusalError(400, "response_schema needs response_mime_type application/json")
-    return body, turns, _lower_types(schema), wants_json
+    return refuse(400, f"Invalid value at '{faults[0].join_path()}': {faults[0].message}.")
 
 
-def _check_fields(body: JsonObject, known: dict[str, str], where: str) -> None:
-    for name, value in body.items():
-        if name not in known:
-            place = f" at '{where}'" if where else ""
-            raise GoogleRefusalError(
-                400,
-                f'Invalid JSON payload received. Unknown name "{name}"{place}: Cannot find field.',
-            )
-        if not has_json_type(value, known[name]):
-            raise GoogleRefusalError(400, f"Invalid value at '{where or 'request'}.{name}'.")
+def _parse_turns(body: ContentRequest) -> list[ChatTurn]:
+    turns = [
+        ChatTurn("assistant" if content.role == "model" else "user", _join_parts(content.parts))
+        for content in body.contents
+    ]
+    if body.system_instruction is not None:
+        turns.insert(0, ChatTurn("system", _join_parts(body.system_instruction.parts or [])))
+    return turns
 
 
-def _parse_content(content: object, place: int) -> ChatTurn:
-    if not isinstance(content, dict) or not isinstance(content.get("parts"), list):
-        raise GoogleRefusalError(
-            400, f"* contents[{place}].parts: contents.parts must not be empty."
-        )
-    role = content.get("role") or "user"
-    if role not in ("user", "model"):
-        raise GoogleRefusalError(400, "Please use a valid role: user, model.")
-    return ChatTurn("assistant" if role == "model" else "user", _join_parts(content))
-
-
-def _join_parts(content: JsonObject) -> str:
-    parts = [part for part in content.get("parts") or () if isinstance(part, dict)]
-    return "\n".join(str(part.get("text", "")) for part in parts)
+def _join_parts(parts: list[Any]) -> str:
+    return "\n".join(str(part.get("text", "")) for part in parts if isinstance(part, dict))
 
 
 def _lower_types(schema: JsonObject | None) -> JsonObject | None:
@@ -261,43 +248,47 @@ def _lower_types(schema: JsonObject | None) -> JsonObject | None:
 
 async def _generate_answer(request: Request, model: str) -> tuple[SimulatedReply, dict[str, str]]:
     """Generate the answer to a request, and return it with the headers of its response."""
-    body, turns, schema, wants_json = await _parse_request(request)
-    tier = str(body.get("serviceTier") or SERVICE_TIERS[0]).lower()
+    body = await read_body(request, ContentRequest, _refuse_body)
+    config = body.config
+    schema = config.response_json_schema or config.response_schema
+    wants_json = config.response_mime_type == "application/json"
+    if schema is not None and not wants_json:
+        raise refuse(400, "response_schema needs response_mime_type application/json")
+    tier = (body.service_tier or SERVICE_TIERS[0]).lower()
     if tier not in SERVICE_TIERS:
-        raise GoogleRefusalError(400, f"Invalid value at 'service_tier': {tier!r}.")
-    config = body.get("generationConfig") or {}
+        raise refuse(400, f"Invalid value at 'service_tier': {tier!r}.")
     reply = generate_reply(
-        turns,
-        schema=schema,
+        _parse_turns(body),
+        schema=_lower_types(schema),
         want_json=wants_json,
-        max_tokens=config.get("maxOutputTokens"),
-        reasoning_tokens=_count_thoughts(config.get("thinkingConfig") or {}, MODELS[model]),
+        max_tokens=config.max_output_tokens,
+        reasoning_tokens=_count_thoughts(config.thinking_config, MODELS[model]),
     )
     mark_billed(request)
     return reply, {"x-gemini-service-tier": tier}
 
 
-def _count_thoughts(config: JsonObject, traits: ModelTraits) -> int:
+def _count_thoughts(config: ThinkingConfig | None, traits: ModelTraits) -> int:
     """Count the tokens of the thoughts that a request allows."""
-    budget, level = config.get("thinkingBudget"), config.get("thinkingLevel")
+    budget, level = (None, None) if config is None else (config.budget, config.level)
     if budget is not None and level is not None:
-        raise GoogleRefusalError(400, "thinking_budget and thinking_level cannot be set together.")
+        raise refuse(400, "thinking_budget and thinking_level cannot be set together.")
     if level is not None and str(level).lower() not in traits.levels:
         allowed = ", ".join(traits.levels)
         message = f"{level!r} is not a supported thinking level for this model. Allowed: {allowed}."
-        raise GoogleRefusalError(400, message)
+        raise refuse(400, message)
     if budget is None or budget == -1:  # the model's own choice
         return THOUGHT_TOKENS
     if not isinstance(budget, int) or not traits.min_budget <= budget <= traits.max_budget:
         message = f"The thinking budget {budget} is invalid. Please choose a value between"
-        raise GoogleRefusalError(400, f"{message} {traits.min_budget} and {traits.max_budget}.")
+        raise refuse(400, f"{message} {traits.min_budget} and {traits.max_budget}.")
     return min(budget, THOUGHT_TOKENS)
 
 
 async def _generate_content(request: Request, model: str) -> Response:
     reply, headers = await _generate_answer(request, model)
     finish = "MAX_TOKENS" if reply.finish == "length" else "STOP"
-    return make_response(_build_chunk(request, model, reply, reply.text, finish), headers=headers)
+    return JSONResponse(_build_chunk(request, model, reply, reply.text, finish), headers=headers)
 
 
 async def _stream_content(request: Request, model: str) -> Response:
@@ -319,8 +310,8 @@ async def _stream_content(request: Request, model: str) -> Response:
 
 
 async def _count_content_tokens(request: Request, _model_name: str) -> Response:
-    _, turns, _, _ = await _parse_request(request)
-    return make_response({"totalTokens": count_prompt_tokens(turns)})
+    body = await read_body(request, ContentRequest, _refuse_body)
+    return JSONResponse({"totalTokens": count_prompt_tokens(_parse_turns(body))})
 
 
 def _build_chunk(

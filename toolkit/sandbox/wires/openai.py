@@ -1,23 +1,23 @@
 """The `openai` wire: chat completions and models, checked as strictly as the vendor checks."""
 
-import json
+import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
+from pydantic import Field
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
-from starlette.routing import BaseRoute, Route
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import BaseRoute
 
-from toolkit.sandbox.event_streams import stream_completion
+from toolkit.sandbox.event_streams import StreamOptions, stream_completion
 from toolkit.sandbox.json_http import (
+    BodyFault,
     JsonObject,
-    NotJsonError,
+    RefusalError,
+    RequestBody,
+    build_checked_routes,
     get_bearer_key,
-    get_json_type,
-    has_json_type,
-    make_response,
-    read_json_object,
+    read_body,
 )
 from toolkit.sandbox.keys import SANDBOX_KEYS
 from toolkit.sandbox.state import (
@@ -27,9 +27,9 @@ from toolkit.sandbox.state import (
     get_request_digest,
     mark_billed,
 )
-from toolkit.sandbox.text.chat import SimulatedReply, generate_reply, parse_turns
+from toolkit.sandbox.text.chat import ChatMessage, SimulatedReply, generate_reply, parse_turns
 from toolkit.sandbox.vendor_paths import CompatibleVendor
-from toolkit.sandbox.wires.openai_prompt_cache import MODES, CacheUse, PromptCache
+from toolkit.sandbox.wires.openai_prompt_cache import LEADING_FIELDS, CacheUse, PromptCache
 
 MODEL_SUFFIX = "-sandbox"
 CONTEXT_TOKENS = 128_000
@@ -56,72 +56,106 @@ SERVICE_TIERS: Mapping[str, str | None] = {
     "priority": "priority",
     "fast": "priority",
 }
-FIELDS = {
-    "model": "string",
-    "messages": "array",
-    "max_tokens": "integer|null",
-    "max_completion_tokens": "integer|null",
-    "temperature": "number|null",
-    "top_p": "number|null",
-    "n": "integer|null",
-    "stream": "boolean|null",
-    "stream_options": "object|null",
-    "stop": "string|array|null",
-    "seed": "integer|null",
-    "response_format": "object|null",
-    "reasoning_effort": "string|null",
-    "verbosity": "string|null",
-    "tools": "array|null",
-    "tool_choice": "string|object|null",
-    "parallel_tool_calls": "boolean|null",
-    "logprobs": "boolean|null",
-    "top_logprobs": "integer|null",
-    "logit_bias": "object|null",
-    "presence_penalty": "number|null",
-    "frequency_penalty": "number|null",
-    "user": "string|null",
-    "safety_identifier": "string|null",
-    "prompt_cache_key": "string|null",
-    "prompt_cache_options": "object|null",
-    "service_tier": "string|null",
-    "store": "boolean|null",
-    "metadata": "object|null",
-    "modalities": "array|null",
-}
+
+
+class OpenAIMessage(ChatMessage):
+    """A message of a conversation."""
+
+    role: Literal["system", "developer", "user", "assistant", "tool"]
+
+
+class PromptCacheOptions(RequestBody, extra="ignore"):
+    """Options of the prompt cache."""
+
+    mode: Literal["implicit", "explicit"] | None = None
+
+
+class JsonSchemaFormat(RequestBody, extra="ignore"):
+    """A JSON schema that the answer must match."""
+
+    name: str
+    json_schema: JsonObject = Field(alias="schema")
+    strict: bool | None = None
+
+
+class ResponseFormat(RequestBody, extra="ignore"):
+    """The form of the answer."""
+
+    type: Literal["text", "json_object", "json_schema"]
+    json_schema: JsonSchemaFormat | None = None
+
+
+class ChatRequest(RequestBody):
+    """The body of a request for a chat completion."""
+
+    model: str
+    messages: list[OpenAIMessage] = Field(min_length=1)
+    max_tokens: int | None = Field(None, ge=1)
+    max_completion_tokens: int | None = Field(None, ge=1)
+    temperature: float | None = Field(None, ge=0, le=2)
+    top_p: float | None = Field(None, ge=0, le=1)
+    n: int | None = Field(None, ge=1, le=8)
+    stream: bool | None = None
+    stream_options: StreamOptions | None = None
+    stop: str | list[Any] | None = None
+    seed: int | None = None
+    response_format: ResponseFormat | None = None
+    reasoning_effort: str | None = None
+    verbosity: str | None = None
+    tools: list[Any] | None = None
+    tool_choice: str | JsonObject | None = None
+    parallel_tool_calls: bool | None = None
+    logprobs: bool | None = None
+    top_logprobs: int | None = None
+    logit_bias: JsonObject | None = None
+    presence_penalty: float | None = None
+    frequency_penalty: float | None = None
+    user: str | None = None
+    safety_identifier: str | None = None
+    prompt_cache_key: str | None = None
+    prompt_cache_options: PromptCacheOptions | None = None
+    service_tier: Literal["auto", "default", "flex", "scale", "priority", "fast"] | None = None
+    store: bool | None = None
+    metadata: JsonObject | None = None
+    modalities: list[Any] | None = None
+
+
 # Reads and writes the prompt cache for a request to a model; None if the server has no cache.
-UseCache: TypeAlias = Callable[[str, JsonObject], CacheUse | None]
-_ROLES = ("system", "developer", "user", "assistant", "tool")
+UseCache: TypeAlias = Callable[[str, ChatRequest], CacheUse | None]
+# The vendor's codes of faults that pydantic names otherwise.
+_FAULT_CODES = {
+    "extra_forbidden": "unknown_parameter",
+    "missing": "missing_required_parameter",
+    "literal_error": "invalid_value",
+    "too_short": "empty_array",
+}
+_ERROR_TYPES = {402: "insufficient_quota", 429: "rate_limit_error"}
+_INTEGERS = ("n", "max_tokens", "max_completion_tokens")
 
 
-@dataclass(slots=True)
-class OpenAIRefusalError(Exception):
-    """An error in the vendor's format."""
-
-    status: int
-    message: str
-    param: str | None = None
-    code: str | None = None
-    kind: str = "invalid_request_error"
-
-    def to_response(self) -> Response:
-        """Make the response that carries the error."""
-        error = {
-            "message": self.message,
-            "type": self.kind,
-            "param": self.param,
-            "code": self.code,
-        }
-        return make_response({"error": error}, self.status)
+def refuse(
+    status: int, message: str, param: str | None = None, code: str | None = None
+) -> RefusalError:
+    """Make a refusal in the vendor's format."""
+    kind = "server_error" if status >= 500 else "invalid_request_error"
+    kind = _ERROR_TYPES.get(status, kind)
+    error = {"message": message, "type": kind, "param": param, "code": code}
+    return RefusalError({"error": error}, status)
 
 
 def build_routes(state: SandboxState) -> list[BaseRoute]:
     """Build the routes of the vendor's paths."""
     cache = state.get_records(PromptCache)
 
-    def use_cache(model: str, body: JsonObject) -> CacheUse:
+    def use_cache(model: str, body: ChatRequest) -> CacheUse:
         if model in CACHING_MODELS:
-            return cache.use(body, state.clock())
-        _refuse_cache_options(body)
+            leading = body.model_dump(include=LEADING_FIELDS)
+            options = body.prompt_cache_options or PromptCacheOptions()
+            explicit = options.mode == "explicit"
+            return cache.use(leading, body.messages, state.clock(), explicit=explicit)
+        if body.prompt_cache_options is not None:
+            message = "'prompt_cache_options' needs gpt-5.6 or a later model."
+            raise refuse(400, message, "prompt_cache_options", "unsupported_parameter")
         return CacheUse()
 
     return _build_wire_routes("/v1", SANDBOX_KEYS["OPENAI_API_KEY"], MODELS, use_cache)
@@ -136,43 +170,30 @@ def build_compatible_routes(vendor: CompatibleVendor) -> list[BaseRoute]:
 def _build_wire_routes(
     base_path: str, key: str, served: Mapping[str, bool], use_cache: UseCache
 ) -> list[BaseRoute]:
-    async def models(request: Request) -> Response:
-        try:
-            _check_key(request, key)
-        except OpenAIRefusalError as refusal:
-            return refusal.to_response()
-        return make_response({"object": "list", "data": [_describe_model(name) for name in served]})
+    def check_key(request: Request) -> None:
+        given = get_bearer_key(request)
+        if given is None:
+            raise refuse(401, "No API key was given; send it as `Authorization: Bearer <key>`.")
+        if given != key:
+            raise refuse(401, "The API key given is not correct.", code="invalid_api_key")
 
-    async def model(request: Request) -> Response:
-        try:
-            _check_key(request, key)
-            name = _resolve_model(request.path_params["model"], served)
-            return make_response(_describe_model(name))
-        except OpenAIRefusalError as refusal:
-            return refusal.to_response()
+    async def list_models(_request: Request) -> Response:
+        return JSONResponse({"object": "list", "data": [_describe_model(name) for name in served]})
 
-    async def chat(request: Request) -> Response:
-        try:
-            _check_key(request, key)
-            return await _complete_chat(request, served, use_cache)
-        except OpenAIRefusalError as refusal:
-            return refusal.to_response()
+    async def get_model(request: Request) -> Response:
+        return JSONResponse(_describe_model(_resolve_model(request.path_params["model"], served)))
 
-    return [
-        Route(f"{base_path}/models", models, methods=["GET"]),
-        Route(f"{base_path}/models/{{model:path}}", model, methods=["GET"]),
-        Route(f"{base_path}/chat/completions", chat, methods=["POST"]),
-    ]
+    async def complete_chat(request: Request) -> Response:
+        return await _complete_chat(request, served, use_cache)
 
-
-def _check_key(request: Request, accepted: str) -> None:
-    key = get_bearer_key(request)
-    if key is None:
-        raise OpenAIRefusalError(
-            401, "No API key was given; send it as `Authorization: Bearer <key>`."
-        )
-    if key != accepted:
-        raise OpenAIRefusalError(401, "The API key given is not correct.", code="invalid_api_key")
+    return build_checked_routes(
+        check_key,
+        (
+            ("GET", f"{base_path}/models", list_models),
+            ("GET", f"{base_path}/models/{{model:path}}", get_model),
+            ("POST", f"{base_path}/chat/completions", complete_chat),
+        ),
+    )
 
 
 def _describe_model(name: str) -> JsonObject:
@@ -183,162 +204,89 @@ def _resolve_model(name: str, served: Mapping[str, bool]) -> str:
     bare = name.removesuffix(MODEL_SUFFIX)
     if bare not in served:
         message = f"The model `{name}` does not exist or you do not have access to it."
-        raise OpenAIRefusalError(404, message, code="model_not_found")
+        raise refuse(404, message, code="model_not_found")
     return bare
 
 
 async def _complete_chat(
     request: Request, served: Mapping[str, bool], use_cache: UseCache
 ) -> Response:
-    try:
-        body = await read_json_object(request)
-    except NotJsonError:
-        raise OpenAIRefusalError(
-            400, "The body of the request could not be parsed as JSON."
-        ) from None
-    _check_fields(body)
-    model = _resolve_model(body["model"], served)
-    _check_generation(body, is_new=served[model])
-    _check_messages(body["messages"])
+    body = await read_body(request, ChatRequest, _refuse_body)
+    model = _resolve_model(body.model, served)
+    if served[model]:
+        _check_newer_model(body)
+    for place, one in enumerate(body.messages):
+        if one.content is None and one.role != "assistant":
+            fault = BodyFault(("messages", place, "content"), "missing", "Field required", None)
+            raise _refuse_body([fault])
     schema, want_json = _parse_response_format(body)
-    limit = body.get("max_completion_tokens") or body.get("max_tokens")
-    effort = body.get("reasoning_effort")
+    reasoning = {"medium": 64, "high": 192}.get(body.reasoning_effort or "", 0)
     reply = generate_reply(
-        parse_turns(body["messages"]),
+        parse_turns(body.messages),
         schema=schema,
         want_json=want_json,
-        max_tokens=limit,
-        reasoning_tokens={"medium": 64, "high": 192}.get(effort or "", 0) if served[model] else 0,
+        max_tokens=body.max_completion_tokens or body.max_tokens,
+        reasoning_tokens=reasoning if served[model] else 0,
     )
     if reply.prompt_tokens > CONTEXT_TOKENS:
         message = f"This model's context is {CONTEXT_TOKENS} tokens; the messages are longer."
-        raise OpenAIRefusalError(400, message, "messages", "context_length_exceeded")
+        raise refuse(400, message, "messages", "context_length_exceeded")
     cache = use_cache(model, body)
     mark_billed(request)
-    tier = SERVICE_TIERS[body.get("service_tier") or "auto"] or get_project_tier(request)
+    tier = SERVICE_TIERS[body.service_tier or "auto"] or get_project_tier(request)
     head = _build_head(get_request_digest(request), model, tier or "default")
-    if body.get("stream"):
-        with_usage = (body.get("stream_options") or {}).get("include_usage")
+    if body.stream:
+        with_usage = body.stream_options is not None and body.stream_options.include_usage
         usage = _build_usage(reply, 1, cache) if with_usage else None
         head["object"] = "chat.completion.chunk"
         events = stream_completion(head, reply, usage)
         return StreamingResponse(events, media_type="text/event-stream")
-    return make_response(_build_completion(head, reply, body.get("n") or 1, cache))
+    return JSONResponse(_build_completion(head, reply, body.n or 1, cache))
 
 
-def _check_fields(body: JsonObject) -> None:
-    for name in body:
-        if name not in FIELDS:
-            message = f"Unrecognized request argument supplied: {name}"
-            raise OpenAIRefusalError(400, message, name, "unknown_parameter")
-    for name in ("model", "messages"):
-        if body.get(name) is None:
-            message = f"Missing required parameter: '{name}'."
-            raise OpenAIRefusalError(400, message, name, "missing_required_parameter")
-    for name, value in body.items():
-        if not has_json_type(value, FIELDS[name]):
-            wanted = FIELDS[name].replace("|", " or ")
-            message = f"Invalid type for '{name}': expected {wanted}, got {get_json_type(value)}."
-            raise OpenAIRefusalError(400, message, name, "invalid_type")
-    _check_ranges(body)
-    _check_choices(body)
+def _refuse_body(faults: list[BodyFault]) -> RefusalError:
+    if not faults:
+        return refuse(400, "The body of the request could not be parsed as JSON.")
+    fault = faults[0]
+    param = re.sub(r"\.(\d+)", r"[\1]", fault.join_path())
+    code = "invalid_type" if fault.is_type else _FAULT_CODES.get(fault.kind)
+    if code is None:
+        number = "integer" if param in _INTEGERS else "decimal"
+        bound = "above_max" if fault.kind == "less_than_equal" else "below_min"
+        code = f"{number}_{bound}_value"
+    return refuse(400, f"Invalid '{param}': {fault.message}.", param, code)
 
 
-def _check_ranges(body: JsonObject) -> None:
-    ranges = {"temperature": (0, 2), "top_p": (0, 1), "n": (1, 8)}
-    for name, (low, high) in ranges.items():
-        value = body.get(name)
-        if value is not None and not low <= value <= high:
-            message = f"Invalid '{name}': expected a value between {low} and {high}, got {value}."
-            code = "decimal_above_max_value" if value > high else "decimal_below_min_value"
-            raise OpenAIRefusalError(400, message, name, code)
-    for name in ("max_tokens", "max_completion_tokens"):
-        value = body.get(name)
-        if value is not None and value < 1:
-            message = f"Invalid '{name}': expected at least 1, got {value}."
-            raise OpenAIRefusalError(400, message, name, "integer_below_min_value")
-
-
-def _check_choices(body: JsonObject) -> None:
-    """Check the fields that have a few values each."""
-    mode = (body.get("prompt_cache_options") or {}).get("mode")
-    choices = (
-        ("service_tier", body.get("service_tier"), tuple(SERVICE_TIERS)),
-        ("prompt_cache_options.mode", mode, MODES),
-    )
-    for name, value, known in choices:
-        if value is not None and value not in known:
-            message = f"Invalid value: '{value}'. Supported values of '{name}': {', '.join(known)}."
-            raise OpenAIRefusalError(400, message, name, "invalid_value")
-
-
-def _refuse_cache_options(body: JsonObject) -> None:
-    if body.get("prompt_cache_options") is not None:
-        message = "Unsupported parameter: 'prompt_cache_options' needs gpt-5.6 or a later model."
-        raise OpenAIRefusalError(400, message, "prompt_cache_options", "unsupported_parameter")
-
-
-def _check_generation(body: JsonObject, *, is_new: bool) -> None:
-    if not is_new:
-        return
-    if body.get("max_tokens") is not None:
+def _check_newer_model(body: ChatRequest) -> None:
+    if body.max_tokens is not None:
         message = (
             "Unsupported parameter: 'max_tokens' is not supported with this model. "
             "Use 'max_completion_tokens' instead."
         )
-        raise OpenAIRefusalError(400, message, "max_tokens", "unsupported_parameter")
-    if body.get("temperature") not in (None, 1):
+        raise refuse(400, message, "max_tokens", "unsupported_parameter")
+    if body.temperature not in (None, 1):
         message = "Unsupported value: 'temperature' supports only the default (1) with this model."
-        raise OpenAIRefusalError(400, message, "temperature", "unsupported_value")
+        raise refuse(400, message, "temperature", "unsupported_value")
 
 
-def _check_messages(messages: list[Any]) -> None:
-    if not messages:
-        message = "Invalid 'messages': expected an array with at least 1 element, got none."
-        raise OpenAIRefusalError(400, message, "messages", "empty_array")
-    for place, one in enumerate(messages):
-        where = f"messages[{place}]"
-        if not isinstance(one, dict):
-            message = f"Invalid type for '{where}': expected object, got {get_json_type(one)}."
-            raise OpenAIRefusalError(400, message, where, "invalid_type")
-        if one.get("role") not in _ROLES:
-            message = f"Invalid value for '{where}.role': supported are {', '.join(_ROLES)}."
-            raise OpenAIRefusalError(400, message, f"{where}.role", "invalid_value")
-        if not has_json_type(one.get("content"), "string|array|null"):
-            message = f"Invalid type for '{where}.content': expected string or array."
-            raise OpenAIRefusalError(400, message, f"{where}.content", "invalid_type")
-        if one.get("content") is None and one["role"] != "assistant":
-            message = f"Missing required parameter: '{where}.content'."
-            raise OpenAIRefusalError(400, message, f"{where}.content", "missing_required_parameter")
-
-
-def _parse_response_format(body: JsonObject) -> tuple[JsonObject | None, bool]:
+def _parse_response_format(body: ChatRequest) -> tuple[JsonObject | None, bool]:
     """Parse the JSON schema asked for, and whether any JSON is asked for."""
-    wanted = body.get("response_format") or {"type": "text"}
-    kind = wanted.get("type")
-    if kind == "text":
+    wanted = body.response_format
+    if wanted is None or wanted.type == "text":
         return None, False
-    if kind == "json_object":
-        if "json" not in json.dumps(body["messages"]).lower():
+    if wanted.type == "json_object":
+        if "json" not in " ".join(turn.text for turn in parse_turns(body.messages)).lower():
             message = "'messages' must contain the word 'json' to use 'json_object'."
-            raise OpenAIRefusalError(400, message, "messages")
+            raise refuse(400, message, "messages")
         return None, True
-    if kind != "json_schema":
-        message = f"Invalid value for 'response_format.type': {kind!r}."
-        raise OpenAIRefusalError(400, message, "response_format.type", "invalid_value")
-    spec = wanted.get("json_schema")
-    if not isinstance(spec, dict) or not isinstance(spec.get("name"), str):
-        message = "Missing required parameter: 'response_format.json_schema.name'."
-        where = "response_format.json_schema.name"
-        raise OpenAIRefusalError(400, message, where, "missing_required_parameter")
-    schema = spec.get("schema")
-    if not isinstance(schema, dict):
-        message = "Missing required parameter: 'response_format.json_schema.schema'."
-        where = "response_format.json_schema.schema"
-        raise OpenAIRefusalError(400, message, where, "missing_required_parameter")
-    if spec.get("strict"):
-        _check_strict(schema, spec["name"], "")
-    return schema, True
+    spec = wanted.json_schema
+    if spec is None:
+        where = "response_format.json_schema"
+        message = f"Missing required parameter: '{where}'."
+        raise refuse(400, message, where, "missing_required_parameter")
+    if spec.strict:
+        _check_strict(spec.json_schema, spec.name, "")
+    return spec.json_schema, True
 
 
 def _check_strict(schema: Any, name: str, path: str) -> None:
@@ -354,7 +302,7 @@ def _check_strict(schema: Any, name: str, path: str) -> None:
             fault = "'required' is required to be supplied and to name every key of properties"
         if fault:
             message = f"Invalid schema for response_format '{name}': in context=({path}), {fault}."
-            raise OpenAIRefusalError(400, message, "response_format", "invalid_json_schema")
+            raise refuse(400, message, "response_format", "invalid_json_schema")
     for key in ("properties", "$defs"):
         for child, inner in (schema.get(key) or {}).items():
             _check_strict(inner, name, f"{path}{key}.{child}")

@@ -1,32 +1,33 @@
 """The `runpod` management wire, v2: endpoints, templates, volumes, pods, catalogue."""
 
 import re
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import partial
+from http.client import responses
 
+from pydantic import ValidationError
 from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import BaseRoute, Route
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute
 
 from toolkit.sandbox.json_http import (
+    Handler,
     JsonObject,
     NotJsonError,
+    RefusalError,
+    build_checked_routes,
     get_bearer_key,
-    get_json_type,
-    has_json_type,
-    make_response,
+    list_faults,
     read_json_object,
 )
 from toolkit.sandbox.keys import SANDBOX_KEYS
 from toolkit.sandbox.state import SandboxState, get_request_digest, mark_billed
 from toolkit.sandbox.vendor_paths import VENDOR_PATHS
-from toolkit.sandbox.wires.runpod_gpus import DATA_CENTERS, GPUS, POOLS, build_catalog
+from toolkit.sandbox.wires.runpod_gpus import GPUS, POOLS, build_catalog
 from toolkit.sandbox.wires.runpod_shapes import (
     ALLOWED_ACTIONS,
-    CHOICES,
-    KIND_FIELDS,
+    BODIES,
     LIST_KEYS,
-    REQUIRED_FIELDS,
     STATUS_AFTER_ACTION,
     advance_status,
     describe_endpoint,
@@ -36,36 +37,13 @@ from toolkit.sandbox.wires.runpod_shapes import (
     set_status,
 )
 
-_TITLES = {
-    400: "Bad Request",
-    401: "Unauthorized",
-    403: "Forbidden",
-    404: "Not Found",
-    409: "Conflict",
-    422: "Unprocessable Entity",
-    429: "Too Many Requests",
-}
 
-
-class RunPodRefusalError(Exception):
-    """An error in the vendor's format."""
-
-    def __init__(self, status: int, detail: str, errors: list[str] | None = None) -> None:
-        super().__init__(detail)
-        self.status = status
-        self.detail = detail
-        self.errors = errors
-
-    def to_response(self) -> Response:
-        """Make the response that carries the error."""
-        body: JsonObject = {
-            "title": _TITLES[self.status],
-            "status": self.status,
-            "detail": self.detail,
-        }
-        if self.errors:
-            body["errors"] = self.errors
-        return make_response(body, self.status, {"content-type": "application/problem+json"})
+def refuse(status: int, detail: str, errors: list[str] | None = None) -> RefusalError:
+    """Make a refusal in the vendor's format."""
+    body: JsonObject = {"title": responses.get(status, detail), "status": status, "detail": detail}
+    if errors:
+        body["errors"] = errors
+    return RefusalError(body, status, {"content-type": "application/problem+json"})
 
 
 @dataclass(slots=True)
@@ -77,7 +55,7 @@ class RunPodAccount:
     """
 
     items: dict[str, dict[str, JsonObject]] = field(
-        default_factory=lambda: {kind: {} for kind in KIND_FIELDS}
+        default_factory=lambda: {kind: {} for kind in LIST_KEYS}
     )
     bound_templates: dict[str, str] = field(default_factory=dict)
 
@@ -89,34 +67,32 @@ class _RunPodWire:
         self._items = self._account.items
 
     async def list_gpus(self, _: Request) -> Response:
-        return make_response({"gpus": build_catalog()})
+        return JSONResponse({"gpus": build_catalog()})
 
-    async def list_or_create(self, request: Request) -> Response:
-        kind = request.path_params["kind"]
+    async def list_or_create(self, kind: str, request: Request) -> Response:
         if request.method == "GET":
-            return make_response({LIST_KEYS[kind]: list(self._items[kind].values())})
-        body = await _read_body(request)
+            return JSONResponse({LIST_KEYS[kind]: list(self._items[kind].values())})
+        body = await _read_object(request)
         self._check_body(kind, body)
         made = self._create_item(kind, body, request)
         self._items[kind][made["id"]] = made
         if kind in ("pods", "network-volumes"):
             mark_billed(request)
-        return make_response(made, 201)
+        return JSONResponse(made, 201)
 
-    async def get_or_change(self, request: Request) -> Response:
-        kind = request.path_params["kind"]
+    async def get_or_change(self, kind: str, request: Request) -> Response:
         item = self._find_item(kind, request.path_params["id"])
         if request.method == "DELETE":
             self._delete_item(kind, item["id"])
             return Response(status_code=204)
         if request.method == "PATCH":
-            body = await _read_body(request)
-            self._check_body(kind, body, partial=True)
+            body = await _read_object(request)
+            self._check_body(kind, body, is_whole=False)
             merged = {n: {**item[n], **body[n]} for n in ("gpu", "workers") if n in body}
             item.update({n: v for n, v in body.items() if n != "templateId"} | merged)
         elif kind == "pods":
             advance_status(item)
-        return make_response(item)
+        return JSONResponse(item)
 
     def _delete_item(self, kind: str, identity: str) -> None:
         self._check_unused(kind, identity)
@@ -127,89 +103,69 @@ class _RunPodWire:
 
     async def run_action(self, request: Request) -> Response:
         pod = self._find_item("pods", request.path_params["id"])
-        body = await _read_body(request)
+        body = await _read_object(request)
         action = body.get("action")
         if action not in ("terminate", *STATUS_AFTER_ACTION) or set(body) != {"action"}:
-            raise RunPodRefusalError(
+            raise refuse(
                 422, f"action must be one of {', '.join(STATUS_AFTER_ACTION)} or terminate."
             )
         if action not in ALLOWED_ACTIONS[pod["status"]]:
-            raise RunPodRefusalError(
-                409, f"{action} is not valid for a pod that is {pod['status']}."
-            )
+            raise refuse(409, f"{action} is not valid for a pod that is {pod['status']}.")
         if action == "terminate":
             self._delete_item("pods", pod["id"])
             return Response(status_code=204)
-        return make_response(set_status(pod, STATUS_AFTER_ACTION[action]))
+        return JSONResponse(set_status(pod, STATUS_AFTER_ACTION[action]))
 
     def _find_item(self, kind: str, identity: str) -> JsonObject:
         item = self._items[kind].get(identity)
         if item is None:
-            raise RunPodRefusalError(404, f"No such resource: {identity}.")
+            raise refuse(404, f"No such resource: {identity}.")
         return item
 
-    def _check_body(self, kind: str, body: JsonObject, *, partial: bool = False) -> None:
-        shape = KIND_FIELDS[kind]
-        errors = [_format_error(name, "unknown field") for name in body if name not in shape]
-        if not partial:
-            errors += [
-                _format_error(n, "is required")
-                for n in REQUIRED_FIELDS[kind]
-                if body.get(n) is None
+    def _check_body(self, kind: str, body: JsonObject, *, is_whole: bool = True) -> None:
+        try:
+            BODIES[kind].validate_python(body)
+        except ValidationError as error:
+            faults = [
+                f"body.{fault.join_path()}: {fault.message}"
+                for fault in list_faults(error)
+                if is_whole or fault.kind != "missing" or fault.value is not body
             ]
-        for name, value in body.items():
-            if name in shape and not has_json_type(value, shape[name]):
-                errors.append(
-                    _format_error(name, f"must be {shape[name]}, got {get_json_type(value)}")
-                )
-        for name, choices in CHOICES[kind].items():
-            if isinstance(body.get(name), str) and body[name] not in choices:
-                errors.append(_format_error(name, f"must be one of {', '.join(choices)}"))
-        if body.get("name") == "":
-            errors.append(_format_error("name", "must have at least 1 character"))
-        if errors:
-            raise RunPodRefusalError(422, "The request does not match the schema.", errors)
+            if faults:
+                message = "The request does not match the schema."
+                raise refuse(422, message, faults) from None
         if kind == "serverless":
-            _check_endpoint(body, partial=partial)
-        if kind == "network-volumes":
-            _check_volume(body)
-        if kind in ("serverless", "pods") and not partial:
+            _check_endpoint(body, is_whole=is_whole)
+        if kind in ("serverless", "pods") and is_whole:
             self._check_container(kind, body)
-        if kind == "pods" and not partial:
+        if kind == "pods" and is_whole:
             _check_pod(body)
             self._check_mounts(body)
-        if kind == "templates" and not partial:
+        if kind == "templates" and is_whole:
             self._check_free_name(body["name"])
 
     def _check_container(self, kind: str, body: JsonObject) -> None:
         template, image = body.get("templateId"), body.get("image")
         if not template and not image:
-            raise RunPodRefusalError(400, "Either templateId or image is needed.")
+            raise refuse(400, "Either templateId or image is needed.")
         if template and template not in self._items["templates"]:
-            raise RunPodRefusalError(404, f"No such template: {template}.")
+            raise refuse(404, f"No such template: {template}.")
         if template and self._items["templates"][template]["serverless"] != (kind == "serverless"):
-            raise RunPodRefusalError(422, f"Template {template} is not for {kind}.")
+            raise refuse(422, f"Template {template} is not for {kind}.")
         for volume in _list_volumes(body):
             if volume not in self._items["network-volumes"]:
-                raise RunPodRefusalError(404, f"No such network volume: {volume}.")
+                raise refuse(404, f"No such network volume: {volume}.")
 
     def _check_mounts(self, body: JsonObject) -> None:
-        """Check mounts: a volume needs a path, and a pod in the volume's data centre."""
-        mounts = body.get("mounts") or {}
-        _check_known_fields(mounts, "mounts", ("network", "persistent"))
-        for mount in mounts.get("network") or []:
-            _check_known_fields(mount, "mounts.network", ("volumeId", "path"))
-            if not mount.get("path"):
-                raise RunPodRefusalError(422, "mounts.network.path is required.")
+        """Check that a pod is in the data centre of its volumes."""
+        for mount in (body.get("mounts") or {}).get("network") or []:
             place = self._items["network-volumes"][mount["volumeId"]]["dataCenter"]
             if place not in (body.get("dataCenterIds") or [place]):
-                raise RunPodRefusalError(
-                    400, f"The network volume is in {place}, the pod would not be."
-                )
+                raise refuse(400, f"The network volume is in {place}, the pod would not be.")
 
     def _check_free_name(self, name: str) -> None:
         if any(one["name"] == name for one in self._items["templates"].values()):
-            raise RunPodRefusalError(400, f"A template named {name!r} exists already.")
+            raise refuse(400, f"A template named {name!r} exists already.")
 
     def _check_unused(self, kind: str, identity: str) -> None:
         users = [*self._items["serverless"].values(), *self._items["pods"].values()]
@@ -220,12 +176,11 @@ class _RunPodWire:
             "network-volumes": any(identity in _list_volumes(one) for one in users),
         }
         if uses.get(kind):
-            raise RunPodRefusalError(400, f"{identity} is in use and cannot be deleted.")
+            raise refuse(400, f"{identity} is in use and cannot be deleted.")
 
     def _create_item(self, kind: str, body: JsonObject, request: Request) -> JsonObject:
-        identity = self._state.compute_fresh_digest("runpod", kind, get_request_digest(request))[
-            :14
-        ]
+        digest = self._state.compute_fresh_digest("runpod", kind, get_request_digest(request))
+        identity = digest[:14]
         template = self._items["templates"].get(body.get("templateId") or "", {})
         if kind == "serverless":
             if template:
@@ -240,105 +195,50 @@ class _RunPodWire:
         return describe_volume(identity, body)
 
     def _choose_data_center(self, body: JsonObject) -> str:
-        """Choose the data centre of the volumes that a pod mounts, or the first one."""
+        """Choose the data centre of the volumes that a pod mounts, or the usual one."""
         volumes = self._items["network-volumes"]
         places = [str(volumes[one]["dataCenter"]) for one in _list_volumes(body)]
-        return places[0] if places else DATA_CENTERS[0]
+        return places[0] if places else "EU-RO-1"
 
 
 def build_routes(state: SandboxState) -> list[BaseRoute]:
     """Build the routes of the vendor's paths."""
     wire = _RunPodWire(state)
-    return [
-        Route("/v2/catalog/gpus", _wrap_handler(wire.list_gpus), methods=["GET"]),
-        Route("/v2/pods/{id}/action", _wrap_handler(wire.run_action), methods=["POST"]),
-        *(
-            route
-            for kind in KIND_FIELDS
-            for route in (
-                Route(
-                    f"/v2/{kind}", _wrap_handler(wire.list_or_create, kind), methods=["GET", "POST"]
-                ),
-                Route(
-                    f"/v2/{kind}/{{id}}",
-                    _wrap_handler(wire.get_or_change, kind),
-                    methods=["GET", "PATCH", "DELETE"],
-                ),
-            )
-        ),
+    table: list[tuple[str, str, Handler]] = [
+        ("GET", "/v2/catalog/gpus", wire.list_gpus),
+        ("POST", "/v2/pods/{id}/action", wire.run_action),
     ]
+    for kind in LIST_KEYS:
+        table += [
+            ("GET POST", f"/v2/{kind}", partial(wire.list_or_create, kind)),
+            ("GET PATCH DELETE", f"/v2/{kind}/{{id}}", partial(wire.get_or_change, kind)),
+        ]
+    return build_checked_routes(_check_key, table)
 
 
-def _wrap_handler(
-    handler: Callable[[Request], Awaitable[Response]], kind: str = ""
-) -> Callable[[Request], Awaitable[Response]]:
-    async def endpoint(request: Request) -> Response:
-        request.path_params["kind"] = kind
-        try:
-            if get_bearer_key(request) != SANDBOX_KEYS["RUNPOD_API_KEY"]:
-                raise RunPodRefusalError(401, "The API key is missing or not valid.")
-            return await handler(request)
-        except RunPodRefusalError as refusal:
-            return refusal.to_response()
-
-    return endpoint
+def _check_key(request: Request) -> None:
+    if get_bearer_key(request) != SANDBOX_KEYS["RUNPOD_API_KEY"]:
+        raise refuse(401, "The API key is missing or not valid.")
 
 
-async def _read_body(request: Request) -> JsonObject:
+async def _read_object(request: Request) -> JsonObject:
     try:
         return await read_json_object(request)
     except NotJsonError:
-        raise RunPodRefusalError(400, "The body is not a JSON object.") from None
+        raise refuse(400, "The body is not a JSON object.") from None
 
 
-def _format_error(name: str, message: str) -> str:
-    return f"body.{name}: {message}"
-
-
-def _check_endpoint(body: JsonObject, *, partial: bool) -> None:
-    gpu = body.get("gpu")
-    if gpu is None and not partial:
-        raise RunPodRefusalError(400, "Exactly one of gpu and cpu is needed.")
-    if gpu is not None:
-        pools = gpu.get("pools")
-        if not isinstance(pools, list) or not pools or not set(pools) <= set(POOLS):
-            raise RunPodRefusalError(
-                422, f"gpu.pools must name pools of the catalogue: {', '.join(POOLS)}."
-            )
-        if not has_json_type(gpu.get("count", 1), "integer") or gpu.get("count", 1) < 1:
-            raise RunPodRefusalError(422, "gpu.count must be an integer of at least 1.")
-        _check_known_fields(gpu, "gpu", ("pools", "count", "excludedTypes", *_CUDA_FIELDS))
-    workers = body.get("workers") or {}
-    _check_known_fields(workers, "workers", ("min", "max", "idleTimeout"))
-    low, high = workers.get("min", 0), workers.get("max", 3)
-    if not (
-        has_json_type(low, "integer")
-        and has_json_type(high, "integer")
-        and 0 <= low <= high
-        and high >= 1
-    ):
-        raise RunPodRefusalError(
-            422, "workers.min and workers.max must be integers, 0 <= min <= max."
-        )
-    if "scaling" in body:
-        kind, member = body["scaling"].get("type"), _SCALING_FIELDS.get(body["scaling"].get("type"))
-        if member is None or not has_json_type(body["scaling"].get(member), "number"):
-            raise RunPodRefusalError(
-                422, f"scaling must be {' or '.join(_SCALING_FIELDS)}, with its number."
-            )
-        _check_known_fields(body["scaling"], "scaling", ("type", member))
-        if body.get("type") == "LOAD_BALANCER" and kind != "REQUEST_COUNT":
-            raise RunPodRefusalError(422, "scaling.type must be REQUEST_COUNT for LOAD_BALANCER.")
-
-
-_CUDA_FIELDS = ("allowedCudaVersions", "minCudaVersion")
-_SCALING_FIELDS = {"QUEUE_DELAY": "queueDelay", "REQUEST_COUNT": "requestCount"}
-
-
-def _check_known_fields(body: JsonObject, name: str, known: tuple[str, ...]) -> None:
-    wrong = [_format_error(f"{name}.{key}", "unknown field") for key in body if key not in known]
-    if wrong:
-        raise RunPodRefusalError(422, "The request does not match the schema.", wrong)
+def _check_endpoint(body: JsonObject, *, is_whole: bool) -> None:
+    gpu, workers = body.get("gpu"), body.get("workers", {})
+    if gpu is None and is_whole:
+        raise refuse(400, "Exactly one of gpu and cpu is needed.")
+    if gpu is not None and not set(gpu["pools"]) <= set(POOLS):
+        raise refuse(422, f"gpu.pools must name pools of the catalogue: {', '.join(POOLS)}.")
+    if workers.get("min", 0) > workers.get("max", 3):
+        raise refuse(422, "workers.min must be at most workers.max.")
+    scaling = body.get("scaling", {}).get("type")
+    if body.get("type") == "LOAD_BALANCER" and scaling == "QUEUE_DELAY":
+        raise refuse(422, "scaling.type must be REQUEST_COUNT for LOAD_BALANCER.")
 
 
 def _list_volumes(body: JsonObject) -> list[str]:
@@ -347,21 +247,12 @@ def _list_volumes(body: JsonObject) -> list[str]:
     return [*(body.get("networkVolumes") or []), *(mount.get("volumeId", "") for mount in mounts)]
 
 
-def _check_volume(body: JsonObject) -> None:
-    if "size" in body and not 10 <= body["size"] <= 4096:
-        raise RunPodRefusalError(422, "size must be between 10 and 4096 GB.")
-    if "dataCenter" in body and body["dataCenter"] not in DATA_CENTERS:
-        raise RunPodRefusalError(422, f"dataCenter must be one of {', '.join(DATA_CENTERS)}.")
-
-
 def _check_pod(body: JsonObject) -> None:
     gpu, cpu = body.get("gpu"), body.get("cpu")
-    if gpu:
-        _check_known_fields(gpu, "gpu", ("id", "count", *_CUDA_FIELDS))
     if bool(gpu) == bool(cpu):
-        raise RunPodRefusalError(400, "Exactly one of gpu and cpu is needed.")
-    if gpu and gpu.get("id") not in {one.id for one in GPUS}:
-        raise RunPodRefusalError(422, "gpu.id must be an id of the catalogue.")
+        raise refuse(400, "Exactly one of gpu and cpu is needed.")
+    if gpu and gpu["id"] not in {one.id for one in GPUS}:
+        raise refuse(422, "gpu.id must be an id of the catalogue.")
 
 
 def _compute_pod_cost(body: JsonObject) -> float:

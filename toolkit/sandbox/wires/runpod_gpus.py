@@ -1,9 +1,11 @@
 """The simulated catalogue of GPUs: ids and pools as the vendor names them, prices as an example."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
-DATA_CENTERS = ("EU-RO-1", "EU-CZ-1", "EU-NL-1", "US-KS-2", "US-GA-1", "US-TX-3", "CA-MTL-1")
+DataCenter: TypeAlias = Literal[
+    "EU-RO-1", "EU-CZ-1", "EU-NL-1", "US-KS-2", "US-GA-1", "US-TX-3", "CA-MTL-1"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +48,7 @@ def build_catalog() -> list[dict[str, Any]]:
             "secure": True,
             "community": True,
             "maxCount": {"secure": 8, "community": 4},
-            "price": {
-                "secure": gpu.secure,
-                "community": gpu.community,
-                "serverless": gpu.serverless,
-            },
+            "price": {name: getattr(gpu, name) for name in ("secure", "community", "serverless")},
         }
         for gpu in GPUS
     ]

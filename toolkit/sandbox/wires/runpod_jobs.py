@@ -2,21 +2,23 @@
 
 import base64
 import re
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
+from pydantic import Field, ValidationError
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
-from starlette.routing import BaseRoute, Route
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import BaseRoute
 
-from toolkit.sandbox.event_streams import stream_completion
+from toolkit.sandbox.event_streams import StreamOptions, stream_completion
 from toolkit.sandbox.json_http import (
+    BodyFault,
     JsonObject,
-    NotJsonError,
-    has_json_type,
-    make_response,
-    read_json_object,
+    RefusalError,
+    RequestBody,
+    build_checked_routes,
+    list_faults,
+    read_body,
 )
 from toolkit.sandbox.keys import SANDBOX_KEYS
 from toolkit.sandbox.state import (
@@ -26,7 +28,7 @@ from toolkit.sandbox.state import (
     get_request_digest,
     mark_billed,
 )
-from toolkit.sandbox.text.chat import generate_reply, parse_turns
+from toolkit.sandbox.text.chat import ChatMessage, generate_reply, parse_turns
 from toolkit.sandbox.wires.runpod import RunPodAccount
 from toolkit.sandbox.wires.runpod_images import LinkedPicture, PictureGallery, build_picture_url
 
@@ -43,17 +45,6 @@ _FINAL_STATUSES = ("COMPLETED", "FAILED", "CANCELLED", "TIMED_OUT")
 _COLD_MS, _WARM_MS = 8000, 180
 _MAX_BODY_MB = {"run": 10, "runsync": 20}
 _RESULT_RETENTION_S = {"run": 30 * 60, "runsync": 60}
-_NUMBER_FIELDS = {
-    "width": "integer",
-    "height": "integer",
-    "num_inference_steps": "integer",
-    "guidance_scale": "number",
-    "guidance": "number",
-    "seed": "integer|null",
-    "num_images": "integer",
-}
-
-
 SERVED_MODEL = "meta-llama/Llama-4-sandbox"
 # The models of the public endpoints that generate text; they reason first, unless told not to.
 PUBLIC_MODELS = {"qwen3-32b-awq": "Qwen/Qwen3-32B-AWQ"}
@@ -86,10 +77,58 @@ class _JobQueue:
     warm: set[str] = field(default_factory=set)
 
 
-class _JobRefusalError(Exception):
-    def __init__(self, status: int, message: str) -> None:
-        super().__init__(message)
-        self.status = status
+class JobRequest(RequestBody, extra="ignore"):
+    """The body of a request for a job."""
+
+    input: JsonObject
+    policy: JsonObject | None = None
+    webhook: str | None = None
+
+
+class ImageInput(RequestBody, extra="ignore"):
+    """The input of a worker that draws pictures."""
+
+    prompt: str = Field(pattern=r"\S")
+    width: int = Field(1024, ge=256, le=1536)
+    height: int = Field(1024, ge=256, le=1536)
+    num_inference_steps: int = Field(25, ge=1)
+    guidance_scale: float | None = None
+    guidance: float | None = None
+    seed: int | None = None
+    num_images: int = Field(1, ge=1, le=2)
+
+    def choose_seed(self, usual: int) -> int:
+        """Return the seed, or the usual one if the input leaves it to the worker."""
+        return usual if self.seed is None or self.seed < 0 else self.seed
+
+
+class TemplateOptions(RequestBody, extra="ignore"):
+    """Options of the template that makes a prompt of a conversation."""
+
+    enable_thinking: bool | None = True
+
+
+class WorkerChatRequest(RequestBody, extra="ignore"):
+    """The body of a request for a chat completion, to a worker that has such a wire."""
+
+    model: str
+    messages: list[ChatMessage]
+    max_tokens: int | None = None
+    max_completion_tokens: int | None = None
+    chat_template_kwargs: TemplateOptions | None = None
+    stream: bool | None = None
+    stream_options: StreamOptions | None = None
+
+
+def refuse(status: int, message: str) -> RefusalError:
+    """Make a refusal in the vendor's format."""
+    return RefusalError({"error": message}, status)
+
+
+def _refuse_body(faults: list[BodyFault]) -> RefusalError:
+    if not faults:
+        return refuse(400, "the body is not a JSON object")
+    return refuse(400, f"{faults[0].join_path()}: {faults[0].message}")
 
 
 class _RunPodJobsWire:
@@ -101,19 +140,19 @@ class _RunPodJobsWire:
 
     async def submit(self, request: Request) -> Response:
         job = await self._submit_job(request, "run")
-        return make_response({"id": job.id, "status": job.status})
+        return JSONResponse({"id": job.id, "status": job.status})
 
     async def run_sync(self, request: Request) -> Response:
         wait = request.query_params.get("wait", "90000")
         if not wait.isdigit() or not 1000 <= int(wait) <= 300_000:
-            raise _JobRefusalError(400, "wait must be between 1000 and 300000 milliseconds")
+            raise refuse(400, "wait must be between 1000 and 300000 milliseconds")
         job = await self._submit_job(request, "runsync")
         # Time is simulated: a short wait ends before a cold worker has even begun.
         if int(wait) >= job.delay_ms:
             job.status = "IN_PROGRESS"
         if int(wait) >= job.delay_ms + job.execution_ms:
             await self._finish_job(job, request)
-        return make_response(_describe_job(job))
+        return JSONResponse(_describe_job(job))
 
     async def get_status(self, request: Request) -> Response:
         job = self._find_job(request)
@@ -121,25 +160,25 @@ class _RunPodJobsWire:
             job.status = "IN_PROGRESS"
         elif job.status == "IN_PROGRESS":
             await self._finish_job(job, request)
-        return make_response(_describe_job(job))
+        return JSONResponse(_describe_job(job))
 
     async def cancel(self, request: Request) -> Response:
         job = self._find_job(request)
         if job.status not in _FINAL_STATUSES:
             self._end_job(job, "CANCELLED")
-        return make_response({"id": job.id, "status": job.status})
+        return JSONResponse({"id": job.id, "status": job.status})
 
     async def retry(self, request: Request) -> Response:
         job = self._find_job(request)
         if job.status not in ("FAILED", "TIMED_OUT"):
-            raise _JobRefusalError(400, "only a failed or timed out job can be retried")
+            raise refuse(400, "only a failed or timed out job can be retried")
         job.status, job.error, job.ended_at = "IN_QUEUE", "", None
-        return make_response({"id": job.id, "status": job.status})
+        return JSONResponse({"id": job.id, "status": job.status})
 
     async def get_stream(self, request: Request) -> Response:
         """Return what a job has streamed so far: nothing, as image workers send all at once."""
         job = self._find_job(request)
-        return make_response({"status": job.status, "stream": []})
+        return JSONResponse({"status": job.status, "stream": []})
 
     async def purge_queue(self, request: Request) -> Response:
         endpoint = request.path_params["endpoint"]
@@ -148,7 +187,7 @@ class _RunPodJobsWire:
         waiting = [j for j in jobs if j.endpoint == endpoint and j.status == "IN_QUEUE"]
         for job in waiting:
             del self._queue.jobs[job.id]
-        return make_response({"removed": len(waiting), "status": "completed"})
+        return JSONResponse({"removed": len(waiting), "status": "completed"})
 
     async def get_health(self, request: Request) -> Response:
         endpoint = request.path_params["endpoint"]
@@ -161,34 +200,28 @@ class _RunPodJobsWire:
         warm = int(endpoint in self._queue.warm)
         workers = {"idle": max(0, warm - busy), "initializing": 0, "ready": warm}
         workers |= {"running": busy, "throttled": 0, "unhealthy": 0}
-        return make_response({"jobs": jobs, "workers": workers})
+        return JSONResponse({"jobs": jobs, "workers": workers})
 
     async def list_models(self, request: Request) -> Response:
         endpoint = request.path_params["endpoint"]
         self._find_worker(endpoint)
         model = PUBLIC_MODELS.get(endpoint, SERVED_MODEL)
         served = {"id": model, "object": "model", "created": EPOCH, "owned_by": "vllm"}
-        return make_response({"object": "list", "data": [served]})
+        return JSONResponse({"object": "list", "data": [served]})
 
     async def complete_chat(self, request: Request) -> Response:
         """Answer as a worker that speaks the OpenAI-compatible wire; any endpoint has one."""
         endpoint = request.path_params["endpoint"]
         self._find_worker(endpoint)
         served = PUBLIC_MODELS.get(endpoint, SERVED_MODEL)
-        try:
-            body = await read_json_object(request)
-        except NotJsonError:
-            raise _JobRefusalError(400, "the body is not a JSON object") from None
-        if not has_json_type(body.get("messages"), "array") or body.get("model") != served:
-            raise _JobRefusalError(400, "messages and the served model are required")
-        limit = body.get("max_tokens") or body.get("max_completion_tokens")
-        if not has_json_type(body.get("chat_template_kwargs"), "object|null"):
-            raise _JobRefusalError(400, "chat_template_kwargs must be an object")
-        template = body.get("chat_template_kwargs") or {}
-        thinks = endpoint in PUBLIC_MODELS and template.get("enable_thinking", True)
+        body = await read_body(request, WorkerChatRequest, _refuse_body)
+        if body.model != served:
+            raise refuse(400, f"the served model is {served}")
+        template = body.chat_template_kwargs or TemplateOptions()
+        thinks = endpoint in PUBLIC_MODELS and bool(template.enable_thinking)
         reply = generate_reply(
-            parse_turns(body["messages"]),
-            max_tokens=limit,
+            parse_turns(body.messages),
+            max_tokens=body.max_tokens or body.max_completion_tokens,
             reasoning_tokens=_THINKING_TOKENS if thinks else 0,
         )
         mark_billed(request)
@@ -203,36 +236,26 @@ class _RunPodJobsWire:
             "completion_tokens": reply.completion_tokens,
             "total_tokens": reply.prompt_tokens + reply.completion_tokens,
         }
-        if body.get("stream"):
-            with_usage = (body.get("stream_options") or {}).get("include_usage")
+        if body.stream:
+            with_usage = body.stream_options is not None and body.stream_options.include_usage
             head["object"] = "chat.completion.chunk"
             events = stream_completion(head, reply, usage if with_usage else None, text)
             return StreamingResponse(events, media_type="text/event-stream")
         message = {"role": "assistant", "content": text}
         choices = [{"index": 0, "message": message, "finish_reason": reply.finish}]
         whole = {**head, "object": "chat.completion", "choices": choices, "usage": usage}
-        return make_response(whole)
+        return JSONResponse(whole)
 
     async def _submit_job(self, request: Request, via: str) -> SimulatedJob:
         endpoint = request.path_params["endpoint"]
         worker = self._find_worker(endpoint)
         if worker == "text":
-            raise _JobRefusalError(400, "the simulation knows its OpenAI-compatible path alone")
+            raise refuse(400, "the simulation knows its OpenAI-compatible path alone")
         if len(await request.body()) > _MAX_BODY_MB[via] * 1024 * 1024:
-            raise _JobRefusalError(400, f"the body is larger than {_MAX_BODY_MB[via]} MB")
-        try:
-            body = await read_json_object(request)
-        except NotJsonError:
-            raise _JobRefusalError(400, "the body is not a JSON object") from None
-        if not isinstance(body.get("input"), dict):
-            raise _JobRefusalError(400, "input is required and must be an object")
-        if not has_json_type(body.get("policy"), "object|null") or not has_json_type(
-            body.get("webhook"), "string|null"
-        ):
-            raise _JobRefusalError(400, "policy must be an object and webhook a string")
+            raise refuse(400, f"the body is larger than {_MAX_BODY_MB[via]} MB")
+        given = (await read_body(request, JobRequest, _refuse_body)).input
         digest = self._state.compute_fresh_digest("job", get_request_digest(request))
         identity = f"{digest[:8]}-{digest[8:12]}-4{digest[13:16]}-8{digest[17:20]}-{digest[20:32]}"
-        given = body["input"]
         cold = endpoint not in self._queue.warm
         job = SimulatedJob(
             id=("sync-" if via == "runsync" else "") + identity + "-u1",
@@ -254,7 +277,7 @@ class _RunPodJobsWire:
             return PUBLIC_ENDPOINTS[endpoint]
         found = self._account.items["serverless"].get(endpoint)
         if found is None:
-            raise _JobRefusalError(404, "endpoint not found")
+            raise refuse(404, "endpoint not found")
         return choose_worker(str(found.get("image", "")))
 
     def _find_job(self, request: Request) -> SimulatedJob:
@@ -262,10 +285,10 @@ class _RunPodJobsWire:
         self._find_worker(endpoint)
         job = self._queue.jobs.get(identity)
         if job is None or job.endpoint != endpoint:
-            raise _JobRefusalError(404, "job not found")
+            raise refuse(404, "job not found")
         kept = _RESULT_RETENTION_S[job.submitted_by]
         if job.ended_at is not None and self._state.clock() - job.ended_at > kept:
-            raise _JobRefusalError(404, "job not found")
+            raise refuse(404, "job not found")
         return job
 
     async def _finish_job(self, job: SimulatedJob, request: Request) -> None:
@@ -286,17 +309,18 @@ class _RunPodJobsWire:
 
     def _store_picture(self, job: SimulatedJob, request: Request) -> JsonObject:
         """Store a picture; return a public endpoint's output: its URL, and its cost."""
-        width, height = _parse_size(job.payload)
+        asked = ImageInput.model_validate(job.payload)
         name = self._state.compute_digest("picture", job.id)[:20]
-        steps, seed = (
-            job.payload.get("num_inference_steps", 25),
-            _choose_seed(job.payload, self._state.seed),
-        )
         self._gallery.pictures[name] = LinkedPicture(
-            job.payload["prompt"], width, height, steps, seed, self._state.clock()
+            asked.prompt,
+            asked.width,
+            asked.height,
+            asked.num_inference_steps,
+            asked.choose_seed(self._state.seed),
+            self._state.clock(),
         )
         price = _USD_PER_MEGAPIXEL[job.worker] * job.price_factor
-        cost = width * height / 1_000_000 * price
+        cost = asked.width * asked.height / 1_000_000 * price
         return {"image_url": build_picture_url(request, name), "cost": round(cost, 6)}
 
     def _end_job(self, job: SimulatedJob, status: str) -> None:
@@ -314,36 +338,28 @@ def build_routes(state: SandboxState) -> list[BaseRoute]:
     """Build the routes of the vendor's paths."""
     wire = _RunPodJobsWire(state)
     at = "/v2/{endpoint}"
-    return [
-        Route(f"{at}/run", _wrap_handler(wire.submit), methods=["POST"]),
-        Route(f"{at}/runsync", _wrap_handler(wire.run_sync), methods=["POST"]),
-        Route(f"{at}/status/{{job}}", _wrap_handler(wire.get_status), methods=["GET", "POST"]),
-        Route(f"{at}/cancel/{{job}}", _wrap_handler(wire.cancel), methods=["POST"]),
-        Route(f"{at}/retry/{{job}}", _wrap_handler(wire.retry), methods=["POST"]),
-        Route(f"{at}/stream/{{job}}", _wrap_handler(wire.get_stream), methods=["GET", "POST"]),
-        Route(f"{at}/purge-queue", _wrap_handler(wire.purge_queue), methods=["POST"]),
-        Route(f"{at}/health", _wrap_handler(wire.get_health), methods=["GET"]),
-        Route(f"{at}/openai/v1/models", _wrap_handler(wire.list_models), methods=["GET"]),
-        Route(
-            f"{at}/openai/v1/chat/completions", _wrap_handler(wire.complete_chat), methods=["POST"]
+    return build_checked_routes(
+        _check_key,
+        (
+            ("POST", f"{at}/run", wire.submit),
+            ("POST", f"{at}/runsync", wire.run_sync),
+            ("GET POST", f"{at}/status/{{job}}", wire.get_status),
+            ("POST", f"{at}/cancel/{{job}}", wire.cancel),
+            ("POST", f"{at}/retry/{{job}}", wire.retry),
+            ("GET POST", f"{at}/stream/{{job}}", wire.get_stream),
+            ("POST", f"{at}/purge-queue", wire.purge_queue),
+            ("GET", f"{at}/health", wire.get_health),
+            ("GET", f"{at}/openai/v1/models", wire.list_models),
+            ("POST", f"{at}/openai/v1/chat/completions", wire.complete_chat),
         ),
-    ]
+    )
 
 
-def _wrap_handler(
-    handler: Callable[[Request], Awaitable[Response]],
-) -> Callable[[Request], Awaitable[Response]]:
-    async def endpoint(request: Request) -> Response:
-        # This API also takes the key without the word Bearer (the vendor's operation reference).
-        given = request.headers.get("authorization", "")
-        if re.sub(r"^bearer\s+", "", given, flags=re.I) != SANDBOX_KEYS["RUNPOD_API_KEY"]:
-            return make_response({"error": "the API key is missing or not valid"}, 401)
-        try:
-            return await handler(request)
-        except _JobRefusalError as refusal:
-            return make_response({"error": str(refusal)}, refusal.status)
-
-    return endpoint
+def _check_key(request: Request) -> None:
+    # This API also takes the key without the word Bearer (the vendor's operation reference).
+    given = request.headers.get("authorization", "")
+    if re.sub(r"^bearer\s+", "", given, flags=re.I) != SANDBOX_KEYS["RUNPOD_API_KEY"]:
+        raise refuse(401, "the API key is missing or not valid")
 
 
 def _describe_job(job: SimulatedJob) -> JsonObject:
@@ -359,39 +375,30 @@ def _describe_job(job: SimulatedJob) -> JsonObject:
     return shown
 
 
-def _parse_size(given: JsonObject) -> tuple[int, int]:
-    width, height = given.get("width", 1024), given.get("height", 1024)
-    return (
-        (width, height)
-        if has_json_type(width, "integer") and has_json_type(height, "integer")
-        else (0, 0)
-    )
-
-
 def _compute_execution_ms(given: JsonObject) -> int:
-    width, height = _parse_size(given)
-    steps = given.get("num_inference_steps", 25)
-    return 400 + int(
-        width * height / 1_048_576 * (steps if has_json_type(steps, "integer") else 25) * 90
-    )
+    try:
+        asked = ImageInput.model_validate(given)
+    except ValidationError:
+        asked = ImageInput(prompt="anything")
+    return 400 + int(asked.width * asked.height / 1_048_576 * asked.num_inference_steps * 90)
 
 
 def check_input(given: JsonObject, worker: str) -> str:
     """Check a worker's input; return why it is refused, or an empty text."""
     if worker == "comfyui":
         return "" if isinstance(given.get("workflow"), dict) else "Missing 'workflow' parameter"
-    if not isinstance(given.get("prompt"), str) or not given["prompt"].strip():
-        return "prompt is a required input."
-    for name, kinds in _NUMBER_FIELDS.items():
-        if name in given and not has_json_type(given[name], kinds):
-            return f"{name} should be {kinds.replace('|', ' or ')}."
+    try:
+        asked = ImageInput.model_validate(given)
+    except ValidationError as error:
+        fault = list_faults(error)[0]
+        return f"{fault.join_path()}: {fault.message}."
     step = 64 if worker in _USD_PER_MEGAPIXEL else 8
-    if any(not 256 <= side <= 1536 or side % step for side in _parse_size(given)):
-        return f"width and height must be 256 to 1536 in steps of {step}."
+    if asked.width % step or asked.height % step:
+        return f"width and height must be in steps of {step}."
     most = _MAX_STEPS.get(worker, 150)
-    if not 1 <= given.get("num_inference_steps", 1) <= most:
-        return f"num_inference_steps must be between 1 and {most}."
-    return "" if 1 <= given.get("num_images", 1) <= 2 else "num_images must be 1 or 2."
+    if "num_inference_steps" in asked.model_fields_set and asked.num_inference_steps > most:
+        return f"num_inference_steps must be at most {most}."
+    return ""
 
 
 def run_worker(given: JsonObject, worker: str, sandbox_seed: int) -> object:
@@ -403,21 +410,19 @@ def run_worker(given: JsonObject, worker: str, sandbox_seed: int) -> object:
             draw_picture(_extract_workflow_prompt(given), seed=sandbox_seed)
         ).decode()
         return {"images": [{"filename": "sandbox_00001_.png", "type": "base64", "data": picture}]}
-    width, height = _parse_size(given)
-    seed = _choose_seed(given, sandbox_seed)
-    steps = given.get("num_inference_steps", 25)
+    asked = ImageInput.model_validate(given)
+    seed = asked.choose_seed(sandbox_seed)
     pictures = []
-    for place in range(given.get("num_images", 1)):
+    for place in range(asked.num_images):
         drawn = draw_picture(
-            given["prompt"], width=width, height=height, steps=steps, seed=seed + place
+            asked.prompt,
+            width=asked.width,
+            height=asked.height,
+            steps=asked.num_inference_steps,
+            seed=seed + place,
         )
         pictures.append("data:image/png;base64," + base64.b64encode(drawn).decode())
     return {"images": pictures, "image_url": pictures[0], "seed": seed}
-
-
-def _choose_seed(given: JsonObject, sandbox_seed: int) -> int:
-    seed = given.get("seed")
-    return sandbox_seed if seed is None or seed < 0 else int(seed)
 
 
 def _extract_workflow_prompt(given: JsonObject) -> str:

@@ -2,10 +2,10 @@
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from toolkit.sandbox.json_http import JsonObject, NotJsonError, make_response, read_json_object
+from toolkit.sandbox.json_http import JsonObject, NotJsonError, read_json_object
 from toolkit.sandbox.state import SandboxState, get_request_digest
 from toolkit.sandbox.wires.runpod import RunPodAccount
 from toolkit.sandbox.wires.runpod_jobs import check_input, choose_worker, run_worker
@@ -39,13 +39,13 @@ class _RunPodPodsWire:
         worker = choose_worker(str(pod.get("image", "")))
         words = check_input(given, worker)
         if words:
-            return make_response({**job, "status": "FAILED", "error": words})
+            return JSONResponse({**job, "status": "FAILED", "error": words})
         output = await run_in_threadpool(run_worker, given, worker, self._state.seed)
-        return make_response({**job, "status": "COMPLETED", "output": output})
+        return JSONResponse({**job, "status": "COMPLETED", "output": output})
 
 
 def _make_validation_error(field: str, message: str) -> Response:
-    return make_response(
+    return JSONResponse(
         {"detail": [{"loc": ["body", field], "msg": message, "type": "missing"}]}, 422
     )
 

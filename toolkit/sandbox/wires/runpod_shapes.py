@@ -1,78 +1,153 @@
 """The shapes of RunPod's management wire: the fields of each kind, and its records."""
 
 from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Required, TypeAlias
+
+from pydantic import ConfigDict, Field, TypeAdapter, with_config
+from typing_extensions import TypedDict  # pydantic needs it below Python 3.12
 
 from toolkit.sandbox.json_http import JsonObject
+from toolkit.sandbox.wires.runpod_gpus import DataCenter
 
 CREATED_AT = "2026-11-20T00:00:00Z"
-# The container settings that endpoints, pods and templates share.
-CONTAINER_FIELDS = {
-    "image": "string|null",
-    "args": "string|null",
-    "disk": "integer|null",
-    "ports": "array|null",
-    "env": "object|null",
-    "registry": "string|null",
-}
-KIND_FIELDS: dict[str, dict[str, str]] = {
-    "serverless": CONTAINER_FIELDS
-    | {
-        "name": "string",
-        "type": "string",
-        "scaling": "object",
-        "gpu": "object",
-        "workers": "object",
-        "templateId": "string",
-        "networkVolumes": "array",
-        "dataCenterIds": "array",
-        "timeout": "integer",
-        "flashboot": "string",
-    },
-    "templates": CONTAINER_FIELDS
-    | {
-        "name": "string",
-        "serverless": "boolean",
-        "public": "boolean",
-        "category": "string",
-        "mounts": "object",
-        "startSsh": "boolean",
-        "startJupyter": "boolean",
-        "allowedCudaVersions": "array",
-    },
-    "network-volumes": {
-        "name": "string",
-        "size": "integer",
-        "dataCenter": "string",
-        "type": "string",
-    },
-    "pods": CONTAINER_FIELDS
-    | {
-        "name": "string",
-        "gpu": "object",
-        "cpu": "object",
-        "cloud": "string",
-        "templateId": "string",
-        "dataCenterIds": "array",
-        "mounts": "object",
-        "globalNetworking": "boolean",
-        "startSsh": "boolean",
-        "startJupyter": "boolean",
-    },
-}
-REQUIRED_FIELDS = {
-    "serverless": ("name", "type", "scaling"),
-    "templates": ("name", "image"),
-    "network-volumes": ("name", "size", "dataCenter"),
-    "pods": ("name",),
-}
-CHOICES: dict[str, dict[str, tuple[str, ...]]] = {
-    "serverless": {
-        "type": ("QUEUE", "LOAD_BALANCER"),
-        "flashboot": ("OFF", "FLASHBOOT", "PRIORITY_FLASHBOOT"),
-    },
-    "templates": {"category": ("CPU", "NVIDIA", "AMD")},
-    "network-volumes": {"type": ("STANDARD", "HIGH_PERFORMANCE")},
-    "pods": {"cloud": ("SECURE", "COMMUNITY")},
+_STRICT = ConfigDict(strict=True, extra="forbid")
+Name: TypeAlias = Annotated[str, Field(min_length=1)]
+
+
+@with_config(_STRICT)
+class ContainerBody(TypedDict, total=False):
+    """The container settings that endpoints, pods and templates share."""
+
+    args: str | None
+    disk: int | None
+    ports: list[Any] | None
+    env: JsonObject | None
+    registry: str | None
+
+
+@with_config(_STRICT)
+class EndpointGpuBody(TypedDict, total=False):
+    """The GPUs of an endpoint."""
+
+    pools: Required[Annotated[list[str], Field(min_length=1)]]
+    count: Annotated[int, Field(ge=1)]
+    excludedTypes: list[str]
+    allowedCudaVersions: list[str]
+    minCudaVersion: str | None
+
+
+@with_config(_STRICT)
+class PodGpuBody(TypedDict, total=False):
+    """The GPUs of a pod."""
+
+    id: Required[str]
+    count: int
+    allowedCudaVersions: list[str]
+    minCudaVersion: str | None
+
+
+@with_config(_STRICT)
+class WorkersBody(TypedDict, total=False):
+    """The number of an endpoint's workers."""
+
+    min: Annotated[int, Field(ge=0)]
+    max: Annotated[int, Field(ge=1)]
+    idleTimeout: int
+
+
+@with_config(_STRICT)
+class QueueScaling(TypedDict):
+    """Scaling by the time that jobs wait."""
+
+    type: Literal["QUEUE_DELAY"]
+    queueDelay: int | float
+
+
+@with_config(_STRICT)
+class RequestScaling(TypedDict):
+    """Scaling by the number of requests."""
+
+    type: Literal["REQUEST_COUNT"]
+    requestCount: int | float
+
+
+@with_config(_STRICT)
+class VolumeMount(TypedDict):
+    """The path at which a pod has a network volume."""
+
+    volumeId: str
+    path: Name
+
+
+@with_config(_STRICT)
+class MountsBody(TypedDict, total=False):
+    """The volumes of a pod."""
+
+    network: list[VolumeMount] | None
+    persistent: Any
+
+
+class EndpointBody(ContainerBody, total=False):
+    """The settings of an endpoint."""
+
+    name: Required[Name]
+    type: Required[Literal["QUEUE", "LOAD_BALANCER"]]
+    image: str | None
+    scaling: Required[Annotated[QueueScaling | RequestScaling, Field(discriminator="type")]]
+    gpu: EndpointGpuBody
+    workers: WorkersBody
+    templateId: str
+    networkVolumes: list[str]
+    dataCenterIds: list[str]
+    timeout: int
+    flashboot: Literal["OFF", "FLASHBOOT", "PRIORITY_FLASHBOOT"]
+
+
+class TemplateBody(ContainerBody, total=False):
+    """The settings of a template."""
+
+    name: Required[Name]
+    image: Required[str]
+    serverless: bool
+    public: bool
+    category: Literal["CPU", "NVIDIA", "AMD"]
+    mounts: JsonObject
+    startSsh: bool
+    startJupyter: bool
+    allowedCudaVersions: list[str]
+
+
+@with_config(_STRICT)
+class VolumeBody(TypedDict, total=False):
+    """The settings of a network volume."""
+
+    name: Required[Name]
+    size: Required[Annotated[int, Field(ge=10, le=4096)]]
+    dataCenter: Required[DataCenter]
+    type: Literal["STANDARD", "HIGH_PERFORMANCE"]
+
+
+class PodBody(ContainerBody, total=False):
+    """The settings of a pod."""
+
+    name: Required[Name]
+    image: str | None
+    gpu: PodGpuBody
+    cpu: JsonObject
+    cloud: Literal["SECURE", "COMMUNITY"]
+    templateId: str
+    dataCenterIds: list[str]
+    mounts: MountsBody
+    globalNetworking: bool
+    startSsh: bool
+    startJupyter: bool
+
+
+BODIES: dict[str, TypeAdapter[Any]] = {
+    "serverless": TypeAdapter(EndpointBody),
+    "templates": TypeAdapter(TemplateBody),
+    "network-volumes": TypeAdapter(VolumeBody),
+    "pods": TypeAdapter(PodBody),
 }
 LIST_KEYS = {
     "serverless": "endpoints",
@@ -192,7 +267,8 @@ def describe_volume(identity: str, body: JsonObject) -> JsonObject:
 def _merge_container(body: JsonObject, template: JsonObject) -> JsonObject:
     """Merge the container settings of a request over a template's; `env` is merged by key."""
     given = [
-        {k: one[k] for k in CONTAINER_FIELDS if one.get(k) is not None} for one in (template, body)
+        {k: one[k] for k in _CONTAINER_DEFAULTS if one.get(k) is not None}
+        for one in (template, body)
     ]
     env = {**(template.get("env") or {}), **(body.get("env") or {})}
     return {**_CONTAINER_DEFAULTS, **given[0], **given[1], "env": env}
