@@ -15,8 +15,9 @@ from toolkit.vendors._http import (
     build_bearer_headers,
     build_json_request,
     clean_text,
+    get_first,
     get_object,
-    to_finite_number,
+    read_numbers,
 )
 
 _THOUGHTS = re.compile(r"\A\s*<think>.*?</think>\s*", re.S)
@@ -74,10 +75,9 @@ def parse_reply(answer: VendorResponse, said: Json, operation: TextRequest) -> T
             before its first word; `PROVIDER_REJECTED` for a refusal.
     """
     request_id = answer.request_id or answer.read_label(said.get("id"))
-    choices = said.get("choices")
-    choice = choices[0] if isinstance(choices, list) and choices else None
-    message = get_object(choice, "message") if isinstance(choice, dict) else {}
-    if not isinstance(choice, dict) or not message:
+    choice = get_first(said, "choices")
+    message = get_object(choice, "message")
+    if not message:
         raise answer.build_error(
             (ErrorCode.PROVIDER_BAD_RESPONSE, None),
             f"The answer of {answer.vendor} has no message in it.",
@@ -185,19 +185,12 @@ def _extract_text(content: object, finish: str) -> str:
 def _parse_usage(said: Json) -> dict[str, float]:
     """Parse the tokens that were billed; none unless the answer has both."""
     counted = get_object(said, "usage")
-    given, made = (
-        to_finite_number(counted.get("prompt_tokens")),
-        to_finite_number(counted.get("completion_tokens")),
-    )
+    given, made = read_numbers(counted, "prompt_tokens", "completion_tokens")
     if given is None or made is None:
         return {}
     details = get_object(counted, "prompt_tokens_details")
-    return build_token_units(
-        given,
-        made,
-        cached=to_finite_number(details.get("cached_tokens")),
-        written=to_finite_number(details.get("cache_write_tokens")),
-    )
+    cached, written = read_numbers(details, "cached_tokens", "cache_write_tokens")
+    return build_token_units(given, made, cached=cached, written=written)
 
 
 def build_token_units(

@@ -3,7 +3,7 @@
 from typing import Any
 
 from toolkit.plugins.streaming import JsonEventReader, VisibleText, WholeAnswer, build_answer
-from toolkit.vendors._http import Json, get_object
+from toolkit.vendors._http import Json, get_first, get_object
 
 # What asks for a stream, and for its usage at the end: without that, it could not be billed.
 STREAM_FIELDS: Json = {"stream": True, "stream_options": {"include_usage": True}}
@@ -28,9 +28,8 @@ class ChatStreamReader(JsonEventReader):
             return ""
         # Of what stands beside the choices, the last is the fullest: the usage is, at the end.
         self._said |= {n: v for n, v in said.items() if n != "choices" and v is not None}
-        choices = said.get("choices")
-        choice = choices[0] if isinstance(choices, list) and choices else None
-        if not isinstance(choice, dict) or choice.get("index", 0) != 0:
+        choice = get_first(said, "choices")
+        if choice.get("index", 0) != 0:
             return ""
         self._finish = choice.get("finish_reason") or self._finish
         if isinstance(choice.get("message"), dict):

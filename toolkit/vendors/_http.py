@@ -222,6 +222,18 @@ def get_object(body: Json, name: str) -> Json:
     return value if isinstance(value, dict) else {}
 
 
+def get_first(body: Json, name: str) -> Json:
+    """Return the first item of a list if it is an object; an empty one otherwise."""
+    value = body.get(name)
+    first = value[0] if isinstance(value, list) and value else None
+    return first if isinstance(first, dict) else {}
+
+
+def read_numbers(body: Json, *names: str) -> tuple[float | None, ...]:
+    """Read members that are numbers as `to_finite_number` has them."""
+    return tuple(to_finite_number(body.get(name)) for name in names)
+
+
 def build_json_request(
     url: str, fields: Mapping[str, object], headers: Mapping[str, str]
 ) -> httpx.Request:

@@ -1,14 +1,24 @@
-"""RunPod's management API beside endpoints: pods, templates and network volumes."""
+"""RunPod's management API: endpoints, pods, templates, network volumes and the GPU catalogue."""
+
+from collections.abc import Callable
+from typing import TypeVar
 
 from toolkit.contract.money import from_wire_usd
-from toolkit.plugins import Access, Flow, Reply
+from toolkit.plugins import Access, Flow, ProviderError, Reply
 from toolkit.plugins.infrastructure import (
+    EndpointCreation,
+    EndpointDeletion,
+    EndpointListing,
+    GpuCatalog,
+    GpuListing,
+    GpuOffer,
     PodCreation,
     PodDeletion,
     PodListing,
     PodReading,
     PodState,
     PodStatus,
+    ResourceDeletion,
     ResourceListing,
     ResourceState,
     TemplateCreation,
@@ -18,17 +28,14 @@ from toolkit.plugins.infrastructure import (
     VolumeDeletion,
     VolumeListing,
 )
-from toolkit.vendors._http import Json, VendorResponse, to_finite_number
-from toolkit.vendors._runpod_api import (
-    DEFAULT_IMAGE,
-    build_bad_response,
-    check_id,
-    delete_resource,
-    list_resources,
-    parse_resource,
-    send_request,
-)
+from toolkit.plugins.vendor import OperationFlow
+from toolkit.vendors._http import Json, VendorResponse, get_object, to_finite_number
+from toolkit.vendors._runpod_api import build_bad_response, check_id, send_request
 
+S = TypeVar("S", bound=ResourceState)
+DEFAULT_IMAGE = "runpod/worker-sdxl:latest"
+# The fields of a template that an endpoint takes too.
+_TEMPLATE_FIELDS = ("image", "args", "disk", "ports", "env", "registry")
 WORKER_PORT = 8000  # where the vendor's SDK serves work in a container, and the proxy leads to
 # The command of the default image in a pod: the SDK's options for serving work by HTTP.
 SERVE_COMMAND = (
@@ -47,6 +54,35 @@ _POD_STATUSES: dict[str, PodStatus] = {
     "ERROR": "failed",
     "TERMINATED": "terminated",
 }
+
+
+def create_endpoint(operation: EndpointCreation, access: Access) -> Flow[ResourceState]:
+    """Create a serverless endpoint with our defaults, which are not the vendor's.
+
+    The vendor deletes an endpoint together with the template that is bound to it. So a template is
+    never bound: what it says is read, and the endpoint is made of that.
+
+    Raises:
+        ProviderError: what the vendor says.
+    """
+    fields: Json = {
+        "name": operation.name,
+        "type": "QUEUE",
+        "scaling": {"type": "QUEUE_DELAY", "queueDelay": 4},
+        "gpu": {"pools": [operation.gpu_pool], "count": 1},
+        "workers": {"min": operation.workers_min, "max": operation.workers_max},
+        "image": operation.image or DEFAULT_IMAGE,
+    }
+    if operation.template_id is not None:
+        path = f"/templates/{check_id(operation.template_id)}"
+        template = (yield from send_request(access, "GET", path, host="api")).json()
+        fields |= {name: template[name] for name in _TEMPLATE_FIELDS if template.get(name)}
+        if template.get("allowedCudaVersions"):
+            fields["gpu"]["allowedCudaVersions"] = template["allowedCudaVersions"]
+    if operation.volume_ids:
+        fields["networkVolumes"] = list(operation.volume_ids)
+    answer = yield from send_request(access, "POST", "/serverless", fields, host="api")
+    return _parse_resource(answer.json(), answer)
 
 
 def create_pod(operation: PodCreation, access: Access) -> Flow[PodState]:
@@ -85,25 +121,6 @@ def read_pod(operation: PodReading, access: Access) -> Flow[PodState]:
     return _parse_pod(answer.json(), answer)
 
 
-def list_pods(operation: PodListing, access: Access) -> Flow[ResourceListing[PodState]]:  # noqa: ARG001
-    """List the account's machines.
-
-    Raises:
-        ProviderError: what the vendor says.
-    """
-    return (yield from list_resources(access, "/pods", "pods", _parse_pod))
-
-
-def delete_pod(operation: PodDeletion, access: Access) -> Flow[Reply]:
-    """Terminate a machine.
-
-    Raises:
-        ProviderError: what the vendor says.
-    """
-    yield from delete_resource(access, f"/pods/{check_id(operation.vendor_id)}")
-    return Reply(model="pod")
-
-
 def create_template(operation: TemplateCreation, access: Access) -> Flow[ResourceState]:
     """Make a template.
 
@@ -116,29 +133,7 @@ def create_template(operation: TemplateCreation, access: Access) -> Flow[Resourc
         "serverless": operation.serverless,
     }
     answer = yield from send_request(access, "POST", "/templates", fields, host="api")
-    return parse_resource(answer.json(), answer)
-
-
-def list_templates(
-    operation: TemplateListing,  # noqa: ARG001
-    access: Access,
-) -> Flow[ResourceListing[ResourceState]]:
-    """List the account's templates.
-
-    Raises:
-        ProviderError: what the vendor says.
-    """
-    return (yield from list_resources(access, "/templates", "templates", parse_resource))
-
-
-def delete_template(operation: TemplateDeletion, access: Access) -> Flow[Reply]:
-    """Delete a template.
-
-    Raises:
-        ProviderError: what the vendor says, such as that it is in use.
-    """
-    yield from delete_resource(access, f"/templates/{check_id(operation.vendor_id)}")
-    return Reply(model="template")
+    return _parse_resource(answer.json(), answer)
 
 
 def create_volume(operation: VolumeCreation, access: Access) -> Flow[ResourceState]:
@@ -153,29 +148,87 @@ def create_volume(operation: VolumeCreation, access: Access) -> Flow[ResourceSta
         "dataCenter": operation.data_center,
     }
     answer = yield from send_request(access, "POST", "/network-volumes", fields, host="api")
-    return parse_resource(answer.json(), answer)
+    return _parse_resource(answer.json(), answer)
 
 
-def list_volumes(
-    operation: VolumeListing,  # noqa: ARG001
-    access: Access,
-) -> Flow[ResourceListing[ResourceState]]:
-    """List the account's network volumes.
+def list_gpus(operation: GpuListing, access: Access) -> Flow[GpuCatalog]:  # noqa: ARG001
+    """List the vendor's catalogue of GPUs, with list prices by the hour.
 
     Raises:
         ProviderError: what the vendor says.
     """
-    return (yield from list_resources(access, "/network-volumes", "networkVolumes", parse_resource))
+    answer = yield from send_request(access, "GET", "/catalog/gpus", host="api")
+    offered = answer.json().get("gpus")
+    rows = [row for row in offered if isinstance(row, dict)] if isinstance(offered, list) else []
+    gpus = tuple(_parse_gpu(row, answer) for row in rows if answer.read_label(row.get("id")))
+    return GpuCatalog(gpus=gpus, vendor_request_id=answer.request_id)
 
 
-def delete_volume(operation: VolumeDeletion, access: Access) -> Flow[Reply]:
-    """Delete a network volume, with all that is on it.
+def _make_listing(
+    path: str, member: str, parse: Callable[[Json, VendorResponse], S]
+) -> Callable[[object, Access], Flow[ResourceListing[S]]]:
+    """Make the flow that lists all that the account has of a kind.
+
+    Args:
+        path: path of the list.
+        member: member of the answer that the list is in.
+        parse: parses an item of the list.
+    """
+
+    def list_resources(_operation: object, access: Access) -> Flow[ResourceListing[S]]:
+        answer = yield from send_request(access, "GET", path, host="api")
+        rows = answer.json().get(member)
+        items = rows if isinstance(rows, list) else []
+        states = tuple(parse(row, answer) for row in items if isinstance(row, dict))
+        return ResourceListing(items=states, vendor_request_id=answer.request_id)
+
+    return list_resources
+
+
+def _make_deletion(path: str, model: str) -> Callable[[ResourceDeletion, Access], Flow[Reply]]:
+    """Make the flow that deletes a resource of a kind; what is gone already counts as deleted.
+
+    Args:
+        path: path of the resources.
+        model: name of the kind in the reply.
+    """
+
+    def delete_resource(operation: ResourceDeletion, access: Access) -> Flow[Reply]:
+        resource = f"{path}/{check_id(operation.vendor_id)}"
+        try:
+            yield from send_request(access, "DELETE", resource, host="api")
+        except ProviderError as fault:
+            if fault.status != 404:
+                raise
+        return Reply(model=model)
+
+    return delete_resource
+
+
+def _parse_gpu(row: Json, answer: VendorResponse) -> GpuOffer:
+    gpu_id = answer.read_label(row.get("id")) or ""
+    memory = to_finite_number(row.get("memory"))
+    prices = {tier: to_finite_number(amount) for tier, amount in get_object(row, "price").items()}
+    return GpuOffer(
+        id=gpu_id,
+        name=answer.read_label(row.get("name")) or gpu_id,
+        pool=answer.read_label(row.get("pool")) or "",
+        memory_gb=None if memory is None else int(memory),
+        usd_per_hour={t: from_wire_usd(usd) for t, usd in prices.items() if usd is not None},
+    )
+
+
+def _parse_resource(said: Json, answer: VendorResponse) -> ResourceState:
+    """Parse what identifies an endpoint, a template or a volume.
 
     Raises:
-        ProviderError: what the vendor says, such as that it is in use.
+        ProviderError: `PROVIDER_BAD_RESPONSE` if it has no id.
     """
-    yield from delete_resource(access, f"/network-volumes/{check_id(operation.vendor_id)}")
-    return Reply(model="volume")
+    return ResourceState(
+        vendor_id=check_id(said.get("id")),
+        name=answer.redact_excerpt(said.get("name")),
+        vendor_request_id=answer.request_id,
+    )
 
 
 def _parse_pod(said: Json, answer: VendorResponse) -> PodState:
@@ -189,3 +242,21 @@ def _parse_pod(said: Json, answer: VendorResponse) -> PodState:
         usd_per_hour=from_wire_usd(cost),
         vendor_request_id=answer.request_id,
     )
+
+
+INFRASTRUCTURE: dict[str, OperationFlow] = {
+    EndpointCreation.kind: create_endpoint,
+    EndpointListing.kind: _make_listing("/serverless", "endpoints", _parse_resource),
+    EndpointDeletion.kind: _make_deletion("/serverless", "serverless"),
+    GpuListing.kind: list_gpus,
+    PodCreation.kind: create_pod,
+    PodReading.kind: read_pod,
+    PodListing.kind: _make_listing("/pods", "pods", _parse_pod),
+    PodDeletion.kind: _make_deletion("/pods", "pod"),
+    TemplateCreation.kind: create_template,
+    TemplateListing.kind: _make_listing("/templates", "templates", _parse_resource),
+    TemplateDeletion.kind: _make_deletion("/templates", "template"),
+    VolumeCreation.kind: create_volume,
+    VolumeListing.kind: _make_listing("/network-volumes", "networkVolumes", _parse_resource),
+    VolumeDeletion.kind: _make_deletion("/network-volumes", "volume"),
+}

@@ -22,8 +22,8 @@ from toolkit.vendors._http import (
     check_header_safe,
     clean_text,
     get_object,
+    read_numbers,
     send_probe,
-    to_finite_number,
 )
 from toolkit.vendors._negotiation import OptionalField, ask_without_refused_fields
 from toolkit.vendors._prices import load_models
@@ -31,7 +31,6 @@ from toolkit.vendors._prices import load_models
 # Under this version `temperature` is refused even at its default value, so it is never sent.
 API_VERSION = "2026-10-21"
 _FINISH_REASONS = {"max_tokens": "length", "model_context_window_exceeded": "length"}
-_INPUT_FIELDS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 # Errors in the middle of a stream have no status of their own (API reference, "Errors").
 _STATUSES_OF_ERRORS = {
     "invalid_request_error": 400,
@@ -205,10 +204,11 @@ def _parse_reply(answer: VendorResponse, said: Json, operation: TextRequest) -> 
 
 def _parse_usage(usage: Json) -> dict[str, float]:
     """Parse the tokens that were billed, cached ones included; none unless both are given."""
-    given, written, cached = (to_finite_number(usage.get(name)) for name in _INPUT_FIELDS)
-    made = to_finite_number(usage.get("output_tokens"))
+    given, made = read_numbers(usage, "input_tokens", "output_tokens")
     if given is None or made is None:
         return {}
+    parts = ("cache_creation_input_tokens", "cache_read_input_tokens")
+    written, cached = read_numbers(usage, *parts)
     whole = given + (written or 0.0) + (cached or 0.0)
     return _chat.build_token_units(whole, made, cached=cached, written=written)
 

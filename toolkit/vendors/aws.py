@@ -32,7 +32,7 @@ from toolkit.vendors._http import (
     clean_text,
     get_object,
     quote_path_segment,
-    to_finite_number,
+    read_numbers,
 )
 from toolkit.vendors._negotiation import (
     OptionalField,
@@ -292,16 +292,10 @@ def _parse_reply(
 
 def _parse_usage(usage: Json) -> dict[str, float]:
     """Parse the tokens that were billed, cached ones included; none unless both are given."""
-    given, made = (
-        to_finite_number(usage.get("inputTokens")),
-        to_finite_number(usage.get("outputTokens")),
-    )
+    given, made = read_numbers(usage, "inputTokens", "outputTokens")
     if given is None or made is None:
         return {}
-    read, written = (
-        to_finite_number(usage.get("cacheReadInputTokens")),
-        to_finite_number(usage.get("cacheWriteInputTokens")),
-    )
+    read, written = read_numbers(usage, "cacheReadInputTokens", "cacheWriteInputTokens")
     whole = given + (read or 0.0) + (written or 0.0)
     return _chat.build_token_units(whole, made, cached=read, written=written)
 

@@ -23,8 +23,10 @@ from toolkit.vendors._http import (
     build_json_request,
     check_header_safe,
     clean_text,
+    get_first,
     get_object,
     quote_path_segment,
+    read_numbers,
     send_probe,
     to_finite_number,
 )
@@ -137,10 +139,7 @@ class _ContentReader(JsonEventReader):
 
     def _add_event(self, said: Json) -> str:
         self._said |= {name: value for name, value in said.items() if name != "candidates"}
-        choices = said.get("candidates")
-        choice = choices[0] if isinstance(choices, list) and choices else None
-        if not isinstance(choice, dict):
-            return ""
+        choice = get_first(said, "candidates")
         self._candidate |= choice
         parts = get_object(choice, "content").get("parts")
         new = [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
@@ -175,11 +174,8 @@ def _send_request(
 def _build_failure(answer: VendorResponse, said: Json) -> ProviderError:
     error = get_object(said, "error")
     details = error.get("details")
-    reasons = (
-        [d.get("reason") for d in details or () if isinstance(d, dict)]
-        if (isinstance(details, list))
-        else []
-    )
+    rows = details if isinstance(details, list) else []
+    reasons = [row.get("reason") for row in rows if isinstance(row, dict)]
     verdict = None
     if "API_KEY_INVALID" in reasons:  # a bad key is an invalid argument to this vendor
         verdict = KEY_REFUSED
@@ -191,14 +187,13 @@ def _build_failure(answer: VendorResponse, said: Json) -> ProviderError:
 def _parse_reply(answer: VendorResponse, said: Json, operation: TextRequest) -> TextReply:
     request_id = answer.read_label(said.get("responseId")) or answer.request_id
     blocked = answer.redact_excerpt(get_object(said, "promptFeedback").get("blockReason"))
-    choices = said.get("candidates")
-    choice = choices[0] if isinstance(choices, list) and choices else None
-    reason = str(choice.get("finishReason")) if isinstance(choice, dict) else ""
+    choice = get_first(said, "candidates")
+    reason = str(choice.get("finishReason"))
     if blocked or reason in _BLOCK_REASONS:
         raise answer.build_error(
             REFUSED, f"google refused to answer this: {blocked or reason}.", request_id=request_id
         )
-    if not isinstance(choice, dict):
+    if not choice:
         raise answer.build_error(
             (ErrorCode.PROVIDER_BAD_RESPONSE, None),
             "The answer of google has no candidate in it.",
@@ -225,11 +220,8 @@ def _parse_reply(answer: VendorResponse, said: Json, operation: TextRequest) -> 
 
 def _parse_usage(usage: Json) -> dict[str, float]:
     """Parse the tokens that were billed, thoughts included; none unless the prompt's are given."""
-    given, made = (
-        to_finite_number(usage.get("promptTokenCount")),
-        to_finite_number(usage.get("candidatesTokenCount")),
-    )
-    thoughts = to_finite_number(usage.get("thoughtsTokenCount"))
+    names = ("promptTokenCount", "candidatesTokenCount", "thoughtsTokenCount")
+    given, made, thoughts = read_numbers(usage, *names)
     if given is None or (made is None and thoughts is None):
         return {}
     cached = to_finite_number(usage.get("cachedContentTokenCount"))

@@ -37,7 +37,7 @@ from toolkit.vendors._http import (
     build_bearer_headers,
     build_json_request,
     get_object,
-    to_finite_number,
+    read_numbers,
 )
 from toolkit.vendors._negotiation import ask_without_refused_fields, make_temperature_field
 from toolkit.vendors._prices import load_models
@@ -100,11 +100,8 @@ def _read_refusal(answer: VendorResponse) -> str:
     except ProviderError:
         return ""
     words = get_object(said, "base_resp").get("status_msg")
-    return (
-        words
-        if _read_status_code(said) == _INVALID_PARAMETER_CODE and isinstance(words, str)
-        else ""
-    )
+    is_refusal = _read_status_code(said) == _INVALID_PARAMETER_CODE
+    return words if is_refusal and isinstance(words, str) else ""
 
 
 def generate_speech(operation: SpeechRequest, access: Access) -> Flow[SpeechReply]:
@@ -133,10 +130,7 @@ def generate_speech(operation: SpeechRequest, access: Access) -> Flow[SpeechRepl
             request_id=request_id,
         )
     extra = get_object(said, "extra_info")
-    billed, length = (
-        to_finite_number(extra.get("usage_characters")),
-        to_finite_number(extra.get("audio_length")),
-    )
+    billed, length = read_numbers(extra, "usage_characters", "audio_length")
     return SpeechReply(
         audio=audio,
         duration_ms=None if length is None else int(length),
@@ -233,9 +227,8 @@ def _read_body(answer: VendorResponse, passing: int = 0) -> Json:
     code = _read_status_code(said)
     if not answer.is_failure and code in (0, passing):
         return said
-    words = get_object(said, "base_resp").get("status_msg") or get_object(said, "error").get(
-        "message"
-    )
+    words = get_object(said, "base_resp").get("status_msg")
+    words = words or get_object(said, "error").get("message")
     raise answer.build_failure(
         words,
         verdict=_CLASSIFICATIONS.get(code, REFUSED) if code else None,

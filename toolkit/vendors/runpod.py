@@ -26,56 +26,21 @@ from toolkit.plugins import (
     run_in_thread,
     send,
 )
-from toolkit.plugins.infrastructure import (
-    EndpointCreation,
-    EndpointDeletion,
-    EndpointListing,
-    GpuListing,
-    PodCreation,
-    PodDeletion,
-    PodListing,
-    PodReading,
-    TemplateCreation,
-    TemplateDeletion,
-    TemplateListing,
-    VolumeCreation,
-    VolumeDeletion,
-    VolumeListing,
-)
 from toolkit.vendors import _chat
 from toolkit.vendors._chat_stream import STREAM_FIELDS, ChatStreamReader
 from toolkit.vendors._http import (
     Classification,
     Json,
     VendorResponse,
+    get_first,
     get_object,
+    read_numbers,
     redact_excerpt,
     to_finite_number,
 )
 from toolkit.vendors._prices import load_models
-from toolkit.vendors._runpod_api import (
-    build_request,
-    check_id,
-    create_endpoint,
-    delete_endpoint,
-    list_endpoints,
-    list_gpus,
-    probe,
-    send_request,
-)
-from toolkit.vendors._runpod_resources import (
-    WORKER_PORT,
-    create_pod,
-    create_template,
-    create_volume,
-    delete_pod,
-    delete_template,
-    delete_volume,
-    list_pods,
-    list_templates,
-    list_volumes,
-    read_pod,
-)
+from toolkit.vendors._runpod_api import build_request, check_id, probe, send_request
+from toolkit.vendors._runpod_resources import INFRASTRUCTURE, WORKER_PORT
 from toolkit.vendors._runpod_worker import (
     RESULTS_URL,
     attach_job_id,
@@ -127,16 +92,9 @@ def generate_image(operation: ImageRequest, access: Access) -> Flow[ImageReply]:
     cancel = build_request(access, "POST", f"/{endpoint}/cancel/{check_id(job)}")
     yield from report_submission(job, cancel)
     done = yield from _await_job(access, endpoint, job, cancel)
-    output = done.get("output")
-    data = yield from read_image(output, access, job)
-    return ImageReply(
-        image=data,
-        media_type=match_signature(data) or "application/octet-stream",
-        seed=read_seed(output),
-        model=access.model if access.endpoint is None else "serverless",
-        vendor_request_id=job,
-        cost=_calculate_cost(operation, access, done),
-    )
+    model = access.model if access.endpoint is None else "serverless"
+    cost = _calculate_cost(operation, access, done)
+    return (yield from _build_reply(done.get("output"), access, job, model, cost))
 
 
 def generate_image_in_pod(operation: ImageRequest, access: Access, pod: str) -> Flow[ImageReply]:
@@ -176,15 +134,22 @@ def generate_image_in_pod(operation: ImageRequest, access: Access, pod: str) -> 
             f"The worker's job failed: {words}" if words else "The worker's job failed.",
             vendor_request_id=job,
         )
-    output = said.get("output")
+    cost = Cost(operation.units(), Decimal(0))
+    return (yield from _build_reply(said.get("output"), access, job, "pod", cost))
+
+
+def _build_reply(
+    output: object, access: Access, job: str, model: str, cost: Cost
+) -> Flow[ImageReply]:
+    """Build the reply that has the image of a worker's output."""
     data = yield from read_image(output, access, job)
     return ImageReply(
         image=data,
         media_type=match_signature(data) or "application/octet-stream",
         seed=read_seed(output),
-        model="pod",
+        model=model,
         vendor_request_id=job,
-        cost=Cost(operation.units(), Decimal(0)),
+        cost=cost,
     )
 
 
@@ -213,9 +178,8 @@ def generate_text(operation: TextRequest, access: Access) -> Flow[TextReply]:
     at = f"/{check_id(access.endpoint or access.model)}/openai/v1"
     model = public or access.model
     if access.endpoint is not None and model in (SERVED_MODEL, *PUBLIC_TEXT_MODELS):
-        listed = (yield from send_request(access, "GET", f"{at}/models")).json().get("data")
-        first = listed[0] if isinstance(listed, list) and listed else None
-        model = str(first.get("id")) if isinstance(first, dict) else ""
+        listed = (yield from send_request(access, "GET", f"{at}/models")).json()
+        model = str(get_first(listed, "data").get("id", ""))
     fields = _chat.build_body(operation, model, schema_in_prompt=True)
     fields["max_tokens"] = fields.pop("max_completion_tokens")  # workers know the older name
     if public is not None:
@@ -285,10 +249,7 @@ def _calculate_cost(operation: ImageRequest, access: Access, done: Json) -> Cost
     second.
     """
     if access.endpoint is not None:
-        ran_ms, waited_ms = (
-            to_finite_number(done.get("executionTime")),
-            to_finite_number(done.get("delayTime")),
-        )
+        ran_ms, waited_ms = read_numbers(done, "executionTime", "delayTime")
         if ran_ms is None:
             return Cost()
         # The vendor does not say how much of the delay was a worker's start, and how much waiting.
@@ -319,22 +280,7 @@ VENDOR = Vendor(
         start_s=MAX_START_S,
         idle_s=5.0,
     ),
-    infrastructure={
-        EndpointCreation.kind: create_endpoint,
-        EndpointListing.kind: list_endpoints,
-        EndpointDeletion.kind: delete_endpoint,
-        GpuListing.kind: list_gpus,
-        PodCreation.kind: create_pod,
-        PodReading.kind: read_pod,
-        PodListing.kind: list_pods,
-        PodDeletion.kind: delete_pod,
-        TemplateCreation.kind: create_template,
-        TemplateListing.kind: list_templates,
-        TemplateDeletion.kind: delete_template,
-        VolumeCreation.kind: create_volume,
-        VolumeListing.kind: list_volumes,
-        VolumeDeletion.kind: delete_volume,
-    },
+    infrastructure=INFRASTRUCTURE,
     models=load_models("runpod"),
     bounds={
         ImageRequest: PixelBound("page of the public endpoint: by the megapixel"),
