@@ -291,13 +291,9 @@ class Faults:
         wires = self._find_wires("*" if vendor is None else vendor)
         with self._lock:
             self._script = [
-                one
-                for one in self._script
-                if vendor is not None and not self._find_wires(one[0].vendor) <= wires
+                row for row in self._script if not self._find_wires(row[0].vendor) <= wires
             ]
-            self._answers = [
-                one for one in self._answers if vendor is not None and not one.wires <= wires
-            ]
+            self._answers = [answer for answer in self._answers if not answer.wires <= wires]
             self._buckets.clear()
 
     def forget_calls(self) -> None:

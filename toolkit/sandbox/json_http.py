@@ -89,20 +89,9 @@ async def read_body(request: Request, model: type[B], refuse: RefuseBody) -> B:
         RefusalError: the body does not match the model.
     """
     try:
-        body = await read_json_object(request)
+        return model.model_validate(await read_json_object(request))
     except NotJsonError:
         raise refuse([]) from None
-    return parse_body(body, model, refuse)
-
-
-def parse_body(body: JsonObject, model: type[B], refuse: RefuseBody) -> B:
-    """Parse a JSON object as the model of an endpoint.
-
-    Raises:
-        RefusalError: the object does not match the model.
-    """
-    try:
-        return model.model_validate(body)
     except ValidationError as error:
         raise refuse(list_faults(error)) from None
 

@@ -1,5 +1,6 @@
 """The paths of the simulated wires, and the wires that each vendor has."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
@@ -21,9 +22,6 @@ VENDOR_PATHS: dict[str, str] = {
 
 COMPATIBLE_WIRES = frozenset({"openai"})
 """The wires that can be mounted for other vendors, too."""
-
-ALL_VENDORS = "*"
-MAIN_WIRE_SUFFIX = "-api"  # after a vendor's name: its main wire only, if it has several
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,22 +54,28 @@ class CompatibleVendor:
         return f"/{self.id}"
 
 
-def list_names(compatible: tuple[str, ...] = ()) -> list[str]:
-    """List every name that faults can be set for: vendors, and the single wires of one.
+@cache
+def list_wires(compatible: tuple[str, ...] = ()) -> Mapping[str, frozenset[str]]:
+    """List every name that faults can be set for, with the wires that it stands for.
+
+    A vendor's name stands for all of its wires, and the name of a wire for that one. `-api` after
+    the name of a vendor with several wires stands for its main wire.
 
     Args:
         compatible: the vendors that the cloud learned of as it was opened.
 
-    >>> [name for name in list_names() if name.startswith("runpod")]
+    >>> [name for name in list_wires() if name.startswith("runpod")]
     ['runpod', 'runpod-jobs', 'runpod-pods', 'runpod-images', 'runpod-api']
     """
-    main = [
-        f"{name}{MAIN_WIRE_SUFFIX}" for name in VENDOR_PATHS if len(_find_vendor_wires(name)) > 1
-    ]
-    return [*VENDOR_PATHS, *compatible, *main]
+    named = {
+        name: frozenset(wire for wire in VENDOR_PATHS if f"{wire}-".startswith(f"{name}-"))
+        for name in VENDOR_PATHS
+    }
+    named |= {name: frozenset({name}) for name in compatible}
+    main = {f"{name}-api": frozenset({name}) for name, wires in named.items() if len(wires) > 1}
+    return named | main
 
 
-@cache
 def find_wires(name: str, compatible: tuple[str, ...] = ()) -> frozenset[str]:
     """Find the wires that a name stands for: all of a vendor's, or one.
 
@@ -82,20 +86,13 @@ def find_wires(name: str, compatible: tuple[str, ...] = ()) -> frozenset[str]:
     Raises:
         ValueError: for a name that no vendor and no wire has; it tells those there are.
     """
-    if name == ALL_VENDORS:
-        return frozenset((*VENDOR_PATHS, *compatible))
-    if name in compatible:
-        return frozenset({name})
-    known = list_names(compatible)
+    known = list_wires(compatible)
+    if name == "*":
+        return frozenset[str]().union(*known.values())
     if name in known:
-        main = name.removesuffix(MAIN_WIRE_SUFFIX)
-        return frozenset({main}) if main != name else _find_vendor_wires(name)
+        return known[name]
     close = get_close_matches(str(name).lower(), known, n=1)
     hint = f" Did you mean {close[0]!r}?" if close else ""
     raise ValueError(
         f"vendor cannot be {name!r}.{hint} It is one of {', '.join(known)}, or '*' for all."
     )
-
-
-def _find_vendor_wires(name: str) -> frozenset[str]:
-    return frozenset(wire for wire in VENDOR_PATHS if wire == name or wire.startswith(f"{name}-"))

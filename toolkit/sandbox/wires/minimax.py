@@ -80,17 +80,17 @@ class VoiceSetting(RequestBody, extra="ignore"):
 
     voice_id: str = Field(min_length=1)
     speed: float | None = Field(None, ge=0.5, le=2)
-    vol: float | None = Field(None, ge=0.01, le=10)
+    volume: float | None = Field(None, ge=0.01, le=10, alias="vol")
     pitch: int | None = Field(None, ge=-12, le=12)
 
 
 class AudioSetting(RequestBody, extra="ignore"):
     """The format of speech."""
 
-    format: Literal["mp3", "wav", "pcm"] | None = None
+    audio_format: Literal["mp3", "wav", "pcm"] | None = Field(None, alias="format")
     sample_rate: Literal[8000, 16000, 22050, 24000, 32000, 44100] | None = None
     bitrate: Literal[32000, 64000, 128000, 256000] | None = None
-    channel: Literal[1, 2] | None = None
+    channels: Literal[1, 2] | None = Field(None, alias="channel")
 
 
 class SpeechStreamOptions(RequestBody, extra="ignore"):
@@ -199,17 +199,8 @@ class _MiniMaxWire:
         voice, audio = body.voice_setting, body.audio_setting or AudioSetting()
         if voice.voice_id not in VOICES and voice.voice_id not in self._store.clones:
             raise MiniMaxRefusalError(2054, f"voice id not exist: {voice.voice_id}")
-        given = {
-            "speed": voice.speed,
-            "volume": voice.vol,
-            "pitch": voice.pitch,
-            "audio_format": audio.format,
-            "sample_rate": audio.sample_rate,
-            "bitrate": audio.bitrate,
-            "channels": audio.channel,
-        }
-        chosen: Any = {name: value for name, value in given.items() if value is not None}
-        voicing = VoiceSettings(voice.voice_id, **chosen)
+        given = {**voice.model_dump(exclude_none=True), **audio.model_dump(exclude_none=True)}
+        voicing = VoiceSettings(**given)
         is_low = voicing.sample_rate < 32000 and voicing.bitrate > 128000
         if voicing.audio_format == "mp3" and is_low:
             raise _refuse_params("this bitrate needs a higher sample_rate")

@@ -2,25 +2,48 @@
 
 from dataclasses import dataclass, field
 
+from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from toolkit.sandbox.json_http import RequestBody
 from toolkit.sandbox.state import SandboxState
 from toolkit.sandbox.vendor_paths import VENDOR_PATHS
 
 PICTURE_RETENTION_S = 7 * 24 * 3600.0
 
 
+class PictureInput(RequestBody, extra="ignore"):
+    """The input of a worker that draws pictures."""
+
+    prompt: str = Field(pattern=r"\S")
+    width: int = Field(1024, ge=256, le=1536)
+    height: int = Field(1024, ge=256, le=1536)
+    num_inference_steps: int = Field(25, ge=1)
+    guidance_scale: float | None = None
+    guidance: float | None = None
+    seed: int | None = None
+    num_images: int = Field(1, ge=1, le=2)
+
+    def choose_seed(self, usual: int) -> int:
+        """Return the seed, or the usual one if the input leaves it to the worker."""
+        return usual if self.seed is None or self.seed < 0 else self.seed
+
+    def draw(self, seed: int) -> bytes:
+        """Draw the picture of a seed: the same each time."""
+        from toolkit.sandbox.pictures.drawing import draw_picture  # with Pillow, slow to import
+
+        size = {"width": self.width, "height": self.height}
+        return draw_picture(self.prompt, **size, steps=self.num_inference_steps, seed=seed)
+
+
 @dataclass(frozen=True, slots=True)
 class LinkedPicture:
-    """A picture behind a link: it is drawn when it is fetched, the same each time."""
+    """A picture behind a link, which is drawn when it is fetched."""
 
-    prompt: str
-    width: int
-    height: int
-    steps: int
+    asked: PictureInput
     seed: int
     made_at: float
 
@@ -46,12 +69,7 @@ def build_routes(state: SandboxState) -> list[BaseRoute]:
         found = gallery.pictures.get(request.path_params["name"])
         if found is None or state.clock() - found.made_at > PICTURE_RETENTION_S:
             return Response("Not Found", 404, media_type="text/plain")
-        from toolkit.sandbox.pictures.drawing import draw_picture  # with Pillow, slow to import
-
-        size = {"width": found.width, "height": found.height}
-        picture = await run_in_threadpool(
-            draw_picture, found.prompt, **size, steps=found.steps, seed=found.seed
-        )
+        picture = await run_in_threadpool(found.asked.draw, found.seed)
         return Response(picture, media_type="image/png")
 
     return [Route("/{name}/output.png", show, methods=["GET"])]

@@ -4,7 +4,7 @@ import base64
 import re
 from dataclasses import dataclass, field
 
-from pydantic import Field, ValidationError
+from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
@@ -30,7 +30,12 @@ from toolkit.sandbox.state import (
 )
 from toolkit.sandbox.text.chat import ChatMessage, generate_reply, parse_turns
 from toolkit.sandbox.wires.runpod import RunPodAccount
-from toolkit.sandbox.wires.runpod_images import LinkedPicture, PictureGallery, build_picture_url
+from toolkit.sandbox.wires.runpod_images import (
+    LinkedPicture,
+    PictureGallery,
+    PictureInput,
+    build_picture_url,
+)
 
 # The public endpoints, and the kind of worker of each.
 PUBLIC_ENDPOINTS = {
@@ -83,23 +88,6 @@ class JobRequest(RequestBody, extra="ignore"):
     input: JsonObject
     policy: JsonObject | None = None
     webhook: str | None = None
-
-
-class ImageInput(RequestBody, extra="ignore"):
-    """The input of a worker that draws pictures."""
-
-    prompt: str = Field(pattern=r"\S")
-    width: int = Field(1024, ge=256, le=1536)
-    height: int = Field(1024, ge=256, le=1536)
-    num_inference_steps: int = Field(25, ge=1)
-    guidance_scale: float | None = None
-    guidance: float | None = None
-    seed: int | None = None
-    num_images: int = Field(1, ge=1, le=2)
-
-    def choose_seed(self, usual: int) -> int:
-        """Return the seed, or the usual one if the input leaves it to the worker."""
-        return usual if self.seed is None or self.seed < 0 else self.seed
 
 
 class TemplateOptions(RequestBody, extra="ignore"):
@@ -309,16 +297,10 @@ class _RunPodJobsWire:
 
     def _store_picture(self, job: SimulatedJob, request: Request) -> JsonObject:
         """Store a picture; return a public endpoint's output: its URL, and its cost."""
-        asked = ImageInput.model_validate(job.payload)
+        asked = PictureInput.model_validate(job.payload)
         name = self._state.compute_digest("picture", job.id)[:20]
-        self._gallery.pictures[name] = LinkedPicture(
-            asked.prompt,
-            asked.width,
-            asked.height,
-            asked.num_inference_steps,
-            asked.choose_seed(self._state.seed),
-            self._state.clock(),
-        )
+        seed, made_at = asked.choose_seed(self._state.seed), self._state.clock()
+        self._gallery.pictures[name] = LinkedPicture(asked, seed, made_at)
         price = _USD_PER_MEGAPIXEL[job.worker] * job.price_factor
         cost = asked.width * asked.height / 1_000_000 * price
         return {"image_url": build_picture_url(request, name), "cost": round(cost, 6)}
@@ -377,9 +359,9 @@ def _describe_job(job: SimulatedJob) -> JsonObject:
 
 def _compute_execution_ms(given: JsonObject) -> int:
     try:
-        asked = ImageInput.model_validate(given)
+        asked = PictureInput.model_validate(given)
     except ValidationError:
-        asked = ImageInput(prompt="anything")
+        asked = PictureInput.model_construct(prompt="")
     return 400 + int(asked.width * asked.height / 1_048_576 * asked.num_inference_steps * 90)
 
 
@@ -388,7 +370,7 @@ def check_input(given: JsonObject, worker: str) -> str:
     if worker == "comfyui":
         return "" if isinstance(given.get("workflow"), dict) else "Missing 'workflow' parameter"
     try:
-        asked = ImageInput.model_validate(given)
+        asked = PictureInput.model_validate(given)
     except ValidationError as error:
         fault = list_faults(error)[0]
         return f"{fault.join_path()}: {fault.message}."
@@ -403,33 +385,25 @@ def check_input(given: JsonObject, worker: str) -> str:
 
 def run_worker(given: JsonObject, worker: str, sandbox_seed: int) -> object:
     """Draw the pictures, and return them in the format of this kind of worker."""
-    from toolkit.sandbox.pictures.drawing import draw_picture  # with Pillow, slow to import
-
     if worker == "comfyui":
-        picture = base64.b64encode(
-            draw_picture(_extract_workflow_prompt(given), seed=sandbox_seed)
-        ).decode()
+        asked = PictureInput.model_construct(prompt=_extract_workflow_prompt(given))
+        picture = _encode(asked.draw(sandbox_seed))
         return {"images": [{"filename": "sandbox_00001_.png", "type": "base64", "data": picture}]}
-    asked = ImageInput.model_validate(given)
+    asked = PictureInput.model_validate(given)
     seed = asked.choose_seed(sandbox_seed)
-    pictures = []
-    for place in range(asked.num_images):
-        drawn = draw_picture(
-            asked.prompt,
-            width=asked.width,
-            height=asked.height,
-            steps=asked.num_inference_steps,
-            seed=seed + place,
-        )
-        pictures.append("data:image/png;base64," + base64.b64encode(drawn).decode())
+    drawn = (asked.draw(seed + place) for place in range(asked.num_images))
+    pictures = [f"data:image/png;base64,{_encode(data)}" for data in drawn]
     return {"images": pictures, "image_url": pictures[0], "seed": seed}
+
+
+def _encode(data: bytes) -> str:
+    return base64.b64encode(data).decode()
 
 
 def _extract_workflow_prompt(given: JsonObject) -> str:
     texts: list[str] = []
     for node in given["workflow"].values():
         inputs = node.get("inputs", {}) if isinstance(node, dict) else {}
-        texts += (
-            [v for v in inputs.values() if isinstance(v, str)] if isinstance(inputs, dict) else []
-        )
+        values = inputs.values() if isinstance(inputs, dict) else ()
+        texts += [value for value in values if isinstance(value, str)]
     return max(texts, key=len, default="an abstract landscape")
