@@ -8,10 +8,10 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.sandbox.conftest import AGENT
+from tests.sandbox.conftest import client_for
 from tests.support.timing import PATIENCE_S
 from toolkit import Client
-from toolkit.sandbox import SANDBOX_KEYS, Faults, create_app
+from toolkit.sandbox import Faults, create_app
 
 CHAT = "/openai/v1/chat/completions"
 BODY = {"model": "gpt-6-luna", "messages": [{"role": "user", "content": "One line about tea"}]}
@@ -42,14 +42,7 @@ def faults(clock: FaultClock) -> Faults:
 
 async def chat(faults: Faults, times: int = 1) -> list[httpx.Response]:
     """Answers of the openai wire, under these faults."""
-    transport = httpx.ASGITransport(create_app(faults=faults))
-    headers = {
-        "User-Agent": AGENT,
-        "Authorization": f"Bearer {SANDBOX_KEYS['OPENAI_API_KEY']}",
-    }
-    async with httpx.AsyncClient(
-        transport=transport, base_url="http://sandbox", headers=headers, timeout=1
-    ) as client:
+    async with client_for(create_app(faults=faults), "OPENAI_API_KEY") as client:
         return [await client.post(CHAT, json=BODY) for _ in range(times)]
 
 
@@ -198,8 +191,7 @@ async def test_a_misspelt_vendor_in_a_file_or_a_request(tmp_path: Path) -> None:
     path.write_text("[[fault]]\nvendor = 'opnai'\nstatus = 500\n", encoding="utf-8")
     with pytest.raises(ValueError, match=r"fault 1.*Did you mean 'openai'"):
         Faults.load(path)
-    transport = httpx.ASGITransport(create_app())
-    async with httpx.AsyncClient(transport=transport, base_url="http://sandbox") as client:
+    async with client_for(create_app()) as client:
         answer = await client.post("/_sandbox/faults", json={"vendor": "opnai", "status": 500})
     assert answer.status_code == 400
     assert "Did you mean 'openai'?" in answer.json()["error"]

@@ -7,16 +7,12 @@ from pathlib import Path
 import pytest
 
 from tests.vendors.conftest import TEXT, VENDORS, VendorDrive, flow, ok
+from tests.vendors.test_wires import CONVERSED
 from toolkit import Client
 from toolkit.contract.catalog import CatalogModel
 from toolkit.settings import Settings, VendorSettings
 
 NOVA = "amazon.nova-2-lite-v1:0"
-CONVERSED = {
-    "output": {"message": {"role": "assistant", "content": [{"text": "Tides turn."}]}},
-    "stopReason": "end_turn",
-    "usage": {"inputTokens": 17, "outputTokens": 4, "totalTokens": 21},
-}
 # Dollars per million tokens, given and made: the vendor's price list by region.
 LISTED = {"global": ("0.30", "2.50"), "us": ("0.33", "2.75"), "eu": ("0.429", "3.597")}
 REGIONS = {
@@ -44,10 +40,10 @@ def default_of(client: Client) -> CatalogModel:
 @pytest.mark.parametrize("told_by", ["secret", "host"])
 def test_the_region_decides_the_profile(drive: VendorDrive, region: str, told_by: str) -> None:
     """Given a region by the secret or by the host, then its profile is called there, and told."""
-    secret = {"access_key_id": "AKID", "secret_access_key": "x"}
+    secret = {"AccessKeyId": "AKID", "SecretAccessKey": "x", "SessionToken": "t"}
     base = VENDORS["aws"].base_urls["api"]
     if told_by == "secret":
-        secret["region"] = region
+        secret["Region"] = region
     else:
         base = host(region)
     running = flow("aws", TEXT, secret=json.dumps(secret), base_urls={"api": base})
@@ -56,7 +52,8 @@ def test_the_region_decides_the_profile(drive: VendorDrive, region: str, told_by
     assert str(request.url).startswith(host(region))
     assert reply.model == f"{REGIONS[region]}.{NOVA}"
     assert request.url.raw_path == f"/model/{reply.model.replace(':', '%3A')}/converse".encode()
-    assert f"/{region}/bedrock/" in request.headers["authorization"]
+    assert f"/{region}/bedrock/aws4_request" in request.headers["authorization"]
+    assert request.headers["x-amz-security-token"] == "t"
 
 
 def test_a_profile_that_is_named_is_called(drive: VendorDrive) -> None:

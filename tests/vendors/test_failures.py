@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.vendors.conftest import OPERATIONS, SECRET, TEXT, Make, VendorDrive, each_operation, flow
+from tests.vendors.conftest import OPERATIONS, SECRET, TEXT, VendorDrive, each_operation, flow
 from toolkit.contract.errors import ErrorCode
 from toolkit.plugins import ImageRequest, Operation, ProviderError
 
@@ -30,50 +30,36 @@ def fault_of(
     return caught.value
 
 
-HTTP_FAILURES: dict[str, tuple[Make, ErrorCode, bool]] = {
-    "bad key": (
-        lambda: httpx.Response(401, json={"error": {"message": f"Incorrect key: {SECRET}"}}),
-        AUTH,
-        False,
-    ),
-    "key without rights": (lambda: httpx.Response(403, json={"detail": "no"}), AUTH, False),
-    "out of credit": (lambda: httpx.Response(402, json={"error": "balance"}), RATE, False),
-    "timeout": (lambda: httpx.Response(408, json={}), SLOW, True),
-    "conflict": (lambda: httpx.Response(409, json={}), DOWN, True),
-    "rate": (lambda: httpx.Response(429, json={"error": {"message": "slow down"}}), RATE, True),
-    "server": (lambda: httpx.Response(500, json={"error": {"message": "oops"}}), DOWN, True),
-    "gateway's page": (lambda: httpx.Response(502, html="<h1>Bad Gateway</h1>"), DOWN, True),
-    "overloaded": (lambda: httpx.Response(529, json={}), DOWN, True),
-    "no such model": (lambda: httpx.Response(404, json={"error": {"code": 1}}), REFUSED, False),
-    "bad request": (lambda: httpx.Response(400, json={"error": "prompt?"}), REFUSED, False),
-    "unprocessable": (lambda: httpx.Response(422, json={"detail": [1]}), REFUSED, False),
-    "too large": (lambda: httpx.Response(413, text="too large"), REFUSED, False),
-    "redirect": (lambda: httpx.Response(302, headers={"location": "http://x/"}), BAD, False),
-    "truncated JSON": (
-        lambda: httpx.Response(200, content=b'{"id": "1", "cho', headers=JSON_TYPE),
-        BAD,
-        True,
-    ),
-    "HTML page": (lambda: httpx.Response(200, html="<html>Sign in</html>"), BAD, True),
-    "empty body": (lambda: httpx.Response(200, content=b""), BAD, True),
-    "wrong content type": (
-        lambda: httpx.Response(200, content=b"{}", headers={"content-type": "image/png"}),
-        BAD,
-        True,
-    ),
-    "a list": (lambda: httpx.Response(200, json=[1, 2]), BAD, True),
-    "a number": (lambda: httpx.Response(200, json=7), BAD, True),
-    "NaN": (lambda: httpx.Response(200, content=b'{"id": NaN}', headers=JSON_TYPE), BAD, True),
-    "deep nesting": (
-        lambda: httpx.Response(200, content=b"[" * 200_000, headers=JSON_TYPE),
-        BAD,
-        True,
-    ),
-    "not UTF-8": (
-        lambda: httpx.Response(200, content=b'{"\xff": 1}', headers=JSON_TYPE),
-        BAD,
-        True,
-    ),
+def in_seconds(seconds: float, *, usegmt: bool = True) -> str:
+    """The HTTP date of a time from now."""
+    return formatdate(time.time() + seconds, usegmt=usegmt)
+
+
+# By name: the answer, the code of the failure, and whether to retry.
+HTTP_FAILURES: dict[str, tuple[int, dict[str, Any], ErrorCode, bool]] = {
+    "bad key": (401, {"json": {"error": {"message": f"Incorrect key: {SECRET}"}}}, AUTH, False),
+    "key without rights": (403, {"json": {"detail": "no"}}, AUTH, False),
+    "out of credit": (402, {"json": {"error": "balance"}}, RATE, False),
+    "timeout": (408, {"json": {}}, SLOW, True),
+    "conflict": (409, {"json": {}}, DOWN, True),
+    "rate": (429, {"json": {"error": {"message": "slow down"}}}, RATE, True),
+    "server": (500, {"json": {"error": {"message": "oops"}}}, DOWN, True),
+    "gateway's page": (502, {"html": "<h1>Bad Gateway</h1>"}, DOWN, True),
+    "overloaded": (529, {"json": {}}, DOWN, True),
+    "no such model": (404, {"json": {"error": {"code": 1}}}, REFUSED, False),
+    "bad request": (400, {"json": {"error": "prompt?"}}, REFUSED, False),
+    "unprocessable": (422, {"json": {"detail": [1]}}, REFUSED, False),
+    "too large": (413, {"text": "too large"}, REFUSED, False),
+    "redirect": (302, {"headers": {"location": "http://x/"}}, BAD, False),
+    "truncated JSON": (200, {"content": b'{"id": "1", "cho', "headers": JSON_TYPE}, BAD, True),
+    "HTML page": (200, {"html": "<html>Sign in</html>"}, BAD, True),
+    "empty body": (200, {"content": b""}, BAD, True),
+    "wrong type": (200, {"content": b"{}", "headers": {"content-type": "image/png"}}, BAD, True),
+    "a list": (200, {"json": [1, 2]}, BAD, True),
+    "a number": (200, {"json": 7}, BAD, True),
+    "NaN": (200, {"content": b'{"id": NaN}', "headers": JSON_TYPE}, BAD, True),
+    "deep nesting": (200, {"content": b"[" * 200_000, "headers": JSON_TYPE}, BAD, True),
+    "not UTF-8": (200, {"content": b'{"\xff": 1}', "headers": JSON_TYPE}, BAD, True),
 }
 
 
@@ -83,10 +69,10 @@ def test_http_failure_becomes_our_code(
     drive: VendorDrive, vendor: str, operation: Operation[Any], failure: str
 ) -> None:
     """Given any vendor's failing answer, the flow raises its code with status, and no key."""
-    make, code, retryable = HTTP_FAILURES[failure]
+    status, body, code, retryable = HTTP_FAILURES[failure]
     if (vendor, failure) == ("runpod", "conflict"):  # "not valid for the current status"
         code, retryable = REFUSED, False
-    answer = make()
+    answer = httpx.Response(status, **body)
     answer.headers["x-request-id"] = "req_abc"
     fault = fault_of(drive, flow(vendor, operation), answer)
     assert (fault.code, fault.retryable) == (code, retryable)
@@ -103,24 +89,16 @@ def test_http_failure_becomes_our_code(
 @pytest.mark.parametrize(
     ("headers", "low", "high"),
     [
-        ({"retry-after": "7"}, 7, 7),
-        ({"retry-after": "1.5"}, 1.5, 1.5),
-        ({"retry-after-ms": "250", "retry-after": "9"}, 0.25, 0.25),
-        ({"retry-after": lambda: formatdate(time.time() + 36_000, usegmt=True)}, 3600, 3600),
-        ({"retry-after": lambda: formatdate(time.time() + 1_000)}, 1, 1_000),
-        ({"retry-after": "99999999999"}, 3600, 3600),
-        ({"retry-after-ms": "9" * 20}, 3600, 3600),
-        ({"retry-after": lambda: formatdate(time.time() - 30, usegmt=True)}, 0, 0),
-    ],
-    ids=[
-        "seconds",
-        "fraction",
-        "milliseconds",
-        "date",
-        "date of no zone",
-        "years",
-        "years of ms",
-        "past date",
+        pytest.param({"retry-after": "7"}, 7, 7, id="seconds"),
+        pytest.param({"retry-after": "1.5"}, 1.5, 1.5, id="fraction"),
+        pytest.param({"retry-after-ms": "250", "retry-after": "9"}, 0.25, 0.25, id="milliseconds"),
+        pytest.param({"retry-after": lambda: in_seconds(36_000)}, 3600, 3600, id="date"),
+        pytest.param(
+            {"retry-after": lambda: in_seconds(1_000, usegmt=False)}, 1, 1_000, id="no zone"
+        ),
+        pytest.param({"retry-after": "99999999999"}, 3600, 3600, id="years"),
+        pytest.param({"retry-after-ms": "9" * 20}, 3600, 3600, id="years of ms"),
+        pytest.param({"retry-after": lambda: in_seconds(-30)}, 0, 0, id="past date"),
     ],
 )
 def test_retry_after_is_read(
@@ -229,30 +207,13 @@ def test_the_vendors_ids_are_taken_out(
     assert "ep9k2" not in fault.message
 
 
-MINIMAX_CODES = {
-    1004: (AUTH, False),
-    2049: (AUTH, False),
-    1008: (RATE, False),
-    2056: (RATE, False),
-    2061: (RATE, False),
-    1002: (RATE, True),
-    1039: (RATE, True),
-    1041: (RATE, True),
-    2045: (RATE, True),
-    1000: (DOWN, True),
-    1013: (DOWN, True),
-    1024: (DOWN, True),
-    1033: (DOWN, True),
+MINIMAX_CODES: dict[int | str, tuple[ErrorCode, bool]] = {
+    **dict.fromkeys((1004, 2049), (AUTH, False)),
+    **dict.fromkeys((1008, 2056, 2061), (RATE, False)),
+    **dict.fromkeys((1002, 1039, 1041, 2045), (RATE, True)),
+    **dict.fromkeys((1000, 1013, 1024, 1033), (DOWN, True)),
     1001: (SLOW, True),
-    1026: (REFUSED, False),
-    1027: (REFUSED, False),
-    1042: (REFUSED, False),
-    2013: (REFUSED, False),
-    2037: (REFUSED, False),
-    2038: (REFUSED, False),
-    20132: (REFUSED, False),
-    987654: (REFUSED, False),
-    "1004": (REFUSED, False),
+    **dict.fromkeys((1026, 1027, 1042, 2013, 2037, 2038, 20132, 987654, "1004"), (REFUSED, False)),
 }
 
 

@@ -128,17 +128,6 @@ async def cloud() -> AsyncIterator[SandboxDriver]:
 LLMS = ["openai", "anthropic", "google", "minimax", "aws"]
 
 
-@pytest.mark.parametrize("vendor", LLMS)
-async def test_text(cloud: SandboxDriver, vendor: str) -> None:
-    """Given a prompt, text comes back with the tokens it took and a model that says sandbox."""
-    asked = TextRequest(prompt="Write two sentences about tides.", temperature=0.4)
-    reply = await cloud.run(vendor, asked)
-    assert reply.text
-    assert vendor == "aws" or reply.model.endswith("-sandbox")  # aws names no model
-    assert reply.vendor_request_id
-    assert min(reply.cost.units["input_tokens"], reply.cost.units["output_tokens"]) > 0
-
-
 SAMPLES: dict[str, Operation[Any]] = {
     "text": TextRequest(prompt="Write two sentences about tides."),
     "speech": SpeechRequest(text="Tides turn."),
@@ -184,21 +173,17 @@ def test_serves_no_model_without_a_place_in_the_catalogue() -> None:
     }
 
 
-@pytest.mark.parametrize("vendor", LLMS)
-async def test_json(cloud: SandboxDriver, vendor: str) -> None:
-    """Given a schema, the text is JSON of that shape."""
-    reply = await cloud.run(vendor, TextRequest(prompt="Outline tides.", schema=SCHEMA))
-    assert set(json.loads(reply.text)) == {"title", "points"}
-
-
 @pytest.mark.parametrize("vendor", [*LLMS, "runpod"])
 @pytest.mark.parametrize("schema", [None, SCHEMA], ids=["text", "json"])
-async def test_streamed_text(
-    cloud: SandboxDriver, vendor: str, schema: dict[str, object] | None
-) -> None:
-    """Given a prompt, then a streamed answer is the same as one that comes at once."""
-    asked = TextRequest(prompt="Write two sentences about tides.", schema=schema)
+async def test_text(cloud: SandboxDriver, vendor: str, schema: dict[str, object] | None) -> None:
+    """Given a prompt, then text comes back with its tokens, at once and streamed the same."""
+    asked = TextRequest(prompt="Write two sentences about tides.", temperature=0.4, schema=schema)
     whole = await cloud.run(vendor, asked)
+    assert whole.text
+    assert schema is None or set(json.loads(whole.text)) == {"title", "points"}
+    assert vendor == "aws" or whole.model.endswith("-sandbox")  # aws names no model
+    assert whole.vendor_request_id
+    assert min(whole.cost.units["input_tokens"], whole.cost.units["output_tokens"]) > 0
     assert cloud.shown == []
     streamed = await cloud.run(vendor, replace(asked, stream=True))
     assert "".join(cloud.shown) == streamed.text == whole.text
@@ -272,7 +257,9 @@ async def test_aws_by_a_signature(cloud: SandboxDriver) -> None:
         assert "AKIDOTHER" not in refused.value.message
 
 
-@pytest.mark.parametrize("vendor", ["openai", "anthropic", "google", "minimax", "elevenlabs"])
+@pytest.mark.parametrize(
+    "vendor", ["openai", "anthropic", "google", "minimax", "elevenlabs", "runpod"]
+)
 async def test_a_key_is_probed(cloud: SandboxDriver, vendor: str) -> None:
     """Given the right key and a wrong one, then the vendor's probe tells them apart, for free."""
     await cloud.probe(vendor)
@@ -337,23 +324,6 @@ async def test_catalogue(cloud: SandboxDriver) -> None:
     gpus = (await cloud.run("runpod", GpuListing())).gpus
     assert {"ADA_24", "HOPPER_141"} <= {gpu.pool for gpu in gpus}
     assert all(gpu.usd_per_hour["serverless"] > 0 and gpu.memory_gb for gpu in gpus)
-
-
-@pytest.mark.parametrize(
-    ("vendor", "operation"),
-    [
-        ("minimax", TextRequest(prompt="x")),
-        ("minimax", SpeechRequest(text="x")),
-        ("openai", TextRequest(prompt="x")),
-        ("runpod", ImageRequest(prompt="x")),
-        ("runpod", GpuListing()),
-    ],
-)
-async def test_wrong_key(cloud: SandboxDriver, vendor: str, operation: Operation[Any]) -> None:
-    """Given a key that the vendor does not know, every wire ends in the same code."""
-    with pytest.raises(ProviderError) as caught:
-        await cloud.run(vendor, operation, secret="sk-test-wrong-key")
-    assert caught.value.code is ErrorCode.PROVIDER_AUTH_FAILED
 
 
 @pytest.mark.parametrize("vendor", LLMS)

@@ -218,47 +218,26 @@ def error_frame(name: str) -> bytes:
     return format_event_frame(name, {"message": "Slow down."}, kind="exception")
 
 
-FAILURES: list[tuple[str, bytes, ErrorCode, bool]] = [
-    (
-        "openai",
-        sse({"error": {"message": "Slow down.", "type": "rate_limit_error", "code": None}}),
-        ErrorCode.PROVIDER_RATE_LIMITED,
-        True,
-    ),
-    (
-        "minimax",
-        sse({"id": "1", "choices": None, "base_resp": {"status_code": 1002, "status_msg": "Slow"}}),
-        ErrorCode.PROVIDER_RATE_LIMITED,
-        True,
-    ),
-    (
-        "anthropic",
-        message_events(
-            end=[{"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}]
-        ),
-        ErrorCode.PROVIDER_UNAVAILABLE,
-        True,
-    ),
-    (
-        "google",
-        sse({"error": {"code": 503, "message": "Busy.", "status": "UNAVAILABLE"}}),
-        ErrorCode.PROVIDER_UNAVAILABLE,
-        True,
-    ),
-    ("aws", error_frame("throttlingException"), ErrorCode.PROVIDER_RATE_LIMITED, True),
-]
+OVERLOADED = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
+LIMITED = {"error": {"message": "Slow down.", "type": "rate_limit_error", "code": None}}
+SLOW = {"id": "1", "choices": None, "base_resp": {"status_code": 1002, "status_msg": "Slow"}}
+BUSY = {"error": {"code": 503, "message": "Busy.", "status": "UNAVAILABLE"}}
+FAILURES: dict[str, tuple[bytes, ErrorCode]] = {
+    "openai": (sse(LIMITED), ErrorCode.PROVIDER_RATE_LIMITED),
+    "minimax": (sse(SLOW), ErrorCode.PROVIDER_RATE_LIMITED),
+    "anthropic": (message_events(end=[OVERLOADED]), ErrorCode.PROVIDER_UNAVAILABLE),
+    "google": (sse(BUSY), ErrorCode.PROVIDER_UNAVAILABLE),
+    "aws": (error_frame("throttlingException"), ErrorCode.PROVIDER_RATE_LIMITED),
+}
 
 
-@pytest.mark.parametrize(
-    ("vendor", "body", "code", "retryable"), FAILURES, ids=[one[0] for one in FAILURES]
-)
-async def test_an_error_in_the_middle(
-    vendor: str, body: bytes, code: ErrorCode, retryable: bool
-) -> None:
+@each_vendor
+async def test_an_error_in_the_middle(vendor: str) -> None:
     """Given an error that comes as an event, then it is the same error as that of a status."""
+    body, code = FAILURES[vendor]
     with pytest.raises(ProviderError) as caught:
         await stream(vendor, body)
-    assert (caught.value.code, caught.value.retryable) == (code, retryable)
+    assert (caught.value.code, caught.value.retryable) == (code, True)
 
 
 @pytest.mark.parametrize(

@@ -40,15 +40,13 @@ NEVER_ASKED_FOR = {
 EUROPE = "the third party has one price for all regional profiles, which is that of the US"
 # The differences that are explained: by provider, model and our unit.
 EXPLAINED = {
-    ("aws", "eu.amazon.nova-2-lite-v1:0", "input_tokens"): EUROPE,
-    ("aws", "eu.amazon.nova-2-lite-v1:0", "cached_input_tokens"): EUROPE,
-    ("aws", "eu.amazon.nova-2-lite-v1:0", "output_tokens"): EUROPE,
-    ("aws", "eu.amazon.nova-micro-v1:0", "input_tokens"): EUROPE,
-    ("aws", "eu.amazon.nova-micro-v1:0", "cached_input_tokens"): EUROPE,
-    ("aws", "eu.amazon.nova-micro-v1:0", "output_tokens"): EUROPE,
-    ("aws", "apac.amazon.nova-micro-v1:0", "input_tokens"): EUROPE,
-    ("aws", "apac.amazon.nova-micro-v1:0", "cached_input_tokens"): EUROPE,
-    ("aws", "apac.amazon.nova-micro-v1:0", "output_tokens"): EUROPE,
+    ("aws", model, unit): EUROPE
+    for model in (
+        "eu.amazon.nova-2-lite-v1:0",
+        "eu.amazon.nova-micro-v1:0",
+        "apac.amazon.nova-micro-v1:0",
+    )
+    for unit in ("input_tokens", "cached_input_tokens", "output_tokens")
 }
 
 

@@ -14,6 +14,7 @@ from toolkit.plugins import ProviderError, TextRequest
 AUTH = ErrorCode.PROVIDER_AUTH_FAILED
 RATE = ErrorCode.PROVIDER_RATE_LIMITED
 REFUSED = ErrorCode.PROVIDER_REJECTED
+DOWN = ErrorCode.PROVIDER_UNAVAILABLE
 BAD = ErrorCode.PROVIDER_BAD_RESPONSE
 SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
 JSON_TEXT = TextRequest(prompt="Outline tides.", temperature=0.3, max_tokens=50, schema=SCHEMA)
@@ -204,88 +205,62 @@ def test_reads_the_tier_that_was_billed(
     assert drive(flow(vendor, TEXT), found).tier == tier
 
 
-def build_changed_answer(vendor: str, **changes: Any) -> dict[str, Any]:
-    """The answer of a vendor, otherwise."""
-    return {**ANSWERS[vendor], **changes}
+SPENT = {"error": {"details": {"error_code": "enforced_spend_limit_reached"}}}
 
 
 @pytest.mark.parametrize(
-    ("vendor", "answer", "code", "retryable"),
+    ("vendor", "status", "body", "code", "retryable"),
     [
-        ("anthropic", ok(build_changed_answer("anthropic", stop_reason="refusal")), REFUSED, False),
-        ("anthropic", ok(build_changed_answer("anthropic", content=None)), BAD, True),
-        (
-            "anthropic",
-            ok(build_changed_answer("anthropic", content=[], stop_reason="max_tokens")),
-            BAD,
-            False,
-        ),
-        (
-            "anthropic",
-            httpx.Response(402, json={"error": {"type": "billing_error", "message": "pay"}}),
-            RATE,
-            False,
-        ),
-        (
-            "anthropic",
-            httpx.Response(
-                429, json={"error": {"details": {"error_code": "enforced_spend_limit_reached"}}}
-            ),
-            RATE,
-            False,
-        ),
-        ("anthropic", httpx.Response(429, json={"error": {}}), RATE, True),
-        ("google", ok({"promptFeedback": {"blockReason": "SAFETY"}}), REFUSED, False),
-        ("google", ok({"candidates": [{"finishReason": "RECITATION"}]}), REFUSED, False),
-        ("google", ok({"candidates": []}), BAD, True),
-        ("google", ok({"candidates": [{"finishReason": "MAX_TOKENS"}]}), BAD, False),
-        (
-            "google",
-            httpx.Response(400, json={"error": {"details": [{"reason": "API_KEY_INVALID"}]}}),
-            AUTH,
-            False,
-        ),
-        (
-            "google",
-            httpx.Response(400, json={"error": {"status": "FAILED_PRECONDITION"}}),
-            RATE,
-            False,
-        ),
-        ("google", httpx.Response(400, json={"error": {"details": "?"}}), REFUSED, False),
-        ("aws", ok(build_changed_answer("aws", stopReason="guardrail_intervened")), REFUSED, False),
-        ("aws", ok(build_changed_answer("aws", stopReason="malformed_model_output")), BAD, True),
-        ("aws", ok(build_changed_answer("aws", output={})), BAD, True),
-        (
-            "aws",
-            httpx.Response(429, headers={"x-amzn-errortype": "ModelNotReadyException"}, json={}),
-            ErrorCode.PROVIDER_UNAVAILABLE,
-            True,
-        ),
-        (
-            "aws",
-            httpx.Response(400, json={"__type": "a#ServiceQuotaExceededException"}),
-            RATE,
-            False,
-        ),
-        ("aws", httpx.Response(424, json={}), ErrorCode.PROVIDER_UNAVAILABLE, True),
+        ("anthropic", 200, {**MESSAGE, "stop_reason": "refusal"}, REFUSED, False),
+        ("anthropic", 200, {**MESSAGE, "content": None}, BAD, True),
+        ("anthropic", 200, {**MESSAGE, "content": [], "stop_reason": "max_tokens"}, BAD, False),
+        ("anthropic", 402, {"error": {"type": "billing_error", "message": "pay"}}, RATE, False),
+        ("anthropic", 429, SPENT, RATE, False),
+        ("anthropic", 429, {"error": {}}, RATE, True),
+        ("google", 200, {"promptFeedback": {"blockReason": "SAFETY"}}, REFUSED, False),
+        ("google", 200, {"candidates": [{"finishReason": "RECITATION"}]}, REFUSED, False),
+        ("google", 200, {"candidates": []}, BAD, True),
+        ("google", 200, {"candidates": [{"finishReason": "MAX_TOKENS"}]}, BAD, False),
+        ("google", 400, {"error": {"details": [{"reason": "API_KEY_INVALID"}]}}, AUTH, False),
+        ("google", 400, {"error": {"status": "FAILED_PRECONDITION"}}, RATE, False),
+        ("google", 400, {"error": {"details": "?"}}, REFUSED, False),
+        ("aws", 200, {**CONVERSED, "stopReason": "guardrail_intervened"}, REFUSED, False),
+        ("aws", 200, {**CONVERSED, "stopReason": "malformed_model_output"}, BAD, True),
+        ("aws", 200, {**CONVERSED, "output": {}}, BAD, True),
+        ("aws", 429, {"__type": "a#ModelNotReadyException"}, DOWN, True),
+        ("aws", 400, {"__type": "a#ServiceQuotaExceededException"}, RATE, False),
+        ("aws", 424, {}, DOWN, True),
     ],
 )
 def test_what_a_text_vendor_says_becomes_our_code(
-    drive: VendorDrive, vendor: str, answer: httpx.Response, code: ErrorCode, retryable: bool
+    drive: VendorDrive,
+    vendor: str,
+    status: int,
+    body: dict[str, Any],
+    code: ErrorCode,
+    retryable: bool,
 ) -> None:
     """Given the vendor's own ways to fail, then each is the code that it means."""
     with pytest.raises(ProviderError) as failed:
-        drive(flow(vendor, TEXT), answer)
+        drive(flow(vendor, TEXT), httpx.Response(status, json=body))
     assert (failed.value.code, failed.value.retryable) == (code, retryable)
+
+
+def test_the_error_that_a_header_of_aws_names(drive: VendorDrive) -> None:
+    """Given an error's name in the header, then it is what counts, with or without an address."""
+    headers = {"x-amzn-errortype": "ModelNotReadyException:http://internal.amazon.com/"}
+    with pytest.raises(ProviderError) as failed:
+        drive(flow("aws", TEXT), httpx.Response(429, headers=headers, json={}))
+    assert failed.value.code is DOWN
 
 
 @pytest.mark.parametrize("vendor", ["anthropic", "google", "aws"])
 def test_an_answer_that_was_cut_off_says_so(drive: VendorDrive, vendor: str) -> None:
     """Given an answer cut off by the limit, then its finish is `length`."""
     ends: dict[str, dict[str, Any]] = {
-        "anthropic": build_changed_answer("anthropic", stop_reason="max_tokens"),
+        "anthropic": {**MESSAGE, "stop_reason": "max_tokens"},
         "google": {"candidates": [{**CANDIDATE["candidates"][0], "finishReason": "MAX_TOKENS"}]},  # type: ignore[index]
-        "aws": build_changed_answer("aws", stopReason="max_tokens"),
+        "aws": {**CONVERSED, "stopReason": "max_tokens"},
     }
     assert drive(flow(vendor, TEXT), ok(ends[vendor])).finish == "length"
 
@@ -298,7 +273,7 @@ def test_an_answer_that_was_cut_off_says_so(drive: VendorDrive, vendor: str) -> 
         (400, {"status": "max_character_limit_exceeded"}, REFUSED, False),
         (429, {"status": "system_busy", "message": "busy"}, RATE, True),
         (422, [{"loc": ["body", "text"], "msg": "Field required"}], REFUSED, False),
-        (500, "oops", ErrorCode.PROVIDER_UNAVAILABLE, True),
+        (500, "oops", DOWN, True),
         (400, [], REFUSED, False),
     ],
 )
@@ -347,25 +322,6 @@ def test_secrets_of_aws_that_are_none(drive: VendorDrive, secret: str) -> None:
         drive(flow("aws", TEXT, secret=secret))
     assert failed.value.code is ErrorCode.SECRET_UNRESOLVED
     assert drive.requests == []
-
-
-def test_the_region_of_aws(drive: VendorDrive) -> None:
-    """Given a region in the secret, then the default host follows it; another host does not."""
-    keys = {
-        "AccessKeyId": "AKIDX",
-        "SecretAccessKey": "s",
-        "SessionToken": "t",
-        "Region": "eu-west-1",
-    }
-    drive(flow("aws", TEXT, secret=json.dumps(keys)), ok(CONVERSED))
-    request = drive.requests[0]
-    assert request.url.host == "bedrock-runtime.eu-west-1.amazonaws.com"
-    assert "/eu-west-1/bedrock/aws4_request" in request.headers["authorization"]
-    assert request.headers["x-amz-security-token"] == "t"
-    base_urls = {"api": "https://bedrock-runtime.ap-south-1.amazonaws.com"}
-    del keys["Region"]
-    drive(flow("aws", TEXT, secret=json.dumps(keys), base_urls=base_urls), ok(CONVERSED))
-    assert "/ap-south-1/bedrock/" in drive.requests[1].headers["authorization"]
 
 
 @pytest.mark.parametrize("voice", [".", ".."])
