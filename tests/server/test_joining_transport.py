@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from tests.support.timing import wait_until_async
-from toolkit.server.joining_transport import JoiningTransport
+from toolkit.server.http_protocol import JoiningTransport
 
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n"
 

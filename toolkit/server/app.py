@@ -34,16 +34,6 @@ def _read_document() -> bytes:
     return (files(__package__) / "openapi.json").read_bytes()
 
 
-def build_endpoints(engine: Engine) -> Mapping[str, Endpoint]:
-    """Build the endpoint of each path of the table, with all operations that it has."""
-    respond = OperationResponder(engine).respond
-    endpoints: dict[str, Endpoint] = {
-        path: {method: partial(respond, operation) for method, operation in operations.items()}
-        for path, operations in OPERATIONS_BY_PATH.items()
-    }
-    return {**endpoints, "/openapi.json": {"GET": respond_document}}
-
-
 def create_app(
     engine: Engine, observer: RequestObserver | None = None, *, is_last_word: bool = False
 ) -> RequestFrame:
@@ -54,12 +44,14 @@ def create_app(
         observer: the observer of requests; none by default.
         is_last_word: answer also requests that are cancelled, which only a server does that ends.
     """
+    respond = OperationResponder(engine).respond
+    endpoints: dict[str, Endpoint] = {
+        path: {method: partial(respond, operation) for method, operation in operations.items()}
+        for path, operations in OPERATIONS_BY_PATH.items()
+    }
+    endpoints["/openapi.json"] = {"GET": respond_document}
     return RequestFrame(
-        answer_request,
-        engine,
-        PathTable(build_endpoints(engine)),
-        observer,
-        is_last_word=is_last_word,
+        answer_request, engine, PathTable(endpoints), observer, is_last_word=is_last_word
     )
 
 

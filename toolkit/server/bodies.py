@@ -5,7 +5,6 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import count
 from typing import NoReturn, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -184,32 +183,25 @@ _DECODER = json.JSONDecoder(
 
 async def _check_values(value: object, settings: Settings, pacer: Pacer) -> None:
     """Refuse parts that are too large or hold what is no text."""
-    left = [value]
-    for n in count():
-        if not left:
-            return
-        _check_value(left.pop(), settings, left)
-        if not n % CHECK_BATCH:
+    left, checked = [value], 0
+    while left:
+        match left.pop():
+            case str() as text:
+                if len(text) > settings.max_text:
+                    _refuse(f"a text is longer than {settings.max_text} characters")
+                if "\0" in text or _SURROGATE.search(text):
+                    _refuse("a text holds a NUL character or half of a character")
+            case dict() as members:
+                if len(members) > settings.max_members:
+                    _refuse(f"an object has more than {settings.max_members} members")
+                left += [*members.keys(), *members.values()]
+            case list() as items:
+                if len(items) > settings.max_items:
+                    _refuse(f"a list has more than {settings.max_items} items")
+                left += items
+        if not checked % CHECK_BATCH:
             await pacer.pause()
-
-
-def _check_value(value: object, settings: Settings, inner: list[object]) -> None:
-    """Check a value but for those in it, which are added to `inner`."""
-    match value:
-        case str():
-            if len(value) > settings.max_text:
-                _refuse(f"a text is longer than {settings.max_text} characters")
-            if "\0" in value or _SURROGATE.search(value):
-                _refuse("a text holds a NUL character or half of a character")
-        case dict():
-            if len(value) > settings.max_members:
-                _refuse(f"an object has more than {settings.max_members} members")
-            inner += value.keys()
-            inner += value.values()
-        case list():
-            if len(value) > settings.max_items:
-                _refuse(f"a list has more than {settings.max_items} items")
-            inner += value
+        checked += 1
 
 
 def _refuse(why: str) -> NoReturn:

@@ -9,12 +9,6 @@ log = logging.getLogger(__name__)
 RETRY_AFTER_S = 5.0
 
 
-def find_status(error: ToolkitError) -> int:
-    """Find the status that an error is answered with."""
-    # The error of failed work is on its record; as the answer to a request it is our fault.
-    return error.code.http_status or 500
-
-
 def find_retry_after_s(error: ToolkitError) -> int | None:
     """Find after how many whole seconds a caller may ask again; none where nobody can say."""
     if error.retry_after is None and error.code.http_status not in (429, 503):

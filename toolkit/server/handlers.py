@@ -1,41 +1,31 @@
 """The handler of each operation: what the engine does for it.
 
-Most resources are handled alike, by one function for each verb. The others are bound to their
-operation by `handles`, whose types check that a handler takes and returns what the table says.
+Most resources are handled alike, by one function for each verb. The others are bound to
+their operation at the end of this module.
 """
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from pydantic import BaseModel
 
-from toolkit.contract.artifacts import Artifact
-from toolkit.contract.billing import Billing
 from toolkit.contract.capabilities import CapabilityRecord
 from toolkit.contract.catalog import CatalogModel
-from toolkit.contract.connections import Connection, ConnectionCreate, ConnectionShare
+from toolkit.contract.connections import Connection, ConnectionCreate
 from toolkit.contract.errors import ErrorCode, ServiceError, build_not_found
 from toolkit.contract.events import Event
 from toolkit.contract.health import Health
 from toolkit.contract.ids import is_id
 from toolkit.contract.operations import account, providers, work
 from toolkit.contract.operations.definitions import ApiOperation
-from toolkit.contract.operations.queries import (
-    BillingQuery,
-    EventsQuery,
-    HealthQuery,
-    PageQuery,
-    UnshareQuery,
-    UsageQuery,
-)
+from toolkit.contract.operations.queries import EventsQuery, HealthQuery, PageQuery
 from toolkit.contract.operations.work_queries import WorkFilter, WorkQuery
-from toolkit.contract.usage import UsageLine
 from toolkit.engine import Engine
 from toolkit.engine.request_context import RequestContext
-from toolkit.server.calls import ApiCall, Upload, check_scope
+from toolkit.server.calls import ApiCall, check_scope
 
 In = TypeVar("In")
 Out = TypeVar("Out")
@@ -43,7 +33,6 @@ T = TypeVar("T")
 Handler: TypeAlias = Callable[[ApiCall[In]], Awaitable[Out]]
 DRAIN_CHECK_S = 1.0  # how often a request that is held looks at whether the server is to end
 RETRY_AFTER_S = 1.0  # when to ask again whether a server is ready, in seconds
-OWN_HANDLERS: dict[str, Handler[Any, Any]] = {}
 
 
 class ResourceService(Protocol):
@@ -78,7 +67,8 @@ async def dispatch(call: ApiCall[Any]) -> Any:
         ServiceError: likewise.
     """
     check_scope(call.context, call.operation)
-    return await find_handler(call.operation)(call)
+    handler = OWN_HANDLERS.get(call.operation.id) or VERB_HANDLERS[call.operation.verb]
+    return await handler(call)
 
 
 async def count_records(call: ApiCall[Any], page: Sequence[BaseModel]) -> int | None:
@@ -130,29 +120,6 @@ async def _wait_unless_draining(engine: Engine, waited_for: Coroutine[Any, Any, 
         return waiting.result() if waiting.done() else None
     finally:
         waiting.cancel()
-
-
-def find_handler(operation: ApiOperation[In, Out]) -> Handler[In, Out]:
-    """Find the handler of an operation: its own, or that of all with the same verb.
-
-    Raises:
-        KeyError: for an operation that has none.
-    """
-    return OWN_HANDLERS.get(operation.id) or VERB_HANDLERS[operation.verb]
-
-
-def handles(
-    operation: ApiOperation[In, Out],
-) -> Callable[[Handler[In, Out]], Handler[In, Out]]:
-    """Return a decorator that binds a handler to an operation that has none yet."""
-
-    def bind(handler: Handler[In, Out]) -> Handler[In, Out]:
-        if operation.id in OWN_HANDLERS:
-            raise ValueError(f"{operation.id} has a handler already")
-        OWN_HANDLERS[operation.id] = handler
-        return handler
-
-    return bind
 
 
 def _find_service(call: ApiCall[Any]) -> ResourceService:
@@ -215,62 +182,28 @@ VERB_HANDLERS: dict[str, Handler[Any, Any]] = {
 }
 
 
-@handles(account.BILLING_READ)
-async def read_bill(call: ApiCall[BillingQuery]) -> Billing:
-    """Read the bill of a month."""
-    return await call.engine.billing.get(call.context, call.input.month, by=call.input.by)
-
-
-@handles(account.USAGE_LIST)
-async def list_usage(call: ApiCall[UsageQuery]) -> Sequence[UsageLine]:
-    """Sum up what was used."""
-    asked = call.input
-    return await call.engine.usage.list(
-        call.context, first=asked.first, last=asked.last, groups=asked.groups
-    )
-
-
-@handles(providers.CAPABILITIES_LIST)
-async def list_capabilities(call: ApiCall[None]) -> Sequence[CapabilityRecord]:
-    """List every capability: they are the same for everybody."""
+async def _list_capabilities(call: ApiCall[None]) -> Sequence[CapabilityRecord]:
     return call.engine.capabilities.to_records()
 
 
-@handles(providers.CAPABILITIES_READ)
-async def read_capability(call: ApiCall[None]) -> CapabilityRecord:
+async def _read_capability(call: ApiCall[None]) -> CapabilityRecord:
     """Read a capability by its name."""
     registry = call.engine.capabilities
     return registry.to_record(registry.find(call.id))
 
 
-@handles(providers.CATALOG_MODELS_LIST)
-async def list_models(call: ApiCall[None]) -> Sequence[CatalogModel]:
-    """List every vendor's models."""
+async def _list_models(call: ApiCall[None]) -> Sequence[CatalogModel]:
     return call.engine.catalog.list_models()
 
 
-@handles(providers.CONNECTIONS_CREATE)
-async def create_connection(call: ApiCall[ConnectionCreate]) -> Connection:
+async def _create_connection(call: ApiCall[ConnectionCreate]) -> Connection:
     """Register a pointer to a secret; to share it at once needs the scope that sharing needs."""
     if call.input.share is not None:
         check_scope(call.context, providers.CONNECTIONS_SHARE)
     return await call.engine.connections.create(call.context, call.input)
 
 
-@handles(providers.CONNECTIONS_SHARE)
-async def share_connection(call: ApiCall[ConnectionShare]) -> Connection:
-    """Share a connection with accounts."""
-    return await call.engine.connections.share(call.context, call.id, call.input.accounts)
-
-
-@handles(providers.CONNECTIONS_UNSHARE)
-async def unshare_connection(call: ApiCall[UnshareQuery]) -> Connection:
-    """Share a connection no longer."""
-    return await call.engine.connections.unshare(call.context, call.id, call.input.account_id)
-
-
-@handles(providers.HEALTH_READ)
-async def read_health(call: ApiCall[HealthQuery]) -> Health:
+async def _read_health(call: ApiCall[HealthQuery]) -> Health:
     """Read the state of the service; refuse where new work is asked about and not taken."""
     if call.input.ready and (status := await call.engine.find_readiness()) != "ok":
         raise ServiceError(
@@ -279,31 +212,70 @@ async def read_health(call: ApiCall[HealthQuery]) -> Health:
     return await call.engine.get_health()
 
 
-@handles(work.ARTIFACTS_CREATE)
-async def create_artifact(call: ApiCall[Upload]) -> Artifact:
-    """Store an upload."""
-    return await call.engine.artifacts.create(call.context, call.input.file, call.input.metadata)
+def _bind(
+    operation: ApiOperation[In, Out], handler: Handler[In, Out]
+) -> tuple[str, Handler[Any, Any]]:
+    """Bind a handler to an operation: mypy checks that it takes and returns what the table says."""
+    return operation.id, handler
 
 
-def _bind_methods() -> None:
-    """Bind the operations that one method of the engine carries out as it is."""
-    handles(account.ACCOUNT_READ)(lambda call: call.engine.accounts.get_caller(call.context))
-    handles(account.KEYS_DELETE)(lambda call: call.engine.keys.revoke(call.context, call.id))
-    handles(providers.CATALOG_GPUS_LIST)(lambda call: call.engine.catalog.list_gpus(call.context))
-    handles(providers.PROVIDERS_LIST)(lambda call: call.engine.providers.list(call.context))
-    handles(work.PLANS_CREATE)(lambda call: call.engine.planning.create(call.context, call.input))
-    handles(work.ROUTE_CREATE)(lambda call: call.engine.runs.route(call.context, call.input))
-    handles(work.ARTIFACTS_LINEAGE)(lambda call: call.engine.lineage.get(call.context, call.id))
-    handles(work.TASKS_REVIEWS_CREATE)(
-        lambda call: call.engine.reviews.create(call.context, call.id, call.input)
+def _bind_own() -> Iterator[tuple[str, Handler[Any, Any]]]:
+    yield _bind(
+        account.ACCOUNT_CREATE,
+        lambda call: call.engine.accounts.sign_up(call.input, call.address),
     )
-    handles(work.WORKFLOWS_RETRY)(lambda call: call.engine.reruns.retry(call.context, call.id))
-    handles(work.WORKFLOWS_FORK)(
-        lambda call: call.engine.reruns.fork(call.context, call.id, call.input)
+    yield _bind(account.ACCOUNT_READ, lambda call: call.engine.accounts.get_caller(call.context))
+    yield _bind(
+        account.BILLING_READ,
+        lambda call: call.engine.billing.get(call.context, call.input.month, by=call.input.by),
     )
-    handles(account.ACCOUNT_CREATE)(
-        lambda call: call.engine.accounts.sign_up(call.input, call.address)
+    yield _bind(account.KEYS_DELETE, lambda call: call.engine.keys.revoke(call.context, call.id))
+    yield _bind(
+        account.USAGE_LIST,
+        lambda call: call.engine.usage.list(
+            call.context,
+            first=call.input.first,
+            last=call.input.last,
+            groups=call.input.groups,
+        ),
     )
+    yield _bind(providers.CAPABILITIES_LIST, _list_capabilities)
+    yield _bind(providers.CAPABILITIES_READ, _read_capability)
+    yield _bind(
+        providers.CATALOG_GPUS_LIST, lambda call: call.engine.catalog.list_gpus(call.context)
+    )
+    yield _bind(providers.CATALOG_MODELS_LIST, _list_models)
+    yield _bind(providers.CONNECTIONS_CREATE, _create_connection)
+    yield _bind(
+        providers.CONNECTIONS_SHARE,
+        lambda call: call.engine.connections.share(call.context, call.id, call.input.accounts),
+    )
+    yield _bind(
+        providers.CONNECTIONS_UNSHARE,
+        lambda call: call.engine.connections.unshare(call.context, call.id, call.input.account_id),
+    )
+    yield _bind(providers.HEALTH_READ, _read_health)
+    yield _bind(providers.PROVIDERS_LIST, lambda call: call.engine.providers.list(call.context))
+    yield _bind(
+        work.ARTIFACTS_CREATE,
+        lambda call: call.engine.artifacts.create(
+            call.context, call.input.file, call.input.metadata
+        ),
+    )
+    yield _bind(work.ARTIFACTS_LINEAGE, lambda call: call.engine.lineage.get(call.context, call.id))
+    yield _bind(
+        work.PLANS_CREATE, lambda call: call.engine.planning.create(call.context, call.input)
+    )
+    yield _bind(work.ROUTE_CREATE, lambda call: call.engine.runs.route(call.context, call.input))
+    yield _bind(
+        work.TASKS_REVIEWS_CREATE,
+        lambda call: call.engine.reviews.create(call.context, call.id, call.input),
+    )
+    yield _bind(
+        work.WORKFLOWS_FORK,
+        lambda call: call.engine.reruns.fork(call.context, call.id, call.input),
+    )
+    yield _bind(work.WORKFLOWS_RETRY, lambda call: call.engine.reruns.retry(call.context, call.id))
 
 
-_bind_methods()
+OWN_HANDLERS: Mapping[str, Handler[Any, Any]] = dict(_bind_own())

@@ -23,7 +23,6 @@ from toolkit.server.calls import ANONYMOUS, ApiCall, Upload
 from toolkit.server.errors import (
     convert_error,
     find_retry_after_s,
-    find_status,
     make_range_error,
     make_upload_error,
 )
@@ -47,11 +46,7 @@ _READINGS = {one.resource: one for one in OPERATIONS if one.verb == "read"}
 
 
 class LocalOperations:
-    """The operations over an engine, for callers in its process; called on the engine's loop.
-
-    Args:
-        engine: the engine that carries them out.
-    """
+    """The operations over an engine, for callers in its process; called on the engine's loop."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -191,5 +186,5 @@ def _make_caller_error(error: Exception) -> Exception:
     info.request_id = request_id
     made = info.to_exception()
     made.retry_after = find_retry_after_s(told)
-    made.is_away = find_status(told) in AWAY_STATUSES
+    made.is_away = told.code.http_status in AWAY_STATUSES
     return made

@@ -2,7 +2,7 @@
 
 import re
 
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 
 from toolkit.contract.errors import ErrorCode, RequestError
 
@@ -15,18 +15,12 @@ async def read_bytes(request: Request, limit: int) -> bytes:
         ClientDisconnect: it did not come to its end.
     """
     read_declared_size(request, limit)
-    chunks, size, is_whole = list[bytes](), 0, False
-    while not is_whole:
-        message = await request.receive()
-        if message["type"] == "http.disconnect":
-            raise ClientDisconnect
-        chunk = message.get("body", b"")
-        size += len(chunk)
-        if size > limit:
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > limit:
             raise RequestError(ErrorCode.PAYLOAD_TOO_LARGE)
-        chunks.append(chunk)
-        is_whole = not message.get("more_body", False)
-    return b"".join(chunks)
+    return bytes(body)
 
 
 def read_declared_size(request: Request, limit: int) -> int:

@@ -21,11 +21,7 @@ MAX_DOWNLOADS_PER_KEY = 32
 
 
 class DownloadReader:
-    """Reader of artifacts' bytes as they are sent, so many downloads at once for each key.
-
-    Args:
-        engine: the engine that has the artifacts.
-    """
+    """Reader of artifacts' bytes as they are sent, so many downloads at once for each key."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine

@@ -33,11 +33,7 @@ _PREFERENCE = re.compile(
 
 
 class OperationResponder:
-    """Answers requests for operations: the one way from HTTP to a handler and back.
-
-    Args:
-        engine: the engine that is served.
-    """
+    """Answers requests for operations: the one way from HTTP to a handler and back."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -96,9 +92,9 @@ class OperationResponder:
         self, request: Request, call: ApiCall[Any], body: Content, key: str | None
     ) -> Response:
         """Answer a request, once for each of its idempotency keys."""
-        if key is None:
-            return await self._answer(request, body, call)
         answer = partial(self._answer, request, body)
+        if key is None:
+            return await answer(call)
         return await self._idempotent.respond(request, call, key, body, answer)
 
     async def _answer(self, request: Request, body: Content, call: ApiCall[Any]) -> Response:
@@ -128,13 +124,14 @@ class OperationResponder:
         """Answer with work, accepted or read: at once, or held as `Prefer: wait` asks for it."""
         accepted: Any = None
         is_new, account_id = call.operation.method == "POST", call.context.account_id
+        preferred = read_preferences(request)
         if is_new:
-            if prefers_text_stream(request):
+            if "stream" in preferred:
                 call = replace(call, context=replace(call.context, watches_text=True))
             self._accepting.check(account_id)
             with self._accepting.hold(account_id):
                 accepted = await dispatch(await self._take_input(request, call, body))
-        seconds = parse_preferred_wait(request, MAX_WAIT_S)
+        seconds = parse_wait_s(preferred.get("wait", ""))
         applied = ["stream"] if call.context.watches_text else []
         if seconds is not None:
             applied.insert(0, f"wait={seconds}")
@@ -157,23 +154,20 @@ def read_bearer(request: Request) -> str:
     return key.strip()
 
 
-def prefers_text_stream(request: Request) -> bool:
-    """Tell whether a request says `Prefer: stream`: texts are to be shown as they are written."""
-    preferences = _PREFERENCE.finditer(", ".join(request.headers.getlist("prefer")))
-    return any(one["name"].lower() == "stream" for one in preferences)
-
-
-def parse_preferred_wait(request: Request, longest_s: int) -> int | None:
-    """Parse the N of `Prefer: wait=N`, at most `longest_s` seconds; none where not asked for.
-
-    A wait that is no number of seconds counts as none: a preference that cannot be met is to be
-    ignored, not refused (RFC 7240, 2), and the answer's `Preference-Applied` tells what was done.
-    Of several the first counts; preferences other than `wait` are ignored.
-    """
+def read_preferences(request: Request) -> dict[str, str]:
+    """Read what a request prefers, by name; of equal names the first counts."""
+    found: dict[str, str] = {}
     for preference in _PREFERENCE.finditer(", ".join(request.headers.getlist("prefer"))):
-        if preference["name"].lower() == "wait":
-            value = (preference["value"] or "").strip('"')
-            if not re.fullmatch(r"\d+", value, re.A):
-                return None
-            return min(int(value), longest_s) if len(value) <= MAX_DIGITS else longest_s
-    return None
+        found.setdefault(preference["name"].lower(), (preference["value"] or "").strip('"'))
+    return found
+
+
+def parse_wait_s(value: str) -> int | None:
+    """Parse the N of `Prefer: wait=N`, at most MAX_WAIT_S; None if it is no number of seconds.
+
+    A preference that cannot be met is ignored, not refused (RFC 7240, 2); `Preference-Applied` in
+    the answer tells what was done.
+    """
+    if not re.fullmatch(r"\d+", value, re.A):
+        return None
+    return min(int(value), MAX_WAIT_S) if len(value) <= MAX_DIGITS else MAX_WAIT_S

@@ -24,11 +24,7 @@ _BOUNDARY = re.compile(r'boundary="?([^";,]+)')
 
 
 class IdempotentResponder:
-    """Answers the request of a key once, and then with the same answer.
-
-    Args:
-        engine: the engine that stores the answers.
-    """
+    """Answers the request of a key once, and then with the same answer."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -128,7 +124,6 @@ def _hash_body(head: bytes, body: Content, left_out: bytes) -> str:
 
 
 def _replay_response(outcome: Outcome | None) -> Response:
-    """Replay the response that was given before."""
     if outcome is None:
         raise RequestError(ErrorCode.IDEMPOTENCY_CONFLICT)
     return Response(

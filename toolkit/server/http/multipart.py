@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from multipart import (
     MultipartError,
@@ -24,30 +23,11 @@ _VALID_BOUNDARY = re.compile(r"[0-9A-Za-z'()+_,./:=? -]{0,69}[0-9A-Za-z'()+_,./:
 _END_OF_HEAD = b"\r\n\r\n"
 
 
-@dataclass(frozen=True, slots=True)
-class UploadForm:
-    """The parts of an upload.
-
-    Attributes:
-        file: the bytes of its field `file`.
-        metadata: its field `metadata` as it was sent; empty without one.
-    """
-
-    file: FileSection
-    metadata: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """One part of a body; one with a file name is a file, any other is a field."""
-
-    name: str
-    is_file: bool
-    content: FileSection
-
-
-def read_form(content_type: str, body: FileSection) -> UploadForm:
+def read_form(content_type: str, body: FileSection) -> tuple[FileSection, bytes]:
     """Parse an upload; blocks, so it belongs in a thread.
+
+    Returns:
+        the bytes of its field `file`; its field `metadata` as it was sent, empty without one.
 
     Raises:
         RequestError: `INVALID_REQUEST` for a boundary that is none, for more of anything than an
@@ -57,16 +37,17 @@ def read_form(content_type: str, body: FileSection) -> UploadForm:
     files: list[tuple[str, FileSection]] = []
     fields: list[tuple[str, bytes]] = []
     try:
-        for part in _iterate_parts(body, _parse_boundary(content_type)):
-            if len(part.name.encode()) > MAX_NAME_BYTES:
+        for head, content in _iterate_parts(body, _parse_boundary(content_type)):
+            name = head.name or ""
+            if len(name.encode()) > MAX_NAME_BYTES:
                 why = f"the name of a part is longer than {MAX_NAME_BYTES} bytes"
                 raise make_upload_error("", why)
-            if part.is_file:
-                files.append((part.name, part.content))
-            elif part.content.size > MAX_FIELD_BYTES:
-                raise make_upload_error(part.name, f"is larger than {MAX_FIELD_BYTES} bytes")
+            if head.filename is not None:
+                files.append((name, content))
+            elif content.size > MAX_FIELD_BYTES:
+                raise make_upload_error(name, f"is larger than {MAX_FIELD_BYTES} bytes")
             else:
-                fields.append((part.name, part.content.read()))
+                fields.append((name, content.read()))
             if len(files) > 1 or len(fields) > 1:
                 raise make_upload_error("", "it has more than one file and one field")
     except MultipartError as error:
@@ -77,7 +58,7 @@ def read_form(content_type: str, body: FileSection) -> UploadForm:
         raise make_upload_error("file", "is missing, or is not a file")
     if not file.size:
         raise make_upload_error("file", "is empty")
-    return UploadForm(file, dict(fields).get("metadata", b""))
+    return file, dict(fields).get("metadata", b"")
 
 
 def _parse_boundary(content_type: str) -> str:
@@ -87,8 +68,10 @@ def _parse_boundary(content_type: str) -> str:
     return boundary
 
 
-def _iterate_parts(body: FileSection, boundary: str) -> Iterator[_Part]:
-    """Yield the parts of a body.
+def _iterate_parts(
+    body: FileSection, boundary: str
+) -> Iterator[tuple[MultipartSegment, FileSection]]:
+    """Yield the head and the content of each part of a body.
 
     Raises:
         MultipartError: the body is no form, or has more of anything than it may have.
@@ -115,7 +98,7 @@ def _iterate_parts(body: FileSection, boundary: str) -> Iterator[_Part]:
                 start = end + _peek(body, end, longest_head).index(_END_OF_HEAD) + len(_END_OF_HEAD)
                 content = FileSection(body.file, body.start + start, head.size)
                 end = start + content.size
-                yield _Part(head.name or "", head.filename is not None, content)
+                yield head, content
                 after = end + len(delimiter) + 2
                 if _peek(body, after - 2, 2) == b"--":
                     _check_end(body, after)

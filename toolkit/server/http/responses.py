@@ -10,7 +10,7 @@ from starlette.responses import Response
 from toolkit.contract.base import ErrorEnvelope, ErrorInfo, dump_envelope
 from toolkit.contract.errors import ErrorCode, RequestError, ToolkitError
 from toolkit.contract.operations.messages import OperationAnswer
-from toolkit.server.errors import convert_error, find_retry_after_s, find_status
+from toolkit.server.errors import convert_error, find_retry_after_s
 
 
 def render_resource(
@@ -47,7 +47,8 @@ def render_error(
     body = ErrorEnvelope(error=info).model_dump(mode="json")
     if not body["error"]["details"]:
         del body["error"]["details"]
-    status = status or find_status(error)
+    # The error of failed work is on its record; as the answer to a request it is our fault.
+    status = status or error.code.http_status or 500
     return Response(to_json(body), status, sent, media_type="application/json")
 
 

@@ -27,11 +27,7 @@ MAX_UPLOADS_PER_KEY = 4
 
 
 class UploadReader:
-    """Reader of uploads, so many bytes at once for each key.
-
-    Args:
-        engine: the engine that stores them.
-    """
+    """Reader of uploads, so many bytes at once for each key."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -68,18 +64,18 @@ class UploadReader:
         """
         settings = self._engine.settings
         check_media_type(request, "multipart/form-data")
-        form = await asyncio.to_thread(read_form, request.headers["content-type"], body)
-        if form.file.size > settings.upload_limit_bytes:
+        kind = request.headers["content-type"]
+        file, sent = await asyncio.to_thread(read_form, kind, body)
+        if file.size > settings.upload_limit_bytes:
             raise RequestError(ErrorCode.PAYLOAD_TOO_LARGE)
         try:
             async with Pacer(context.account_id) as pacer:
-                metadata = await check_json(form.metadata or b"{}", settings, pacer)
+                metadata = await check_json(sent or b"{}", settings, pacer)
         except RequestError:
             raise make_upload_error("metadata", "is not a JSON object that can be kept") from None
-        return Upload(form.file, metadata)
+        return Upload(file, metadata)
 
     async def _write_body(self, request: Request, file: IO[bytes]) -> int:
-        """Write the body to a file, and return its size."""
         size, waiting = 0, bytearray()
         try:
             async for chunk in request.stream():

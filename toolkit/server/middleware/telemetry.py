@@ -99,7 +99,6 @@ def _decode(value: bytes | None) -> str | None:
 
 
 def _find_error_code(body: bytes) -> str | None:
-    """Return the error code that a body in our envelope begins with."""
     found = _ERROR_CODE.match(body)
     return found[1].decode() if found else None
 
