@@ -17,11 +17,7 @@ async def kill_engine(engine: Engine) -> None:
     store.writer._try_write = nothing_more  # type: ignore[method-assign]
     engine.drain()
     roots._heartbeat.close()
-    kept = [
-        task
-        for task in (roots._keeper, engine._sweeper, engine._reconciling, limits._polling)
-        if task is not None
-    ]
+    kept = [task for task in (roots._keeper, *engine._upkeep, limits._polling) if task is not None]
     tasks = [*roots._running.values(), *kept]
     for task in tasks:
         task.cancel()

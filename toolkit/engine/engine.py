@@ -135,9 +135,8 @@ class Engine:
         self.usage = Usage(core)
         self.billing = Billings(core, self.usage)
         self.idempotency = IdempotencyStore(core)
-        self._sweeper: asyncio.Task[None] | None = None
         self._asking_store: asyncio.Task[bool] | None = None
-        self._reconciling: asyncio.Task[None] | None = None
+        self._upkeep: list[asyncio.Task[None]] = []
 
     @classmethod
     async def open(
@@ -255,11 +254,10 @@ class Engine:
         except BaseException:
             await engine.close(0)
             raise
-        engine._sweeper = asyncio.create_task(engine.idempotency.sweep_expired(), name="sweeper")
+        upkeep = [engine.idempotency.sweep_expired()]
         if takes_up and not reproducible:  # a replay makes no request that was not recorded
-            engine._reconciling = asyncio.create_task(
-                engine.reconciler.run_forever(), name="settler"
-            )
+            upkeep.append(engine.reconciler.run_forever())
+        engine._upkeep = [asyncio.create_task(work, name="upkeep") for work in upkeep]
         return engine
 
     @property
@@ -289,10 +287,9 @@ class Engine:
     async def close(self, grace_s: float = 10.0) -> None:
         """Let vendor calls under way end for `grace_s` seconds; the rest is left resumable."""
         self.drain()
-        for task in (self._sweeper, self._reconciling):
-            if task is not None:
-                task.cancel()
-                await asyncio.wait([task])
+        for task in self._upkeep:
+            task.cancel()
+            await asyncio.wait([task])
         await self.leases.close(grace_s)
         self.artifacts.close()
         await self.core.driver.aclose()
@@ -329,7 +326,6 @@ class Engine:
         return "ok" if asking.done() and asking.result() else "degraded"
 
     async def _can_use_store(self) -> bool:
-        """Tell whether the store answers."""
         try:
             async with asyncio.timeout(MAX_ASKING_S):
                 await self.core.store.get_row("configuration", "all")

@@ -171,12 +171,10 @@ def _load_stored(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _make_run_members(members: dict[str, Any]) -> dict[str, Any]:
-    """Make the members of the wire's run from those of its job."""
     return {**members, "id": members["run_id"], "job_id": members["id"]}
 
 
 def _make_wire_members(stored: dict[str, Any]) -> dict[str, Any]:
-    """Make the members of the wire's job from those of a stored document."""
     if upstream := stored.pop(FROM_ARTIFACTS, None):
         stored["input"] = {**stored["input"], FROM_ARTIFACTS: upstream}
     if isinstance(packed := stored.get("routing"), bytes):

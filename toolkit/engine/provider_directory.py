@@ -236,7 +236,6 @@ class ProviderDirectory:
         return self._find_models(kind)[vendor.id]
 
     def _find_models(self, kind: str) -> Mapping[str, Sequence[Model]]:
-        """Find the models of a kind that each vendor may be asked for today."""
         today = now().date()
         day, models = self._models.get(kind, (None, {}))
         if day != today:

@@ -177,7 +177,6 @@ class CandidateSearch:
 
 
 def _find_budget_left(job_run: JobRun, limits: Sequence[SpendingLimit]) -> BudgetLeft:
-    """Return what the budgets over a job leave as of now."""
     rooms = [budget.available for budget in job_run.budgets if budget.available is not None]
     return BudgetLeft(is_limited=bool(rooms or limits), available=min(rooms, default=None))
 

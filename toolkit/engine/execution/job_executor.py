@@ -30,7 +30,7 @@ from toolkit.engine.routing.router import is_servable
 from toolkit.engine.services.artifacts import Artifacts, ResultNotStoredError, StoredArtifact
 from toolkit.engine.transport.driver import MAX_INLINE_BYTES, FlowHooks, measure_size
 from toolkit.plugins import Blob, Call, Capability, ProviderError, Result, Upstream
-from toolkit.store import AccountScope, Change, InsertRow, LeaseLost, StoreUnavailableError
+from toolkit.store import AccountScope, Change, LeaseLost, StoreUnavailableError
 from toolkit.workers.serialization import NotSerializableError
 
 log = logging.getLogger(__name__)
@@ -242,32 +242,18 @@ class JobExecutor:
         kept, inserted = await self._artifacts.store(
             job_run.account_id, blob, job_id=job_run.job.id, artifact_id=artifact_id
         )
-        return self._complete(job_run, call, result, kept, inserted, is_cacheable=is_cacheable)
-
-    def _complete(
-        self,
-        job_run: JobRun,
-        call: Call[Any],
-        result: Result,
-        kept: StoredArtifact,
-        inserted: InsertRow,
-        *,
-        is_cacheable: bool,
-    ) -> JobOutcome:
         job = job_run.job
-        job.output, job.artifact_id = result.output, kept.artifact.id
+        job.output, job.artifact_id = result.output, artifact_id
         if job.provider is None:
             job.estimated_cost_usd = ZERO_USD
         changes: list[Change] = [inserted, *job_run.collect_final_changes("completed")]
         if is_cacheable:
-            key = self._cache.make_key(
-                job_run, call, job_run.provider_and_model[0], job_run.provider_and_model[1]
-            )
+            key = self._cache.make_key(job_run, call, *job_run.provider_and_model)
             changes.append(self._cache.make_put(key, job_run))
         # What was paid for is written at once; a node that cost nothing waits to share a commit.
         paid = job.provider is not None or job.node_id is None
         written = self._core.store.write(changes, lease=job_run.lease, eager=paid, paid=paid)
-        self._core.quotas.remove_pending_once(written, kept.artifact.id)
+        self._core.quotas.remove_pending_once(written, artifact_id)
         return JobOutcome(kept, written)
 
     def _fail(self, job_run: JobRun, error: ErrorInfo) -> JobOutcome:

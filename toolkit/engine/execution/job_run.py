@@ -153,7 +153,6 @@ class JobRun:
         return InsertRow("jobs", row)
 
     def _make_columns(self) -> dict[str, object]:
-        """Make the columns that save the job as it stands now."""
         job = self.job
         return {
             "status": job.status,

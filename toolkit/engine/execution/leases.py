@@ -20,7 +20,7 @@ from toolkit.store import Heartbeat, Lease, LeaseLost, Row, StoreUnavailableErro
 
 log = logging.getLogger(__name__)
 
-LeaseHandler = Callable[[Lease], Awaitable[None]]
+LeaseHandler = Callable[[Lease], Awaitable[object]]
 CLAIM_BATCH_SIZE = 64
 # How often each engine looks for itself, as notices may get lost, and SQLite has none.
 KEEPER_INTERVAL_S = 1.0

@@ -94,26 +94,12 @@ def _materialize_node(node: Node, job: JobState | None, skip: SkippedNode | None
         return node.model_copy(update={**update, "cost_usd": 0.0})  # it never started
     if job is None:
         return node
-    return node.model_copy(
-        update={
-            "status": job.status,
-            "status_detail": job.status_detail,
-            "job_id": job.id,
-            "artifact_id": job.artifact_id,
-            "retry_count": job.retry_count,
-            "provider": job.provider,
-            "cost_usd": to_wire_usd(job.cost_usd),
-            "cost_incurred_usd": to_wire_usd(job.cost_incurred_usd),
-            "cached_from": job.cached_from,
-            "error": job.error,
-            "started_at": job.started_at,
-            "completed_at": job.completed_at,
-        }
-    )
+    costs = {name: to_wire_usd(getattr(job, name)) for name in ("cost_usd", "cost_incurred_usd")}
+    shown = {name: value for name, value in job._asdict().items() if name in Node.model_fields}
+    return node.model_copy(update={**shown, **costs, "id": node.id, "job_id": job.id})
 
 
 def _describe_failure(node: Node) -> str:
-    """Say what an optional node failed with."""
     reason = f": {node.error.code}: {node.error.message}" if node.error is not None else ""
     return truncate_text(f"`{node.id}` is optional and failed{reason}", MAX_MESSAGE)
 

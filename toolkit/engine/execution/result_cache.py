@@ -166,7 +166,6 @@ class ResultCache:
     async def _find_first_choice(
         self, job_run: JobRun, call: Call[Any]
     ) -> tuple[str | None, str | None]:
-        """Find the provider and model that the router would choose first now."""
         capability = job_run.capability
         if capability.operation is None or not call.has_operation:
             return None, None

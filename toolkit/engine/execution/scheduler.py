@@ -5,7 +5,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextvars import copy_context
 from decimal import Decimal
-from typing import Any, NamedTuple
+from typing import Any
 
 from toolkit.contract.base import ErrorInfo, format_rfc3339, now
 from toolkit.contract.errors import ErrorCode
@@ -36,18 +36,6 @@ from toolkit.store import AppendEvent, Change, Lease, StoreUnavailableError, Upd
 DEFAULT_OPTIONS = Options()
 START_BATCH_SIZE = 4
 MAX_TURN_S = 0.002  # for which a chain of nodes that never wait for anything may hold the loop
-
-
-class RecoveredCost(NamedTuple):
-    """The costs that a workflow had before this process took it up.
-
-    Attributes:
-        incurred: all of it, in US dollars.
-        interruptions: the part that no record counted yet: calls that a crash cut off.
-    """
-
-    incurred: Decimal
-    interruptions: Decimal
 
 
 class Scheduler:
@@ -140,11 +128,12 @@ class Scheduler:
             self._states[node_id] = JobState.of(job_run.job)
         return await self._finish("cancelled", make_error_info(ErrorCode.CANCELLED))
 
-    async def recover(self) -> "RecoveredCost":
+    async def recover(self) -> tuple[Decimal, Decimal]:
         """Take over what earlier processes, or an earlier workflow, have done.
 
         Returns:
-            what it cost, which counts against the budgets as if this process had spent it.
+            the US dollars that it cost so far, and those of them that no record counted yet, as a
+            crash cut their calls off: both count as if this process had spent them.
         """
         store = self._core.store
         rows = await store.find_rows("jobs", workflow_id=self._workflow.id)
@@ -174,7 +163,7 @@ class Scheduler:
                     self._waiting_for[dependent] -= 1
         self._skipped = find_skipped(self._states, self._dependents, self._optional)
         self._earlier_s = max(0.0, (now() - self._workflow.created_at).total_seconds())
-        return RecoveredCost(incurred, interruptions)
+        return incurred, interruptions
 
     def _mark_running(self) -> None:
         if self._workflow.started_at is None:
@@ -278,6 +267,8 @@ class Scheduler:
             if not self._unstarted_dependents[up]:
                 del self._artifacts[up]  # a large workflow need not be held as a whole
         job = earlier or self._make_job(node, upstream)
+        limit = from_wire_usd(job.options.max_cost_usd)
+        own = () if limit is None else (Budget(limit, job.cost_incurred_usd),)
         return JobRun(
             job=job,
             capability=self._core.require_for_node(node.capability),
@@ -285,7 +276,7 @@ class Scheduler:
             lease=self._lease,
             resource_id=self._workflow.id,
             kind="node",
-            budgets=(*self._budgets, *_make_own_budget(job)),
+            budgets=(*self._budgets, *own),
             max_retries=self._workflow.max_retries,
             # Of a workflow of its own the caller says how often; a task's is reviewed and changed.
             stops_when_lasting=self._workflow.task_id is not None,
@@ -296,7 +287,8 @@ class Scheduler:
         )
 
     def _make_job(self, node: Node, upstream: Mapping[str, StoredArtifact]) -> JobRecord:
-        options = self._read_options(node)
+        given = self._spec["options"].get(node.id)
+        options = Options(**given) if given else DEFAULT_OPTIONS
         return JobRecord(
             id=new_id(Prefix.JOB),
             workflow_id=self._workflow.id,
@@ -308,10 +300,6 @@ class Scheduler:
             compute_id=options.compute_id,
             created_at=now(),
         )
-
-    def _read_options(self, node: Node) -> Options:
-        given = self._spec["options"].get(node.id)
-        return Options(**given) if given else DEFAULT_OPTIONS
 
     def _make_cancelled_event(self, node_id: str, skip: SkippedNode) -> AppendEvent:
         """Make the event of a node that never starts, and so has no job."""
@@ -325,7 +313,6 @@ class Scheduler:
         )
 
     async def _stop_nodes(self) -> None:
-        """Stop every running node; each writes down its own end."""
         running = [task for task in self._tasks if task is not None]
         for task in running:
             task.cancel()
@@ -382,9 +369,3 @@ class Scheduler:
         if state in FINAL_STATUSES and workflow.warnings:
             data["warnings"] = workflow.warnings
         return AppendEvent(workflow.id, f"workflow.{state}", data, format_rfc3339(now()))
-
-
-def _make_own_budget(job: JobRecord) -> tuple[Budget, ...]:
-    """Return the budget that a node has of its own, if it has one."""
-    limit = from_wire_usd(job.options.max_cost_usd)
-    return () if limit is None else (Budget(limit, job.cost_incurred_usd),)

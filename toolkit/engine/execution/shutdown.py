@@ -12,9 +12,6 @@ class ShutdownWatch:
 
     What is begun in the little time that is left then may be cut off, and is paid for twice; who
     takes it up loses nothing by beginning it. What was asked for since is let go on.
-
-    Args:
-        core: what the engine's parts share.
     """
 
     def __init__(self, core: EngineContext) -> None:

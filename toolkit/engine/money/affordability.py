@@ -172,7 +172,6 @@ def explain_over_budget(routing: Ranking) -> str | None:
 
 
 def _suggest_remedy(left: Sequence[RankedCandidate]) -> str:
-    """Suggest what to do where no candidate fits a budget."""
     if any(c.reservation_usd is not None for c in left):
         return "raise max_cost_usd"
     remedies = []

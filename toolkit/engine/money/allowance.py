@@ -3,7 +3,8 @@
 import asyncio
 import json
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
@@ -112,8 +113,7 @@ class Allowances:
             RequestError: `BUDGET_EXCEEDED`.
         """
         asked = to_nano_usd(bound or ZERO_USD, ROUND_CEILING)
-        for limit in await self.find_limits(context):
-            spent, _ = await self._read_totals(limit)
+        async for limit, spent in self._iterate_spent(context):
             if spent >= limit.nano_usd or spent + asked > limit.nano_usd:
                 raise RequestError(ErrorCode.BUDGET_EXCEEDED, _explain_exceeded(limit, spent))
 
@@ -136,8 +136,7 @@ class Allowances:
     async def find_remaining(self, context: RequestContext) -> Decimal | None:
         """Return what today's calls may still cost; none where nothing limits them."""
         rooms = [
-            limit.usd - from_nano_usd((await self._read_totals(limit))[0])
-            for limit in await self.find_limits(context)
+            limit.usd - from_nano_usd(spent) async for limit, spent in self._iterate_spent(context)
         ]
         return min(rooms, default=None)
 
@@ -152,12 +151,18 @@ class Allowances:
         Raises:
             RequestError: `BUDGET_EXCEEDED`.
         """
-        rooms = []
-        for limit in await self.find_limits(context):
-            spent, _ = await self._read_totals(limit)
-            rooms.append((limit.nano_usd - spent, _explain_exceeded(limit, spent)))
+        rooms = [
+            (limit.nano_usd - spent, _explain_exceeded(limit, spent))
+            async for limit, spent in self._iterate_spent(context)
+        ]
         if rooms:
             raise RequestError(ErrorCode.BUDGET_EXCEEDED, min(rooms)[1])
+
+    async def _iterate_spent(
+        self, context: RequestContext
+    ) -> AsyncIterator[tuple[SpendingLimit, int]]:
+        for limit in await self.find_limits(context):
+            yield limit, (await self._read_totals(limit))[0]
 
     async def hold(
         self,
@@ -222,7 +227,8 @@ class Allowances:
                 # Read again each time: the operator may have changed them, or a new day has begun.
                 limits = await self.find_limits(RequestContext.of_lease(lease))
                 if await self._must_wait(limits, nano):
-                    await _wait_for_event(given_back, POLL_INTERVAL_S)
+                    with suppress(TimeoutError):
+                        await asyncio.wait_for(given_back.wait(), POLL_INTERVAL_S)
 
     async def _try_to_take(
         self, lease: Lease, call: tuple[str, int], limits: Sequence[SpendingLimit], nano: int
@@ -293,7 +299,6 @@ class Allowances:
         return not self._store.is_stale_owner(owner)
 
     def _settle(self, taken: Sequence[AllowanceHold], record: WriteRecord, actual: Decimal) -> None:
-        """Replace what was taken by what the call cost."""
         nano = to_nano_usd(actual, ROUND_CEILING)
         changes: list[Change] = []
         for one in taken:
@@ -321,7 +326,6 @@ class Allowances:
         return await self._limits.find((context.account_id, context.key_id))
 
     async def _load_limits(self, whose: tuple[str, str | None]) -> Sequence[SpendingLimit]:
-        """Load the limits of an account and a key of it."""
         account_id, key_id = whose
         found = []
         account = await self._store.get_row("accounts", account_id, "doc")
@@ -360,13 +364,6 @@ def make_key_limits(key: ApiKey) -> list[SpendingLimit]:
         for usd, is_daily in allowances
         if usd is not None
     ]
-
-
-async def _wait_for_event(event: asyncio.Event, longest_s: float) -> None:
-    try:
-        await asyncio.wait_for(event.wait(), longest_s)
-    except TimeoutError:
-        return
 
 
 def _explain_exceeded(limit: SpendingLimit, spent: int) -> str:

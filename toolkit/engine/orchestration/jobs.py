@@ -77,7 +77,6 @@ class Jobs(RecordReader[Job]):
         return await self.get(context, job_id)
 
     def _find_capability(self, job_type: str) -> Capability:
-        """Find the capability of a type of job."""
         found = {
             capability.type_of_job: capability
             for capability in self._core.registry.list_newest()
@@ -96,7 +95,6 @@ class Jobs(RecordReader[Job]):
         return any(kind in vendor.in_pod for vendor in self._core.registry.find_vendors(capability))
 
     async def _find_provider(self, account_id: str, compute_id: str) -> str:
-        """Find the provider that a compute was rented at."""
         row = await self._core.records.compute.get_row(AccountScope(account_id), compute_id)
         connection = await self._core.store.get_row("connections", str(row["connection_id"]))
         return "" if connection is None else str(connection["provider"])

@@ -21,8 +21,9 @@ from toolkit.engine.job_record import JobRecord, read_job
 from toolkit.engine.money.budget import Budget
 from toolkit.engine.orchestration.single_jobs import SingleJobs
 from toolkit.engine.request_context import RequestContext
+from toolkit.engine.routing.router import is_servable
 from toolkit.settings import ModelUse
-from toolkit.store import Lease
+from toolkit.store import AccountScope, Lease
 
 # What a plan that is only previewed may cost to make, where its constraints set no limit.
 PREVIEW_LIMIT_USD = Decimal("0.05")
@@ -108,8 +109,7 @@ class TaskModelCalls:
                 job = requeue_interrupted(job)
                 self._budget.spent += job.cost_incurred_usd - known
             found = self._wrap(job)
-            vendor_job_id = row["vendor_job_id"]
-            found.vendor_job_id = None if vendor_job_id is None else str(vendor_job_id)
+            found.vendor_job_id = row["vendor_job_id"]
             return found
         return None
 
@@ -177,6 +177,12 @@ class RunModelCalls:
         job = await self._single_jobs.run(self._context, ASKED_CAPABILITY, given, options)
         self._spent += job.cost_incurred_usd
         return job
+
+
+async def can_ask(core: EngineContext, account_id: str, options: Options) -> bool:
+    """Tell whether an account has a connection to a language model that may be asked."""
+    pool = await core.directory.find_providers(AccountScope(account_id), ASKED_CAPABILITY, options)
+    return is_servable(ASKED_CAPABILITY, options, pool)
 
 
 def choose_call_options(use: ModelUse, optimize_for: OptimizeFor | None) -> Options:

@@ -22,6 +22,7 @@ from toolkit.engine.orchestration.model_calls import (
     ModelCalls,
     RunModelCalls,
     TaskModelCalls,
+    can_ask,
     choose_call_options,
 )
 from toolkit.engine.orchestration.planning_steps import PlanningSteps
@@ -29,7 +30,6 @@ from toolkit.engine.orchestration.plans import Plans, make_workflow_request
 from toolkit.engine.orchestration.single_jobs import SingleJobs
 from toolkit.engine.orchestration.workflows import Workflows
 from toolkit.engine.request_context import RequestContext
-from toolkit.engine.routing.router import is_servable
 from toolkit.engine.services.idempotency import commit_accepted
 from toolkit.planning.llm_planner import (
     MAX_ANSWER_TOKENS,
@@ -113,16 +113,10 @@ class Planning:
 
     async def is_by_model(self, account_id: str, request: PlanCreate) -> bool:
         """Tell whether a language model is asked for the plan of an objective."""
-        choice = self.choose_planner(request)
-        return choice == "llm" or (choice == "auto" and await self._can_ask(account_id, request))
-
-    async def _can_ask(self, account_id: str, request: PlanCreate) -> bool:
-        """Tell whether the account has a connection to a language model that plans."""
-        options = self._choose_options(request)
-        pool = await self._core.directory.find_providers(
-            AccountScope(account_id), ASKED_CAPABILITY, options
+        choice, options = self.choose_planner(request), self._choose_options(request)
+        return choice == "llm" or (
+            choice == "auto" and await can_ask(self._core, account_id, options)
         )
-        return is_servable(ASKED_CAPABILITY, options, pool)
 
     async def _plan(
         self,
@@ -149,13 +143,16 @@ class Planning:
             self._steps,
             self._plans,
             self._workflows,
+            account_id,
             request,
+            view,
+            calls,
             self._core.settings.planning.max_tokens,
         )
         obstacle = None
-        if not await self._can_ask(account_id, request):
+        if not await can_ask(self._core, account_id, self._choose_options(request)):
             obstacle = self._explain_unconnected()
-        made = None if obstacle else await attempt.plan(account_id, view, calls)
+        made = None if obstacle else await attempt.plan()
         failure = obstacle or attempt.explain_failure()
         if choice == "auto" and (made is None or attempt.only_asks(made)):
             draft = await self._draft_by_keywords(account_id, request, view, reworded)
@@ -227,24 +224,28 @@ class _ModelPlanning:
     _steps: PlanningSteps
     _plans: Plans
     _workflows: Workflows
+    _account_id: str
     _request: PlanCreate
+    _view: PlannerView
+    _calls: ModelCalls
     _max_tokens: int
     _failed: list[FailedTry] = field(default_factory=list)
     _stopped_by: str = ""
     job_ids: list[str] = field(default_factory=list)
     cost: Decimal = ZERO_USD
 
-    async def plan(self, account_id: str, view: PlannerView, calls: ModelCalls) -> Plan | None:
+    async def plan(self) -> Plan | None:
         """Have the model plan; nothing where it makes no plan that can be used."""
-        if calls.left == 0:
+        if self._calls.left == 0:
             self._stopped_by = "The budget leaves nothing for a language model."
             return None
-        artifacts, unknown = await self._find_artifacts(account_id)
+        artifacts, unknown = await self._find_artifacts()
         if unknown and not artifacts:
             asked = f"There is no artifact `{unknown[0]}`. Upload it, and give its id."
             draft = PlanDraft([], question=asked)
-            asking, _ = await self._plans.complete(account_id, self._request, draft, "llm")
+            asking, _ = await self._plans.complete(self._account_id, self._request, draft, "llm")
             return asking
+        view = self._view
         offered = list_plannable(view.capabilities)
         asked_for = ModelRequest(
             self._request.objective,
@@ -255,15 +256,14 @@ class _ModelPlanning:
                 if not c.needs_connection or view.providers[c.id] & view.connected
             ),
             artifacts,
-            await self._find_voices(account_id),
+            await self._find_voices(),
         )
-        rules = PlanRules(self._core.registry.by_name, frozenset(c.id for c in view.capabilities))
         while offered and len(self._failed) < MAX_TRIES:
             given = build_planner_input(asked_for, self._failed, self._max_tokens)
-            job = await self._ask(calls, given)
+            job = await self._ask(given)
             if job is None:
                 return None
-            plan = await self._read_answer(account_id, job, view, rules, calls)
+            plan = await self._read_answer(job)
             if plan is not None or self._stopped_by:
                 return plan
         return None
@@ -281,7 +281,7 @@ class _ModelPlanning:
         tries = len(self._failed)
         return f"None of {tries} answers of a language model is a plan that can be run ({fault})."
 
-    async def _find_artifacts(self, account_id: str) -> tuple[Mapping[str, str], list[str]]:
+    async def _find_artifacts(self) -> tuple[Mapping[str, str], list[str]]:
         """Find the artifacts that the objective names.
 
         Returns:
@@ -291,29 +291,31 @@ class _ModelPlanning:
         named = dict.fromkeys(_ARTIFACT_ID.findall(self._request.objective))
         for artifact_id in list(named)[:MAX_NAMED_ARTIFACTS]:
             try:
-                one = await self._core.records.artifacts.get(AccountScope(account_id), artifact_id)
+                one = await self._core.records.artifacts.get(
+                    AccountScope(self._account_id), artifact_id
+                )
             except RequestError:
                 unknown.append(artifact_id)
             else:
                 found[artifact_id] = one.media_type
         return found, unknown
 
-    async def _find_voices(self, account_id: str) -> Mapping[str, str]:
+    async def _find_voices(self) -> Mapping[str, str]:
         """Find the voices that the account cloned last, by what it called them."""
         wanted = WorkFilter(capability="voice.clone", status="completed")
         rows = await self._core.store.list_work(
-            RUN_LIST, AccountScope(account_id), wanted, MAX_VOICES, None
+            RUN_LIST, AccountScope(self._account_id), wanted, MAX_VOICES, None
         )
         outputs = (read_job(row).output or {} for row in reversed(rows))
         return {str(one["name"]): str(one["voice"]) for one in outputs if one.get("voice")}
 
-    async def _ask(self, calls: ModelCalls, given: dict[str, object]) -> JobRecord | None:
+    async def _ask(self, given: dict[str, object]) -> JobRecord | None:
         """Ask once; nothing where it is of no use to go on."""
         try:
-            job = await calls.ask(given)
+            job = await self._calls.ask(given)
         except RequestError as error:
             if error.code is ErrorCode.BUDGET_EXCEEDED:
-                self._stopped_by = self._explain_budget(calls)
+                self._stopped_by = self._explain_budget()
             else:
                 self._stopped_by = f"The language model could not be asked ({error.message})"
             return None
@@ -321,23 +323,17 @@ class _ModelPlanning:
         self.cost += job.cost_incurred_usd
         return job
 
-    def _explain_budget(self, calls: ModelCalls) -> str:
-        left = format_usd(PREVIEW_LIMIT_USD if calls.left is None else calls.left, exact=True)
-        return f"{left} does not cover what a language model may cost to plan it."
+    def _explain_budget(self) -> str:
+        left = PREVIEW_LIMIT_USD if self._calls.left is None else self._calls.left
+        told = format_usd(left, exact=True)
+        return f"{told} does not cover what a language model may cost to plan it."
 
-    async def _read_answer(
-        self,
-        account_id: str,
-        job: JobRecord,
-        view: PlannerView,
-        rules: PlanRules,
-        calls: ModelCalls,
-    ) -> Plan | None:
+    async def _read_answer(self, job: JobRecord) -> Plan | None:
         """Read the plan in an answer; nothing if it has faults, or there is none."""
         if job.status != "completed" or job.output is None:
             why = job.error.message if job.error else "it was not answered"
             if job.error is not None and job.error.code == ErrorCode.BUDGET_EXCEEDED.name:
-                self._stopped_by = self._explain_budget(calls)
+                self._stopped_by = self._explain_budget()
                 return None
             if job.error is None or job.error.code != ErrorCode.INVALID_OUTPUT.name:
                 self._stopped_by = f"The language model did not answer ({why})"
@@ -347,9 +343,11 @@ class _ModelPlanning:
             return None
         text = str(job.output["text"])
         is_cut_off = job.output["finish_reason"] == "length"
+        allowed = frozenset(c.id for c in self._view.capabilities)
+        rules = PlanRules(self._core.registry.by_name, allowed)
         try:
             read = await self._steps.read_reply(
-                account_id, text, self._request.objective, view, rules
+                self._account_id, text, self._request.objective, self._view, rules
             )
         except ValueError as error:  # another answer would be paid for, and end the same way
             self._stopped_by = f"The language model answered, and {error}."
@@ -357,7 +355,7 @@ class _ModelPlanning:
         plan: Plan | None = None
         faults = read.faults
         if not faults:
-            plan, faults = await self._check(account_id, read.draft, calls)
+            plan, faults = await self._check(read.draft)
         if plan is None:
             self._refuse(text, faults, is_cut_off=is_cut_off)
         return plan
@@ -369,23 +367,21 @@ class _ModelPlanning:
             self._max_tokens = min(2 * self._max_tokens, MAX_ANSWER_TOKENS)
         self._failed.append(FailedTry(text, faults))
 
-    async def _check(
-        self, account_id: str, draft: PlanDraft, calls: ModelCalls
-    ) -> tuple[Plan | None, list[Detail]]:
+    async def _check(self, draft: PlanDraft) -> tuple[Plan | None, list[Detail]]:
         """Hold a plan to its budget, and to what `POST /v1/workflows` takes."""
-        left = calls.left
+        left = self._calls.left
         constraints = self._request.constraints.model_copy(
             update={"max_cost_usd": None if left is None else to_wire_usd(left)}
         )
         request = self._request.model_copy(update={"constraints": constraints})
-        plan, refusal = await self._plans.complete(account_id, request, draft, "llm")
+        plan, refusal = await self._plans.complete(self._account_id, request, draft, "llm")
         if refusal is not None:
             return None, [Detail("constraints.max_cost_usd", refusal)]
         if not plan.executable:
             return plan, []
         flow = make_workflow_request(plan.objective, request.constraints, plan.nodes)
         try:
-            await self._workflows.check(account_id, flow, limit=left)
+            await self._workflows.check(self._account_id, flow, limit=left)
         except RequestError as error:
             return None, list(error.details) or [Detail("nodes", error.message)]
         return plan, []

@@ -170,7 +170,6 @@ class PlanningSteps:
 
 
 def _make_check_error(code: ErrorCode, reason: str) -> WorkError:
-    """Make the error of results that could not be checked."""
     return WorkError(
         code,
         f"The checks of the results {reason}. Look at the results, and pass or fail them by"

@@ -167,8 +167,7 @@ class SingleJobs:
         job = read_job(row)
         capability = self._core.registry.require(job.capability)
         job_run = self._make_job_run(requeue_interrupted(job), capability, lease)
-        vendor_job_id = row["vendor_job_id"]
-        job_run.vendor_job_id = None if vendor_job_id is None else str(vendor_job_id)
+        job_run.vendor_job_id = row["vendor_job_id"]
         ended = await self._executor.execute(job_run)
         await ended.durable
 

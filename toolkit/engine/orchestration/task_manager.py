@@ -1,7 +1,7 @@
 """The manager: takes a task from state to state, each step persisted before the next begins."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from toolkit.contract.base import ErrorInfo, format_rfc3339, now
@@ -69,20 +69,17 @@ class TaskManager:
     _evidence: EvidenceReader
     _judge: TaskJudge
 
-    @property
-    def _steps(self) -> Mapping[TaskStatus, Callable[[Task, Lease], Awaitable[None]]]:
-        return {"planning": self._plan, "executing": self._execute, "reviewing": self._review}
-
     async def run_task(self, lease: Lease) -> None:
         """Take a task from wherever it stands to a state in which no step is left."""
         task = await finish_before_cancel(
             self._core.records.tasks.get(AccountScope(lease.account_id), lease.root_id)
         )
+        steps = {"planning": self._plan, "executing": self._execute, "reviewing": self._review}
         try:
-            while task.status in self._steps:
+            while step := steps.get(task.status):
                 if self._core.is_draining:
                     raise ShutdownInterrupt(task.id)
-                await self._steps[task.status](task, lease)
+                await step(task, lease)
         except StoreUnavailableError:
             raise
         except ToolkitError as error:

@@ -1,15 +1,12 @@
 """The service of `/v1/tasks`: accepts, reads, cancels and resumes; the manager runs them."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from pydantic import BaseModel, ValidationError
 
-from toolkit.contract.annotations import WorkAnnotate
 from toolkit.contract.base import ErrorInfo, now
 from toolkit.contract.errors import Detail, ErrorCode, RequestError
 from toolkit.contract.ids import Prefix, new_id
-from toolkit.contract.operations.work_queries import NO_FILTER, WorkFilter
 from toolkit.contract.tasks import (
     FINAL_TASK_STATUSES,
     AgentCall,
@@ -19,7 +16,7 @@ from toolkit.contract.tasks import (
     TaskResume,
     TaskStatus,
 )
-from toolkit.engine.annotations import annotate_record, build_annotation, list_given_tags
+from toolkit.engine.annotations import build_annotation, list_given_tags
 from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.leases import LeaseManager
 from toolkit.engine.execution.node_states import make_error_info
@@ -28,18 +25,26 @@ from toolkit.engine.orchestration.plans import Plans
 from toolkit.engine.orchestration.task_manager import TaskManager, make_task_event
 from toolkit.engine.request_context import RequestContext
 from toolkit.engine.services.idempotency import commit_accepted
+from toolkit.engine.services.record_reader import WorkReader
 from toolkit.store import TASK_LIST
 
 
-@dataclass(eq=False, slots=True)
-class Tasks:
+class Tasks(WorkReader[Task]):
     """The service of `/v1/tasks`."""
 
-    _core: EngineContext
-    _leases: LeaseManager
-    _planning: Planning
-    _plans: Plans
-    _manager: TaskManager
+    def __init__(
+        self,
+        core: EngineContext,
+        leases: LeaseManager,
+        planning: Planning,
+        plans: Plans,
+        manager: TaskManager,
+    ) -> None:
+        super().__init__(core, core.records.tasks, TASK_LIST)
+        self._leases = leases
+        self._planning = planning
+        self._plans = plans
+        self._manager = manager
 
     async def create(
         self,
@@ -95,40 +100,6 @@ class Tasks:
             self._core.texts.expect(task.id)
         self._leases.start(lease)
         return task
-
-    async def get(self, context: RequestContext, task_id: str) -> Task:
-        """Return one task.
-
-        Raises:
-            RequestError: `NOT_FOUND`.
-        """
-        task = await self._core.records.tasks.get(context.scope, task_id)
-        return await self._core.annotations.show(task, task_id)
-
-    async def list(
-        self,
-        context: RequestContext,
-        limit: int,
-        before: str | None,
-        wanted: WorkFilter = NO_FILTER,
-    ) -> list[Task]:
-        """Return a page of tasks that a filter lets through, newest first."""
-        rows = await self._core.store.list_work(TASK_LIST, context.scope, wanted, limit, before)
-        return [annotate_record(self._core.records.tasks.read(row), row) for row in rows]
-
-    async def count(self, context: RequestContext, wanted: WorkFilter = NO_FILTER) -> int | None:
-        """Count the tasks that a filter lets through; None if that takes too long."""
-        return await self._core.store.count_work(TASK_LIST, context.scope, wanted)
-
-    async def annotate(self, context: RequestContext, task_id: str, request: WorkAnnotate) -> Task:
-        """Change the tags or the note of a task.
-
-        Raises:
-            RequestError: `NOT_FOUND`.
-        """
-        await self.get(context, task_id)
-        await self._core.annotations.change(context.account_id, task_id, request)
-        return await self.get(context, task_id)
 
     async def cancel(self, context: RequestContext, task_id: str) -> Task:
         """Cancel a task, which is then `failed` with `CANCELLED`; an ended one stays as it is."""

@@ -109,7 +109,6 @@ class WorkflowReruns:
 
     @staticmethod
     def _find_rerun_nodes(source: WorkflowRecord, request: WorkflowFork) -> set[str]:
-        """Find the nodes that a fork runs again."""
         dependents = find_dependents(source.nodes)
         faults = []
         again: set[str] = set()
@@ -161,17 +160,8 @@ def _rebuild_request(
 
 def _reset_workflow(workflow: WorkflowRecord) -> WorkflowRecord:
     """Reset a record to before anything of it ran; when it was created stays."""
-    bare = [
-        Node(
-            id=n.id,
-            capability=n.capability,
-            input=n.input,
-            depends_on=n.depends_on,
-            optional=n.optional,
-            estimated_cost_usd=n.estimated_cost_usd,
-        )
-        for n in workflow.nodes
-    ]
+    planned = ("id", "capability", "input", "depends_on", "optional", "estimated_cost_usd")
+    bare = [Node(**{name: getattr(node, name) for name in planned}) for node in workflow.nodes]
     again = {"nodes": bare, "status": "queued", "sink_artifact_ids": {}, "warnings": []}
     gone = ("final_artifact_id", "latency_ms", "error", "started_at", "completed_at")
     return workflow.model_copy(update={**again, **dict.fromkeys(gone)})

@@ -11,7 +11,13 @@ from toolkit.contract.errors import Detail, ErrorCode, RequestError
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.contract.jobs import FINAL_STATUSES, Options
 from toolkit.contract.money import from_wire_usd, to_wire_usd
-from toolkit.contract.workflows import FUNCTION_CAPABILITY, Node, WorkflowCreate, WorkflowRecord
+from toolkit.contract.workflows import (
+    FUNCTION_CAPABILITY,
+    Node,
+    NodeCreate,
+    WorkflowCreate,
+    WorkflowRecord,
+)
 from toolkit.engine.annotations import build_annotation, list_given_tags
 from toolkit.engine.concurrency.cancellation import finish_before_cancel
 from toolkit.engine.concurrency.pacing import Pacer
@@ -20,20 +26,23 @@ from toolkit.engine.execution.admission import PLACE_FIELDS, Admission, check_pl
 from toolkit.engine.execution.job_executor import JobExecutor
 from toolkit.engine.execution.leases import LeaseManager
 from toolkit.engine.execution.node_states import (
+    JobState,
+    find_dependents,
     find_optional,
+    find_skipped,
+    materialize_nodes,
 )
 from toolkit.engine.execution.scheduler import DEFAULT_OPTIONS, Scheduler
-from toolkit.engine.execution.workflow_functions import WorkflowFunctions
 from toolkit.engine.execution.workflow_graph import (
     check_graph,
     find_node_capabilities,
     name_node_faults,
     name_refused_node,
 )
+from toolkit.engine.job_record import read_job
 from toolkit.engine.money.affordability import BudgetLeft
 from toolkit.engine.money.budget import Budget
 from toolkit.engine.observer import WatchedWorkflow
-from toolkit.engine.orchestration.workflow_reader import WorkflowReader
 from toolkit.engine.request_context import RequestContext
 from toolkit.engine.routing.estimates import (
     FREE_ESTIMATE,
@@ -46,8 +55,10 @@ from toolkit.engine.routing.estimates import (
 from toolkit.engine.routing.registry import validate_input
 from toolkit.engine.services.artifacts import Artifacts
 from toolkit.engine.services.idempotency import commit_accepted
+from toolkit.engine.services.record_reader import WorkReader
+from toolkit.functions import RegisteredFunction
 from toolkit.planning.graph_faults import find_fillable_fields
-from toolkit.store import AccountScope, AppendEvent, Change, Lease
+from toolkit.store import WORKFLOW_LIST, AccountScope, AppendEvent, Change, Lease, Row
 
 NO_FIELDS = frozenset[str]()
 
@@ -66,20 +77,48 @@ class CheckedGraph(NamedTuple):
     capabilities: dict[str, str]
 
 
-class Workflows(WorkflowReader):
+class Workflows(WorkReader[WorkflowRecord]):
     """The service of `/v1/workflows`."""
 
     def __init__(
         self, core: EngineContext, leases: LeaseManager, executor: JobExecutor, artifacts: Artifacts
     ) -> None:
-        super().__init__(core)
+        super().__init__(core, core.records.workflows, WORKFLOW_LIST)
         self._leases = leases
         self._executor = executor
         self._artifacts = artifacts
         # Accepted by this process and not begun yet: these need not be read from the store.
         self._fresh: dict[str, tuple[WorkflowRecord, Mapping[str, Any]]] = {}
-        self._functions = WorkflowFunctions(core)
-        leases.register_handler("workflow", self._run_leased)
+        # The functions of workflows that run here: the table has them for as long as somebody does.
+        self._functions: dict[str, list[RegisteredFunction]] = {}
+        leases.register_handler("workflow", lambda lease: self.run(lease.root_id, lease))
+
+    async def read_current(self, row: Row) -> WorkflowRecord:
+        """Read a workflow as it stands: while it runs, its nodes follow from their jobs."""
+        async with Pacer(row["account_id"]) as pacer:
+            workflow = await super().read_current(row)
+            if workflow.status in FINAL_STATUSES:
+                return workflow
+            await pacer.pause()
+            store, jobs = self._core.store, dict[str, JobState]()
+            for job in await store.find_rows("jobs", workflow_id=workflow.id):
+                await pacer.pause()
+                jobs[str(job["node_id"])] = JobState.of(read_job(job))
+            kept: dict[str, str] = json.loads(str(row["spec"]))["kept"]
+            for node_id, job_id in kept.items():
+                await pacer.pause()
+                found = await store.get_row("jobs", job_id)
+                if found is not None:
+                    jobs[node_id] = JobState.of(read_job(found))
+            await pacer.pause()
+            skipped = find_skipped(
+                jobs, find_dependents(workflow.nodes), find_optional(workflow.nodes)
+            )
+            workflow = await materialize_nodes(workflow, jobs, skipped, pacer)
+            await pacer.pause()
+        started = (state.started_at for state in jobs.values() if state.started_at)
+        workflow.status, workflow.started_at = row["status"], min(started, default=None)
+        return workflow
 
     async def create(
         self,
@@ -113,7 +152,7 @@ class Workflows(WorkflowReader):
         await commit_accepted(self._core, context, [inserted, *changes, *noted], workflow)
         if not kept:
             self._fresh[workflow.id] = workflow, spec
-        self._functions.hold(workflow)
+        self._hold_functions(workflow)
         used = map(self._core.require_for_node, set(checked.capabilities.values()))
         self._core.driver.prepare_steps([step for each in used for step in each.cpu_steps])
         if context.watches_text:
@@ -146,7 +185,7 @@ class Workflows(WorkflowReader):
             check_graph(request.nodes, max_nodes=settings.max_nodes, max_edges=settings.max_edges)
             await pacer.pause()
             by_id = find_node_capabilities(self._core.require_for_node, request.nodes)
-            self._functions.refuse_missing(account_id, request.nodes, kept)
+            self._refuse_missing_functions(account_id, request.nodes, kept)
             optional = find_optional(request.nodes)
             await check_place(
                 self._core, AccountScope(account_id), request.endpoint_id, request.compute_id
@@ -203,6 +242,27 @@ class Workflows(WorkflowReader):
         return CheckedGraph(
             options, estimates, {asked: found.name for asked, found in names.items()}
         )
+
+    def _refuse_missing_functions(
+        self, account_id: str, nodes: Sequence[NodeCreate], kept: Collection[str]
+    ) -> None:
+        """Refuse nodes whose functions are not here, or not for this account to call."""
+        asked = [node for node in nodes if node.capability == FUNCTION_CAPABILITY]
+        if asked:
+            from toolkit.functions.node_capability import refuse_missing_functions
+
+            table = self._core.functions
+            is_owner = table is not None and table.account_id == account_id
+            again = [node for node in asked if node.id not in kept]
+            refuse_missing_functions(again, table if is_owner else None)
+
+    def _hold_functions(self, workflow: WorkflowRecord) -> None:
+        if self._core.functions is not None and any(
+            node.capability == FUNCTION_CAPABILITY for node in workflow.nodes
+        ):
+            from toolkit.functions.node_capability import find_functions
+
+            self._functions[workflow.id] = find_functions(workflow.nodes, self._core.functions)
 
     async def check_allowance(
         self,
@@ -305,9 +365,6 @@ class Workflows(WorkflowReader):
             await self._leases.cancel(row["task_id"] or workflow_id)
         return await self.get(context, workflow_id)
 
-    async def _run_leased(self, lease: Lease) -> None:
-        await self.run(lease.root_id, lease)
-
     async def run(
         self, workflow_id: str, lease: Lease, budgets: Sequence[Budget] = ()
     ) -> WorkflowRecord:
@@ -324,17 +381,16 @@ class Workflows(WorkflowReader):
         )
         scheduler = Scheduler(self._core, self._executor, workflow, spec, lease, (*budgets, own))
         if fresh is None:
-            recovered = await finish_before_cancel(scheduler.recover())
-            own.spent = recovered.incurred
+            own.spent, interruptions = await finish_before_cancel(scheduler.recover())
             for budget in budgets:
-                budget.spent += recovered.interruptions
+                budget.spent += interruptions
         watched = WatchedWorkflow(lease.account_id, workflow)
-        self._functions.hold(workflow)
+        self._hold_functions(workflow)
         try:
             with self._core.observer.watch_workflow(watched):
                 watched.workflow = await scheduler.run()
         finally:
-            self._functions.release(workflow_id)
+            self._functions.pop(workflow_id, None)
         return watched.workflow
 
     async def abandon(self, workflow_id: str, lease: Lease) -> WorkflowRecord:

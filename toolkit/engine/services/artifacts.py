@@ -381,7 +381,6 @@ async def _hash_content(content: Content) -> str:
 
 
 async def _check_content(artifact: Artifact, data: bytes) -> None:
-    """Refuse bytes that are not those that were stored."""
     _compare_digest(artifact, await _hash_content(data))
 
 

@@ -151,7 +151,6 @@ class _EventSource:
 
 
 def _convert_to_run_event(event: Event) -> None:
-    """Convert a task's event to one of the run that started it."""
     state = event.type.partition(".")[2]
     error = event.data.get("error")
     if isinstance(error, dict) and error.get("code") == ErrorCode.CANCELLED.name:

@@ -104,7 +104,6 @@ class Reviews:
     async def _apply_review(
         self, task: Task, lease: Lease, workflow: WorkflowRecord, plan: Plan, verdict: Review
     ) -> None:
-        """Apply a verdict to a task."""
         if verdict.decision == "retry":
             requests = await self._evidence.read_requests(lease.account_id, task, workflow, plan)
             told = [tell_remarks(requests, one) for one in verdict.recommended_actions]

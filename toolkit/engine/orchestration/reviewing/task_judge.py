@@ -10,10 +10,10 @@ from toolkit.engine.execution.job_executor import JobExecutor
 from toolkit.engine.orchestration.model_calls import (
     ASKED_CAPABILITY,
     TaskModelCalls,
+    can_ask,
     choose_call_options,
 )
 from toolkit.engine.orchestration.planning_steps import PlanningSteps
-from toolkit.engine.routing.router import is_servable
 from toolkit.planning.review.evidence import Evidence
 from toolkit.planning.review.issues import ReviewIssue
 from toolkit.planning.review.judge import (
@@ -24,7 +24,7 @@ from toolkit.planning.review.judge import (
     make_issues,
 )
 from toolkit.planning.review.reviewer import judge_issues
-from toolkit.store import AccountScope, Lease
+from toolkit.store import Lease
 
 
 class TaskJudge:
@@ -123,9 +123,6 @@ class TaskJudge:
         allowed = task.constraints.capabilities
         if allowed is not None and ASKED_CAPABILITY.id not in allowed:
             return f"the task may not use {ASKED_CAPABILITY.id}"
-        pool = await self._core.directory.find_providers(
-            AccountScope(account_id), ASKED_CAPABILITY, options
-        )
-        if not is_servable(ASKED_CAPABILITY, options, pool):
+        if not await can_ask(self._core, account_id, options):
             return "no language model is connected"
         return None
