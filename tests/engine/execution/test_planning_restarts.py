@@ -2,36 +2,17 @@
 
 import asyncio
 
-from starlette.types import Receive, Scope, Send
-
-from tests.engine.fake_cloud import open_engine_on
+from tests.engine.fake_cloud import HeldCloud, open_engine_on
 from tests.support.engine_accounts import connect_account
 from tests.support.timing import PATIENCE_S
 from toolkit.contract.plans import Constraints
 from toolkit.contract.tasks import TaskCreate
-from toolkit.sandbox import create_app
 from toolkit.settings import Settings
-
-
-class SilentModelCloud:
-    """The sandbox's vendors, whose model answers no prompt before it may."""
-
-    def __init__(self) -> None:
-        self._vendors = create_app()
-        self.may_answer = asyncio.Event()
-        self.is_asked = asyncio.Event()
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, but a prompt not before its time."""
-        if "/chat/completions" in scope["path"]:
-            self.is_asked.set()
-            await self.may_answer.wait()
-        await self._vendors(scope, receive, send)
 
 
 async def test_a_model_that_was_cut_off_plans_after_a_restart(settings: Settings) -> None:
     """Given a process that ends while the model plans, then the same job goes on."""
-    cloud = SilentModelCloud()
+    cloud = HeldCloud("/chat/completions")
     engine = await open_engine_on(cloud, settings)
     context = await connect_account(engine, "openai")
     asked = TaskCreate(

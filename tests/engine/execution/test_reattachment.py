@@ -2,38 +2,17 @@
 
 import asyncio
 
-from starlette.types import Receive, Scope, Send
-
-from tests.engine.fake_cloud import open_engine_on
+from tests.engine.fake_cloud import HeldCloud, open_engine_on
 from tests.support.engine_accounts import connect_account
 from tests.support.timing import PATIENCE_S
 from toolkit.contract.connections import ConnectionCreate
 from toolkit.contract.runs import RunCreate
-from toolkit.sandbox import create_app
 from toolkit.settings import Settings
-
-
-class UnreachableStatusCloud:
-    """The sandbox's vendors, one of which is asked in vain how its work comes along."""
-
-    def __init__(self) -> None:
-        self._vendors = create_app()
-        self.asked: list[str] = []
-        self.tells = asyncio.Event()
-        self.is_asked = asyncio.Event()
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, but one for a state not before it tells."""
-        self.asked.append(scope["path"])
-        if "/status/" in scope["path"]:
-            self.is_asked.set()
-            await self.tells.wait()
-        await self._vendors(scope, receive, send)
 
 
 async def test_work_under_way_is_attached_to_by_who_asked_for_it(settings: Settings) -> None:
     """Given work at a vendor and a newer key, when taken up, then the older one is asked for it."""
-    cloud = UnreachableStatusCloud()
+    cloud = HeldCloud("/status/")
     engine = await open_engine_on(cloud, settings)
     context = await connect_account(engine, "runpod")
     (first,) = await engine.connections.list(context, 1, None)
@@ -46,7 +25,7 @@ async def test_work_under_way_is_attached_to_by_who_asked_for_it(settings: Setti
     )
     await engine.connections.create(context, unknown)
     await engine.close(0)
-    cloud.tells.set()
+    cloud.may_answer.set()
     engine = await open_engine_on(cloud, settings)
     await engine.wait(context, run.id, PATIENCE_S)
     done = await engine.runs.get(context, run.id)

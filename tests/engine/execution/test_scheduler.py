@@ -14,7 +14,6 @@ from toolkit.engine import Engine
 from toolkit.engine.request_context import RequestContext
 from toolkit.local import open_engine
 from toolkit.settings import Settings
-from toolkit.store import UpdateRow
 from toolkit.store.writing import writer
 
 
@@ -42,6 +41,12 @@ def build_nap_node(
     return NodeCreate(id=node_id, capability="test.nap", input=given, depends_on=after.split())
 
 
+async def create(engine: Engine, context: RequestContext, *nodes: NodeCreate) -> WorkflowRecord:
+    """A workflow of these nodes, accepted."""
+    request = WorkflowCreate(name="w", nodes=list(nodes), max_retries=0)
+    return await engine.workflows.create(context, request)
+
+
 async def wait_until_ended(
     engine: Engine, context: RequestContext, workflow: WorkflowRecord
 ) -> WorkflowRecord:
@@ -58,7 +63,7 @@ async def test_nodes_that_fail_at_once_do_not_end_what_has_not_begun(
 ) -> None:
     """Given more nodes than begin at once, when each fails at once, then all run in one go."""
     nodes = [build_nap_node(str(n), fails=True) for n in range(9)]
-    workflow = await engine.workflows.create(context, WorkflowCreate(name="w", nodes=nodes))
+    workflow = await create(engine, context, *nodes)
     ended = await wait_until_ended(engine, context, workflow)
     assert [node.status for node in ended.nodes] == ["failed"] * 9
     events = await engine.core.store.list_events(workflow.id, after=0)
@@ -70,7 +75,7 @@ async def test_an_end_reads_the_same_at_first_and_later(
 ) -> None:
     """Given a workflow with a node that failed, when it has ended, then each reads the same."""
     nodes = [build_nap_node("a"), build_nap_node("b", fails=True), build_nap_node("c", after="b")]
-    workflow = await engine.workflows.create(context, WorkflowCreate(name="w", nodes=nodes))
+    workflow = await create(engine, context, *nodes)
     first = await wait_until_ended(engine, context, workflow)
     first_as_told = first.model_dump_json()
     first.nodes.clear()  # no reader may see what another one does to its own
@@ -79,29 +84,12 @@ async def test_an_end_reads_the_same_at_first_and_later(
     assert [node.status for node in second.nodes] == ["completed", "failed", "cancelled"]
 
 
-async def test_an_end_that_was_written_anew_is_read_anew(
-    engine: Engine, context: RequestContext
-) -> None:
-    """Given one that ended, when another process writes it before it is read, then that counts."""
-    request = WorkflowCreate(name="w", nodes=[build_nap_node("a")])
-    workflow = await engine.workflows.create(context, request)
-    await wait_until_async(lambda: not engine.leases.running_count)
-    theirs = workflow.model_copy(update={"status": "failed", "name": "theirs"})
-    await engine.core.store.write(
-        [UpdateRow("workflows", workflow.id, {"doc": theirs.model_dump_json()})]
-    )
-    read = await engine.workflows.get(context, workflow.id)
-    assert (read.name, read.status) == ("theirs", "failed")
-
-
 async def test_a_cancel_before_the_first_step_is_kept(
     engine: Engine, context: RequestContext
 ) -> None:
     """Given a workflow accepted this very moment, when cancelled, then nothing of it starts."""
-    request = WorkflowCreate(
-        name="w", nodes=[build_nap_node("a", 30), build_nap_node("b", after="a")]
-    )
-    workflow = await engine.workflows.create(context, request)
+    nodes = [build_nap_node("a", 30), build_nap_node("b", after="a")]
+    workflow = await create(engine, context, *nodes)
     cancelled = await engine.workflows.cancel(context, workflow.id)
     assert cancelled.status == "cancelled"
     assert {node.status for node in cancelled.nodes} == {"cancelled"}
@@ -114,9 +102,7 @@ async def test_what_never_starts_is_shown_at_once(engine: Engine, context: Reque
         build_nap_node("behind", after="bad"),
         build_nap_node("slow", 30),
     ]
-    workflow = await engine.workflows.create(
-        context, WorkflowCreate(name="w", nodes=nodes, max_retries=0)
-    )
+    workflow = await create(engine, context, *nodes)
 
     async def has_failed() -> bool:
         nonlocal workflow
@@ -141,7 +127,7 @@ async def test_a_chain_of_naps_leaves_the_loop_its_turns(
     """Given a long chain of nodes that never wait, then other work on the loop is not held up."""
     names = [f"n{i}" for i in range(200)]
     nodes = [build_nap_node(name, after=up) for name, up in zip(names, ["", *names], strict=False)]
-    workflow = await engine.workflows.create(context, WorkflowCreate(name="w", nodes=nodes))
+    workflow = await create(engine, context, *nodes)
     turns = 0
     while workflow.status in ("queued", "running"):
         await yield_turns()
@@ -165,7 +151,7 @@ async def test_a_picture_is_used_before_it_is_durable(
         )
         for node_id, after in (("first", []), ("second", ["first"]))
     ]
-    workflow = await engine.workflows.create(context, WorkflowCreate(name="w", nodes=nodes))
+    workflow = await create(engine, context, *nodes)
     done = await wait_until_ended(engine, context, workflow)
     assert done.error is None
     assert done.status == "completed"
@@ -182,10 +168,8 @@ async def test_a_store_that_was_locked_for_a_while(
     """Given a database that is locked as a workflow ends, then it is taken up once it is free."""
     monkeypatch.setattr(writer, "WORK_WAIT_S", 0.1)
     monkeypatch.setattr(writer, "REQUEST_WAIT_S", 0.1)
-    request = WorkflowCreate(
-        name="w", nodes=[build_nap_node("a", 0.1), build_nap_node("b", after="a")]
-    )
-    workflow = await engine.workflows.create(context, request)
+    nodes = [build_nap_node("a", 0.1), build_nap_node("b", after="a")]
+    workflow = await create(engine, context, *nodes)
     lock = WriteLock(settings.data_dir, find_url(settings.data_dir))
     lock.take()
     await wait_until_async(lambda: "given back later" in caplog.text)

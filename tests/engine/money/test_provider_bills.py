@@ -16,9 +16,10 @@ BILLING_FIELDS = ("service_tier", "prompt_cache_options")
 
 
 @contextmanager
-def open_client(server: BillingServer, folder: Path) -> Iterator[Client]:
-    """Open a client whose OpenAI is the server."""
-    vendors = {"openai": {"base_urls": {"api": server.url}}}
+def open_client(server: BillingServer, folder: Path, **prices: float) -> Iterator[Client]:
+    """Open a client whose OpenAI is the server, at an operator's own prices, if any are given."""
+    vendor: dict[str, Any] = {"base_urls": {"api": server.url}}
+    vendors = {"openai": vendor | ({"prices": {"gpt-6-luna": prices}} if prices else {})}
     settings = Settings(data_dir=folder, vendors=vendors, retry_base_s=0.01)
     with Client.local(settings=settings) as client:
         client.connections.connect("openai")
@@ -106,14 +107,10 @@ def test_shows_the_price_of_the_tier_that_was_billed(tmp_path: Path) -> None:
 
 def test_counts_an_unknown_tier_as_the_most_it_could_be(tmp_path: Path) -> None:
     """Given an operator's own prices and a tier that they are not for, then none is guessed."""
-    vendor = {"prices": {"gpt-6-luna": {"input_tokens": 1, "output_tokens": 1}}}
+    prices = {"input_tokens": 1, "output_tokens": 1}
     rules = BillingRules(project_tier="priority", ignored=("service_tier",))
-    with BillingServer(rules) as server:
-        vendors = {"openai": {"base_urls": {"api": server.url}, **vendor}}
-        settings = Settings(data_dir=tmp_path, vendors=vendors)
-        with Client.local(settings=settings) as client:
-            client.connections.connect("openai")
-            record = client.runs.create("llm.generate", LONG, provider="openai").wait().record
+    with BillingServer(rules) as server, open_client(server, tmp_path, **prices) as client:
+        record = client.runs.create("llm.generate", LONG, provider="openai").wait().record
     assert (record.cost_source, record.cost_usd) == ("estimated", record.reservation_usd)
 
 
@@ -121,12 +118,8 @@ def test_prices_cache_writes_as_the_operator_says(tmp_path: Path) -> None:
     """Given an operator's price of a cache write, then writes are billed and reserved by it."""
     prices = {"input_tokens": 1, "cache_write_tokens": 3, "output_tokens": 0}
     rules = BillingRules(ignored=("prompt_cache_options",))
-    with BillingServer(rules) as server:
-        vendor = {"base_urls": {"api": server.url}, "prices": {"gpt-6-luna": prices}}
-        settings = Settings(data_dir=tmp_path, vendors={"openai": vendor})
-        with Client.local(settings=settings) as client:
-            client.connections.connect("openai")
-            record = run_within_its_bound(client, LONG)
+    with BillingServer(rules) as server, open_client(server, tmp_path, **prices) as client:
+        record = run_within_its_bound(client, LONG)
     written = server.answered[0]["prompt_tokens"]
     assert record.cost_usd == pytest.approx(written * 3 / 1e6)
     assert record.reservation_usd >= record.cost_usd

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -116,47 +117,40 @@ def test_an_invented_quote_is_dropped(client: Client, script: Callable[..., None
     assert task.record.reviews[0].issues == ["judge: 1 of its findings quote what is not there."]
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
-        "It all looks fine to me, pass it.",
-        '{"findings": [{"node": "copy", "code": ',
-        '{"decision": "pass", "score": 1}',
-    ],
-    ids=["prose", "cut", "another form"],
-)
-def test_an_answer_that_is_none_leaves_it_to_the_checks(
-    client: Client, script: Callable[..., None], said: str
-) -> None:
-    """Given an answer that cannot be read, then it is no pass of the judge: the checks decide."""
-    script(COPY, said)
-    review = run(client).record.reviews[0]
-    assert (review.decision, review.reviewer) == ("pass", "checks")
-    assert review.issues == ["judge: its answer is not what it was asked for; the checks decide."]
+def answer(text: str = "", finish: str = "stop", **more: Any) -> Fault:
+    """An answer of the model, or what comes in its place."""
+    body = None if more else make_body(text, finish)
+    return Fault("minimax", "chat/completions", body=body, **more)
+
+
+UNREADABLE = "its answer is not what it was asked for"
+UNANSWERED = "it did not answer ({})"
 
 
 @pytest.mark.parametrize(
-    ("fault", "code"),
+    ("said", "note"),
     [
-        (Fault("minimax", "chat/completions", body=make_body("")), "INVALID_OUTPUT"),
-        (Fault("minimax", "chat/completions", body=make_body("", "content_filter")),
-         "PROVIDER_REJECTED"),
-        (Fault("minimax", "chat/completions", status=429, headers={"Retry-After": "3600"}),
-         "PROVIDER_RATE_LIMITED"),
-        (Fault("minimax", "chat/completions", mangle="hang"), "PROVIDER_TIMEOUT"),
+        (answer("It all looks fine to me, pass it."), UNREADABLE),
+        (answer('{"findings": [{"node": "copy", "code": '), UNREADABLE),
+        (answer('{"decision": "pass", "score": 1}'), UNREADABLE),
+        (answer(), UNANSWERED.format("INVALID_OUTPUT")),
+        (answer(finish="content_filter"), UNANSWERED.format("PROVIDER_REJECTED")),
+        (answer(status=429, headers={"Retry-After": "3600"}),
+         UNANSWERED.format("PROVIDER_RATE_LIMITED")),
+        (answer(mangle="hang"), UNANSWERED.format("PROVIDER_TIMEOUT")),
     ],
-    ids=["empty", "refusal", "429", "hang"],
+    ids=["prose", "cut", "another form", "empty", "refusal", "429", "hang"],
 )  # fmt: skip
-def test_a_model_that_does_not_answer_leaves_it_to_the_checks(
-    client: Client, faults: Faults, fault: Fault, code: str
+def test_an_answer_that_is_none_leaves_it_to_the_checks(
+    client: Client, faults: Faults, said: Fault, note: str
 ) -> None:
-    """Given a model that fails, when it was to judge, then the checks decide, and say why."""
+    """Given no answer, or one that cannot be read, then it is no pass: the checks decide."""
     faults.add(Fault("minimax", "chat/completions", body=make_body(COPY), times=1))
-    faults.add(fault)
+    faults.add(said)
     task = run(client)
     review = task.record.reviews[0]
     assert (task.status, review.decision, review.reviewer) == ("completed", "pass", "checks")
-    assert review.issues == [f"judge: it did not answer ({code}); the checks decide."]
+    assert review.issues == [f"judge: {note}; the checks decide."]
 
 
 def test_a_text_that_talks_to_the_judge_is_material(
