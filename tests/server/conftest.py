@@ -1,16 +1,21 @@
 """The wire itself: raw requests against the app, without the client's help."""
 
 import asyncio
+import json
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
 import pytest
+import pytest_asyncio
 from starlette.types import ASGIApp
 
+from tests.contract.conftest import read_key
+from tests.support.timing import PATIENCE_S
+from toolkit import Client
 from toolkit.engine import Engine, Registry
 from toolkit.local import open_engine
 from toolkit.sandbox import Faults
@@ -62,12 +67,15 @@ async def connect_caller(wire: Wire) -> Wire:
 
 
 @asynccontextmanager
-async def serve_engine(settings: Settings) -> AsyncIterator[httpx.AsyncClient]:
+async def serve_engine(
+    settings: Settings, grace_s: float = 10.0
+) -> AsyncIterator[httpx.AsyncClient]:
     """A caller of `toolkit serve`."""
     engine = await open_engine(settings)
     ready: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+    listener = bind_socket("127.0.0.1", 0)
     serving = asyncio.create_task(
-        serve(engine, "127.0.0.1", bind_socket("127.0.0.1", 0), on_ready=ready.set_result)
+        serve(engine, "127.0.0.1", listener, on_ready=ready.set_result, grace_s=grace_s)
     )
     try:
         async with httpx.AsyncClient(base_url=await ready, trust_env=False) as http:
@@ -77,21 +85,54 @@ async def serve_engine(settings: Settings) -> AsyncIterator[httpx.AsyncClient]:
         await serving
 
 
-async def send_get(app: ASGIApp, path: str, headers: dict[str, str], send: Any) -> None:
+def read_stream(client: Client, path: str, **headers: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The events of a stream until it ends: what each is called and says; a delta has no number."""
+    sent = {"Authorization": f"Bearer {read_key(client)}", "Accept": "text/event-stream", **headers}
+    url = client.access.base_url + path
+    with httpx.stream("GET", url, headers=sent, timeout=PATIENCE_S) as response:
+        assert response.status_code == 200
+        assert response.headers["content-type"].startswith("text/event-stream")
+        event: dict[str, str] = {}
+        for line in response.iter_lines():
+            name, _, value = line.partition(": ")
+            if line:
+                event[name] = value
+                continue
+            if "data" in event:
+                told = json.loads(event["data"])
+                if event["event"] == "delta":
+                    assert "id" not in event
+                else:
+                    assert (event["id"], event["event"]) == (str(told["n"]), told["type"])
+                yield event["event"], told
+            event = {}
+
+
+def build_scope(request: httpx.Request) -> dict[str, Any]:
+    """The ASGI scope of a request."""
+    path = request.url.path
+    return {
+        "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": request.method,
+        "scheme": "http", "path": path, "raw_path": path.encode(), "query_string": b"",
+        "root_path": "", "headers": [(name.lower(), value) for name, value in request.headers.raw],
+        "server": None, "client": ("127.0.0.1", 1),
+    }  # fmt: skip
+
+
+async def call_app(
+    app: ASGIApp, path: str, headers: dict[str, str], send: Any, method: str = "GET", **body: Any
+) -> None:
     """Ask an app for something as a server does, which sends as fast as it is taken."""
+    request = httpx.Request(method, f"http://service.test{path}", headers=headers, **body)
+    parts = iter([{"type": "http.request", "body": request.content, "more_body": False}])
 
     async def receive() -> dict[str, Any]:
+        for part in parts:
+            return part
         await asyncio.Event().wait()
         return {}
 
-    request = httpx.Request("GET", f"http://service.test{path}", headers=headers)
-    scope = {
-        "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "GET",
-        "scheme": "http", "path": path, "raw_path": path.encode(), "query_string": b"",
-        "root_path": "", "headers": [(name.lower(), value) for name, value in request.headers.raw],
-        "server": None, "client": None,
-    }  # fmt: skip
-    await app(scope, receive, send)
+    await app(build_scope(request), receive, send)
 
 
 @asynccontextmanager
@@ -112,6 +153,17 @@ async def open_wire(
         wire.headers = await wire.sign_up("ada@example.org")
         yield wire
     await engine.close(0)
+
+
+ON_ITS_LOOP = pytest.mark.asyncio(loop_scope="module")  # for tests of a caller that they share
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared_wire(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Wire]:
+    """A caller like `wire`, for all tests of a module that leave nothing behind."""
+    folder = tmp_path_factory.mktemp("shared")
+    async with open_wire(Settings(data_dir=folder, sandbox=True, rate_limit_burst=10**6)) as wire:
+        yield wire
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import httpx
+import pytest
 
 from scripts.openapi_document.document import build_openapi
 from tests.server.conftest import Wire
@@ -90,8 +91,6 @@ LISTS = [route for route in ROUTES if route.paged]
 
 def name_parameters(routes: list[Route]) -> list[Any]:
     """Parameters of a test, each with its operation id as its name."""
-    import pytest
-
     return [pytest.param(route, id=route.name) for route in routes]
 
 
@@ -189,22 +188,3 @@ def strip_request_ids(answer: httpx.Response, sent: str) -> tuple[int, bytes, li
         content = content.replace(spelling.encode(), b"<id>")
     length = {"content-length"}
     return answer.status_code, content, sorted(set(answer.headers) - length)
-
-
-__all__ = [
-    "DOCUMENT",
-    "ID_PREFIXES",
-    "KEYED_ROUTES",
-    "LISTS",
-    "OWNED_ROUTES",
-    "ROUTES",
-    "UNKNOWN",
-    "Route",
-    "build_post_body",
-    "create_resource",
-    "find_body_ids",
-    "name_parameters",
-    "options",
-    "replace_member",
-    "strip_request_ids",
-]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests._postgres import PostgresCluster
-from tests.server.conftest import Wire, open_wire, send_get
+from tests.server.conftest import Wire, call_app, open_wire
 from tests.support.slow_capability import load_slow_registry
 from tests.support.timing import wait_until_async
 from toolkit.server.app import create_app
@@ -59,7 +59,7 @@ async def test_a_stream_ends_in_order_when_the_database_is_lost(
 
     headers = {**wire.headers, "Accept": "text/event-stream"}
     path = f"/v1/runs/{run_id}/events"
-    streaming = asyncio.create_task(send_get(create_app(wire.engine), path, headers, keep))
+    streaming = asyncio.create_task(call_app(create_app(wire.engine), path, headers, keep))
     await wait_until_async(lambda: any(b"run.queued" in each.get("body", b"") for each in sent))
     own_postgres.stop()
     await streaming

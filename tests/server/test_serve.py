@@ -15,12 +15,11 @@ from typing import ClassVar
 import httpx
 import pytest
 
+from tests.server.conftest import serve_engine
 from tests.support.timing import PATIENCE_S, Watch
 from toolkit.contract.errors import RequestError, ServiceError
-from toolkit.local import open_engine
 from toolkit.observability import ObservabilityOptions, observe_server
 from toolkit.server.listening import bind_socket
-from toolkit.server.serve import serve
 from toolkit.settings import Settings
 
 
@@ -51,53 +50,28 @@ def test_an_address_of_one_who_has_just_gone_is_had() -> None:
     leaving.join()
 
 
-async def test_answers_are_sent_at_once(tmp_path: Path) -> None:
+async def test_answers_are_sent_at_once(settings: Settings) -> None:
     """Given a connection that is kept, then no answer waits for the caller to acknowledge its head.
 
     Linux would hold the body back for some 40 ms.
     """
-    engine = await open_engine(Settings(data_dir=tmp_path / "data", sandbox=True))
-    ready: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-    listener = bind_socket("127.0.0.1", 0)
-    serving = asyncio.create_task(serve(engine, "127.0.0.1", listener, on_ready=ready.set_result))
     took = []
-    async with httpx.AsyncClient(base_url=await ready, trust_env=False) as client:
+    async with serve_engine(settings) as http:
         for _ in range(15):
             watch = Watch()
-            await client.get("/v1/health")
+            await http.get("/v1/health")
             took.append(watch.measure_elapsed_s())
-    signal.raise_signal(signal.SIGTERM)
-    await serving
     assert median(took) < 0.03
 
 
-async def test_a_request_that_is_cut_off_at_the_end_is_told_so(tmp_path: Path) -> None:
+async def test_a_request_that_is_cut_off_at_the_end_is_told_so(settings: Settings) -> None:
     """Given an upload that is not there in time, when the server ends, then its answer is ours."""
-    engine = await open_engine(Settings(data_dir=tmp_path / "data", sandbox=True))
-    ready: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-    listener = bind_socket("127.0.0.1", 0)
-    port = listener.getsockname()[1]
-    serving = asyncio.create_task(
-        serve(engine, "127.0.0.1", listener, on_ready=ready.set_result, grace_s=1.0)
-    )
-    async with httpx.AsyncClient(base_url=await ready, trust_env=False) as client:
-        made = await client.post("/v1/account", json={"email": "ada@example.org"})
-    head = [
-        "POST /v1/artifacts HTTP/1.1",
-        "Host: service.test",
-        f"Authorization: Bearer {made.json()['data']['api_key']}",
-        "Content-Type: text/plain",
-        "Content-Length: 1000",
-        "Expect: 100-continue",
-    ]
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    writer.write("".join(f"{line}\r\n" for line in [*head, ""]).encode())
-    assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 100 ")
-    writer.write(b"a few bytes")
-    signal.raise_signal(signal.SIGTERM)
+    async with serve_engine(settings, grace_s=1.0) as http:
+        made = await http.post("/v1/account", json={"email": "ada@example.org"})
+        reader, writer = await asyncio.open_connection(http.base_url.host, http.base_url.port)
+        await begin_upload(reader, writer, made.json()["data"]["api_key"])
     answer, _, body = (await reader.read()).partition(b"\r\n\r\n")
     writer.close()
-    await serving
     status, *lines = answer.decode().lower().split("\r\n")
     headers = dict(line.split(": ", 1) for line in lines)
     assert status.startswith("http/1.1 503 ")
@@ -105,6 +79,23 @@ async def test_a_request_that_is_cut_off_at_the_end_is_told_so(tmp_path: Path) -
     assert error["code"] == "UNAVAILABLE"
     assert error["request_id"].lower() == headers["x-request-id"]
     assert int(headers["retry-after"]) >= 1
+
+
+async def begin_upload(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, key: str
+) -> None:
+    """Send an upload but for most of its body, once the server has begun to read it."""
+    head = [
+        "POST /v1/artifacts HTTP/1.1",
+        "Host: service.test",
+        f"Authorization: Bearer {key}",
+        "Content-Type: text/plain",
+        "Content-Length: 1000",
+        "Expect: 100-continue",
+    ]
+    writer.write("".join(f"{line}\r\n" for line in [*head, ""]).encode())
+    assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 100 ")
+    writer.write(b"a few bytes")
 
 
 class Collector(BaseHTTPRequestHandler):

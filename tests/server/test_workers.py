@@ -30,17 +30,8 @@ START = "import sys; sys.executable = sys.argv.pop(1); from toolkit.cli import m
 
 def build_command(data_dir: Path, workers: int, port: int = 0) -> list[str]:
     """Build the command line of a server."""
-    command = [
-        sys.executable,
-        "-c",
-        START,
-        sys.executable,
-        "serve",
-        "--sandbox",
-        "--port",
-        str(port),
-    ]
-    return [*command, "--workers", str(workers), "--data-dir", str(data_dir)]
+    options = f"serve --sandbox --port {port} --workers {workers} --data-dir".split()
+    return [sys.executable, "-c", START, sys.executable, *options, str(data_dir)]
 
 
 @contextmanager

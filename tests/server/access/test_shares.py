@@ -388,7 +388,8 @@ async def test_work_under_way_as_a_share_ends(
         made = await bob.send("POST", "/v1/workflows", json=flow)
         await boss.ask("DELETE", f"{CONNECTIONS}/{shared}/share")
         (tmp_path / "open").touch()
-        ended = await wait_until_ended(bob, f"/v1/workflows/{made.json()['id']}")
+        path = f"/v1/workflows/{made.json()['id']}"
+        ended = (await bob.send("GET", path, headers=WAIT)).json()
         node = ended["data"]["nodes"][1]
         if own:
             assert (ended["status"], node["provider"]) == ("completed", "anthropic")
@@ -396,19 +397,6 @@ async def test_work_under_way_as_a_share_ends(
             assert ended["error"]["code"] == node["error"]["code"] == "CREDENTIALS_MISSING"
         assert not [call for call in faults.calls if call.billed and call.vendor == "openai"]
     await engine.close(0)
-
-
-async def wait_until_ended(who: ShareCaller, path: str) -> dict[str, Any]:
-    """The envelope of some work once it has ended."""
-
-    async def has_ended() -> bool:
-        nonlocal found
-        found = (await who.send("GET", path)).json()
-        return found["status"] in ("completed", "failed", "cancelled")
-
-    found: dict[str, Any] = {}
-    await wait_until_async(has_ended, path)
-    return found
 
 
 @pytest.mark.parametrize("ended", [False, True], ids=["shared still", "ended meanwhile"])
@@ -428,7 +416,7 @@ async def test_a_restart_goes_on_by_it(settings: Settings, *, ended: bool) -> No
     engine = await open_engine(settings, faults=(faults := Faults()))
     async with serve_wire(engine) as wire:
         again = ShareCaller(wire.http, engine, bob.headers)
-        done = await wait_until_ended(again, f"/v1/runs/{run}")
+        done = (await again.send("GET", f"/v1/runs/{run}", headers=WAIT)).json()
         if ended:
             assert done["error"]["code"] == "CREDENTIALS_MISSING"
             assert not faults.calls

@@ -2,9 +2,8 @@
 
 import httpx
 
-from tests.server.conftest import Wire, serve_engine
+from tests.server.conftest import Wire, serve_engine, serve_wire
 from toolkit.local import open_engine
-from toolkit.server import create_app
 from toolkit.settings import Settings
 
 
@@ -18,12 +17,11 @@ async def post_sign_up(http: httpx.AsyncClient, name: str, **headers: str) -> ht
 async def test_closed_sign_up_is_refused(settings: Settings) -> None:
     """Given closed sign-up, then it is 403 with what to do, and no account is made."""
     engine = await open_engine(settings.model_copy(update={"closed_signup": True}))
-    transport = httpx.ASGITransport(create_app(engine))
-    async with httpx.AsyncClient(transport=transport, base_url="http://service.test") as http:
-        answer = await post_sign_up(http, "ada")
+    async with serve_wire(engine) as wire:
+        answer = await post_sign_up(wire.http, "ada")
         assert (answer.status_code, answer.json()["error"]["code"]) == (403, "FORBIDDEN")
         assert "operator" in answer.json()["error"]["message"]
-        assert (await Wire(http, engine).rows())["accounts"] == 0
+        assert (await wire.rows())["accounts"] == 0
     await engine.close(0)
 
 

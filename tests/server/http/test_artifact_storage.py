@@ -16,7 +16,7 @@ from s3fs import S3FileSystem
 
 from tests.conftest import Server
 from tests.contract.conftest import read_key, sign_up_client
-from tests.server.conftest import open_wire, send_get
+from tests.server.conftest import call_app, open_wire
 from tests.support.network_link import NetworkLink
 from tests.support.s3_server import ACCESS_KEY, BUCKET, TcpRelay
 from tests.support.timing import PATIENCE_S, wait_until, wait_until_async, yield_turns
@@ -115,7 +115,7 @@ async def test_a_part_is_read_ahead(settings: Settings, s3_url: str, relay: TcpR
             return sum(line.startswith("GET ") for line in relay.requests[before:])
 
         path = f"/v1/artifacts/{made.json()['id']}/content"
-        taking = asyncio.create_task(send_get(create_app(wire.engine), path, wire.headers, take))
+        taking = asyncio.create_task(call_app(create_app(wire.engine), path, wire.headers, take))
         await wait_until_async(lambda: count_reads() >= 2)
         await yield_turns(100)
         assert (count_reads(), len(taken)) == (2, READ_BYTES)

@@ -1,10 +1,8 @@
-"""The shapes of what succeeds: envelopes, pages, waits, artifacts, the OpenAPI document."""
+"""An artifact over HTTP: uploaded, and read whole or in ranges."""
 
 import pytest
 
 from tests.server.conftest import Wire
-
-RUN = {"target": "capability", "name": "research.gather", "version": "1", "input": {"topic": "Tea"}}
 
 
 @pytest.mark.parametrize(
@@ -40,26 +38,3 @@ async def test_an_artifact_is_uploaded_and_read_in_ranges(
     assert answer.content == content[part]
     assert answer.headers["Content-Disposition"] == f'attachment; filename="{data["id"]}.txt"'
     assert "sandbox" in answer.headers["Content-Security-Policy"]
-
-
-@pytest.mark.parametrize(
-    ("options", "status"),
-    [
-        ({"json": {}}, 415),
-        ({"files": {"other": ("x", b"1")}}, 400),
-        ({"files": {"file": ("x", b"")}}, 400),
-        ({"files": {"file": ("x", b"1")}, "data": {"metadata": "[]"}}, 400),
-        ({"content": b"--", "headers": {"Content-Type": "multipart/form-data"}}, 400),
-        (
-            {"content": b"x" * 9, "headers": {"Content-Type": "multipart/form-data; boundary=y"}},
-            400,
-        ),
-    ],
-)
-async def test_an_upload_that_is_none_is_refused(
-    wire: Wire, options: dict[str, object], status: int
-) -> None:
-    """Given a body that is no upload, then it is refused and nothing is kept."""
-    answer = await wire.send("POST", "/v1/artifacts", **options)
-    assert answer.status_code == status, answer.text
-    assert (await wire.rows())["artifacts"] == 0

@@ -1,7 +1,7 @@
 """Events as a stream: the same as the list, resumable, and over when nothing comes any more."""
 
-import json
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 import httpx
@@ -9,6 +9,7 @@ import pytest
 
 from tests.conftest import Server
 from tests.contract.conftest import read_key, sign_up_client
+from tests.server.conftest import read_stream
 from tests.support.slow_capability import load_slow_registry
 from tests.support.timing import PATIENCE_S
 from toolkit import Client, Workflow
@@ -27,28 +28,12 @@ def client(server: Server) -> Iterator[Client]:
         yield client
 
 
-def read_stream(client: Client, path: str, most: int | None = None, **headers: str) -> list[Any]:
+def read_events(
+    client: Client, path: str, most: int | None = None, **headers: str
+) -> list[dict[str, Any]]:
     """The events that a stream gives, until it ends or there are so many."""
-    found: list[Any] = []
-    sent = {"Authorization": f"Bearer {read_key(client)}", **STREAM, **headers}
-    url = client.access.base_url + path
-    with httpx.stream("GET", url, headers=sent, timeout=PATIENCE_S) as response:
-        assert response.status_code == 200
-        assert response.headers["content-type"].startswith("text/event-stream")
-        event: dict[str, str] = {}
-        for line in response.iter_lines():
-            name, _, value = line.partition(": ")
-            if line:
-                event[name] = value
-                continue
-            if "data" in event and event["event"] != "delta":
-                told = json.loads(event["data"])
-                assert (event["id"], event["event"]) == (str(told["n"]), told["type"])
-                found.append(told)
-            event = {}
-            if len(found) == most:
-                break
-    return found
+    told = (event for name, event in read_stream(client, path, **headers) if name != "delta")
+    return list(islice(told, most))
 
 
 def flow() -> Workflow:
@@ -63,7 +48,7 @@ def flow() -> Workflow:
 def test_a_stream_has_what_the_list_has(client: Client) -> None:
     """Given a workflow under way, then its stream gives each event once, and ends with it."""
     run = client.workflows.submit(flow())
-    told = read_stream(client, f"/workflows/{run.id}/events")
+    told = read_events(client, f"/workflows/{run.id}/events")
     assert told == [event.model_dump(mode="json") for event in run.events()]
     assert told[-1]["type"] == "workflow.completed"
     assert [event["n"] for event in told] == list(range(1, len(told) + 1))
@@ -72,11 +57,11 @@ def test_a_stream_has_what_the_list_has(client: Client) -> None:
 def test_a_broken_stream_goes_on(client: Client) -> None:
     """Given a stream that broke, then it goes on after the last event that was seen."""
     run = client.workflows.submit(flow())
-    first = read_stream(client, f"/workflows/{run.id}/events", most=3)
+    first = read_events(client, f"/workflows/{run.id}/events", most=3)
     last = {"Last-Event-ID": str(first[-1]["n"])}
-    rest = read_stream(client, f"/workflows/{run.id}/events", **last)
+    rest = read_events(client, f"/workflows/{run.id}/events", **last)
     assert [event["n"] for event in [*first, *rest]] == list(range(1, len(first + rest) + 1))
-    assert read_stream(client, f"/workflows/{run.id}/events", **{"Last-Event-ID": "9999"}) == []
+    assert read_events(client, f"/workflows/{run.id}/events", **{"Last-Event-ID": "9999"}) == []
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,11 @@ import httpx
 import pytest
 
 from tests.contract.conftest import read_key
-from tests.server.conftest import Wire
+from tests.server.conftest import ON_ITS_LOOP, Wire
 from tests.server.http.test_hostile import check, url
 from tests.server.route_table import ROUTES, UNKNOWN, Route, name_parameters
 from tests.support.embedded import make_transport
 from toolkit import Client
-from toolkit import Client as Local
 from toolkit.settings import Settings
 
 LONG = "x" * 5_000
@@ -32,14 +31,9 @@ QUERIED = [route for route in ROUTES if "in': 'query" in str(route.told.get("par
 ECHO = 400  # so many equal characters of a caller's in a row, and an answer would be his
 
 
-@pytest.fixture
-def settings(settings: Settings) -> Settings:
-    """Those of a server whose keys may ask as often as these tests do."""
-    return settings.model_copy(update={"rate_limit_burst": 10_000})
-
-
 @pytest.mark.parametrize("route", name_parameters(QUERIED))
-async def test_no_query_is_a_fault_of_ours(wire: Wire, route: Route) -> None:
+@ON_ITS_LOOP
+async def test_no_query_is_a_fault_of_ours(shared_wire: Wire, route: Route) -> None:
     """Given each query parameter at its extremes, then it is answered or refused, and not echoed.
 
     Holding is left out: `wait` is tried where it cannot hold.
@@ -47,20 +41,21 @@ async def test_no_query_is_a_fault_of_ours(wire: Wire, route: Route) -> None:
     names = [one["name"] for one in route.told["parameters"] if one.get("in") == "query"]
     for name in names:
         for value in VALUES:
-            answer = await wire.send(route.method, f"{url(route)}?{name}={value}")
+            answer = await shared_wire.send(route.method, f"{url(route)}?{name}={value}")
             assert answer.status_code in (200, 400, 404), (name, value[:50], answer.text)
             if answer.status_code != 200:
-                check(answer, wire)
+                check(answer, shared_wire)
                 assert "x" * ECHO not in answer.text
                 assert len(answer.content) < 1_000
 
 
-async def test_the_days_of_usage_at_their_ends(wire: Wire) -> None:
+@ON_ITS_LOOP
+async def test_the_days_of_usage_at_their_ends(shared_wire: Wire) -> None:
     """Given first and last days at the ends of time, then each pair is answered or refused."""
     days = ["0001-01-01", "0001-01-30", "1970-01-01", "2026-11-20", "9999-12-01", "9999-12-31"]
     for first in days:
         for last in days:
-            answer = await wire.send("GET", f"/v1/usage?from={first}&to={last}")
+            answer = await shared_wire.send("GET", f"/v1/usage?from={first}&to={last}")
             assert answer.status_code in (200, 400), (first, last, answer.text)
 
 
@@ -68,12 +63,13 @@ PATHS = [route.path for route in ROUTES if "{id}" in route.path and route.method
 
 
 @pytest.mark.parametrize("path", [*PATHS, "/v1/{id}", "/{id}", "/v1/runs/a/b/{id}"])
-async def test_no_path_is_echoed_whole(wire: Wire, path: str) -> None:
+@ON_ITS_LOOP
+async def test_no_path_is_echoed_whole(shared_wire: Wire, path: str) -> None:
     """Given a path of thousands of characters, then 404, and the answer is short."""
     for name in (LONG, "%41" * 1_500, "%C3%BC" * 800, f"run_{UNKNOWN}{LONG}"):
-        answer = await wire.send("GET", path.replace("{id}", name))
+        answer = await shared_wire.send("GET", path.replace("{id}", name))
         assert answer.status_code == 404, answer.text
-        check(answer, wire)
+        check(answer, shared_wire)
         assert len(answer.content) < 700, len(answer.content)
 
 
@@ -84,13 +80,14 @@ HEADERS = (
 
 
 @pytest.mark.parametrize("header", HEADERS)
-async def test_no_header_is_echoed_or_a_fault_of_ours(wire: Wire, header: str) -> None:
+@ON_ITS_LOOP
+async def test_no_header_is_echoed_or_a_fault_of_ours(shared_wire: Wire, header: str) -> None:
     """Given a header at its extremes, then the answer is none of our faults, and short."""
-    run = {"name": "research.gather", "input": {"topic": "Tea"}}
+    run = json.dumps({"name": "research.gather", "input": {"topic": "Tea"}}).encode()
     for value in (LONG, DIGITS, "", "²", "-1", '=;,"', "bytes=" + DIGITS + "-", "wait=" + DIGITS):
         sent = {"Content-Type": "application/json", header: value.encode()}
         for method, path in (("POST", "/v1/runs"), ("GET", f"/v1/runs/run_{UNKNOWN}/events")):
-            answer = await wire.send(method, path, headers=sent, content=json.dumps(run).encode())
+            answer = await shared_wire.send(method, path, headers=sent, content=run)
             assert answer.status_code < 500, (value[:50], answer.text)
             told = answer.text + str(answer.headers.items())
             assert "x" * ECHO not in told
@@ -126,11 +123,12 @@ BODIES: dict[str, tuple[str, Any]] = {
 
 
 @pytest.mark.parametrize(("path", "body"), BODIES.values(), ids=BODIES)
-async def test_no_body_is_echoed_whole(wire: Wire, path: str, body: dict[str, Any]) -> None:
+@ON_ITS_LOOP
+async def test_no_body_is_echoed_whole(shared_wire: Wire, path: str, body: dict[str, Any]) -> None:
     """Given thousands of characters anywhere in a body, then the refusal repeats a few at most."""
-    answer = await wire.send("POST", path, json=body)
+    answer = await shared_wire.send("POST", path, json=body)
     assert answer.status_code in (400, 404), answer.text
-    check(answer, wire)
+    check(answer, shared_wire)
     assert "x" * ECHO not in answer.text
     for detail in answer.json()["error"].get("details", ()):
         assert len(detail["path"]) <= 300
@@ -149,35 +147,39 @@ PREFERENCES = {
 }  # fmt: skip
 
 
-async def test_what_is_preferred(wire: Wire) -> None:
+@ON_ITS_LOOP
+async def test_what_is_preferred(shared_wire: Wire) -> None:
     """Given preferences of every form, then those of RFC 7240 are applied, and that is told."""
     run = {"name": "research.gather", "input": {"topic": "Tea"}}
     for given, seconds in PREFERENCES.items():
-        answer = await wire.send("POST", "/v1/runs", json=run, headers={"Prefer": given.encode()})
+        answer = await shared_wire.send(
+            "POST", "/v1/runs", json=run, headers={"Prefer": given.encode()}
+        )
         assert answer.status_code == 202, (given, answer.text)
         applied = answer.headers.get("Preference-Applied")
         assert applied == (None if seconds is None else f"wait={seconds}"), given[:40]
-    lines = [("Prefer", "respond-async"), ("Prefer", "wait=7"), *wire.headers.items()]
-    answer = await wire.http.post("/v1/runs", json=run, headers=lines)
+    lines = [("Prefer", "respond-async"), ("Prefer", "wait=7"), *shared_wire.headers.items()]
+    answer = await shared_wire.http.post("/v1/runs", json=run, headers=lines)
     assert answer.headers["Preference-Applied"] == "wait=7"
 
 
 @pytest.mark.parametrize(
     "keys", [[""], ["a", "b"], ["a", ""], ["a", "a"], ["x" * 256], ["\x7f"], ["a\tb"]]
 )
-async def test_a_key_that_is_none_is_refused(wire: Wire, keys: list[str]) -> None:
+@ON_ITS_LOOP
+async def test_a_key_that_is_none_is_refused(shared_wire: Wire, keys: list[str]) -> None:
     """Given a key that is empty, no text, too long or one of two, then nothing is made."""
-    before = await wire.rows()
-    given = [*wire.headers.items(), *[("Idempotency-Key", key) for key in keys]]
+    before = await shared_wire.rows()
+    given = [*shared_wire.headers.items(), *[("Idempotency-Key", key) for key in keys]]
     posts = {
         "/v1/runs": {"name": "research.gather", "input": {"topic": "Tea"}},
         "/v1/account": {"email": "eve@example.org"},
     }
     for path, body in posts.items():
-        answer = await wire.http.post(path, json=body, headers=given)
-        assert (answer.status_code, check(answer, wire)) == (400, "INVALID_REQUEST")
+        answer = await shared_wire.http.post(path, json=body, headers=given)
+        assert (answer.status_code, check(answer, shared_wire)) == (400, "INVALID_REQUEST")
         assert [one["path"] for one in answer.json()["error"]["details"]] == ["Idempotency-Key"]
-    assert await wire.rows() == before
+    assert await shared_wire.rows() == before
 
 
 def read_events(client: Client, path: str, **query: int) -> list[dict[str, Any]]:
@@ -189,9 +191,9 @@ def read_events(client: Client, path: str, **query: int) -> list[dict[str, Any]]
     return list(page["items"])
 
 
-def test_a_poll_past_the_end_is_answered_at_once(settings: Any) -> None:
+def test_a_poll_past_the_end_is_answered_at_once(settings: Settings) -> None:
     """Given work of each kind that has ended, then no poll past its last event holds."""
-    with Local.local(settings=settings) as client:
+    with Client.local(settings=settings) as client:
         ended = _create_ended_work(client)
         for path in ended:
             last = read_events(client, path)[-1]["n"]
@@ -201,9 +203,9 @@ def test_a_poll_past_the_end_is_answered_at_once(settings: Any) -> None:
                 assert time.monotonic() - began < 10, (path, after)
 
 
-def test_a_poll_ends_with_the_work(settings: Any) -> None:
+def test_a_poll_ends_with_the_work(settings: Settings) -> None:
     """Given work under way, when no event will have the number named, then its end is the end."""
-    with Local.local(settings=settings) as client:
+    with Client.local(settings=settings) as client:
         run = client.runs.create("llm.generate", {"objective": "A line"})
         began = time.monotonic()
         assert read_events(client, f"/runs/{run.id}", after=1_000, wait=30) == []

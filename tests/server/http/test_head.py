@@ -1,23 +1,21 @@
 """HEAD on every route that answers GET: the same status and headers, and no body."""
 
 import asyncio
+from typing import Any
 
 import httpx
 import pytest
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from tests.server.conftest import Wire, serve_engine
+from tests.server.conftest import ON_ITS_LOOP, Wire, call_app, open_wire, serve_engine
 from tests.server.http.test_hostile import url
 from tests.server.route_table import ROUTES, Route, name_parameters
 from tests.support.slow_capability import build_nap_workflow, load_slow_registry
 from tests.support.timing import PATIENCE_S
-from toolkit.local import open_engine
 from toolkit.server import create_app
 from toolkit.settings import Settings
 
 READS = [route for route in ROUTES if route.method == "GET"]
 OWN = ("x-request-id", "date")
-STREAM = {"Accept": "text/event-stream"}
 ARTIFACT = b"leaves" * 200_000  # several pieces of a download
 
 
@@ -37,12 +35,12 @@ async def compare(wire: Wire, path: str, **headers: str) -> httpx.Response:
 
 
 @pytest.mark.parametrize("route", name_parameters(READS))
-async def test_head_answers_like_get(wire: Wire, route: Route) -> None:
+@ON_ITS_LOOP
+async def test_head_answers_like_get(shared_wire: Wire, route: Route) -> None:
     """Given a route that answers GET, when HEAD is sent, then only the body is missing."""
-    await compare(wire, url(route))
-    await compare(wire, f"{url(route)}?colour=red")
-    wire.headers = {}
-    await compare(wire, url(route))
+    await compare(shared_wire, url(route))
+    await compare(shared_wire, f"{url(route)}?colour=red")
+    await compare(Wire(shared_wire.http, shared_wire.engine), url(route))
 
 
 async def test_head_of_a_record_and_its_bytes(wire: Wire) -> None:
@@ -59,43 +57,25 @@ async def test_head_of_a_record_and_its_bytes(wire: Wire) -> None:
     assert beyond.status_code == 416
 
 
-class _SentOnly:
-    """An app that keeps what another sends: the transport of httpx reads no body of HEAD."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-        self.bodies: list[bytes] = []
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def keep(message: Message) -> None:
-            self.bodies.append(message.get("body", b""))
-            await send(message)
-
-        await self._app(scope, receive, keep)
-
-
 async def test_head_of_a_stream_ends(settings: Settings) -> None:
     """Given a workflow that runs, when HEAD asks for its stream, then the answer ends at once."""
-    engine = await open_engine(settings, registry=load_slow_registry())
-    app = _SentOnly(create_app(engine))
-    transport = httpx.ASGITransport(app)
-    async with httpx.AsyncClient(transport=transport, base_url="http://service.test") as http:
-        wire = Wire(http, engine)
-        wire.headers = await wire.sign_up("ada@example.org")
+    sent: list[dict[str, Any]] = []
+
+    async def keep(message: dict[str, Any]) -> None:  # httpx's transport reads no body of HEAD
+        sent.append(message)
+
+    async with open_wire(settings, load_slow_registry()) as wire:
         body = build_nap_workflow(2, 60).to_dict()
         made = await wire.send("POST", "/v1/workflows", json=body)
-        at = f"/v1/workflows/{made.json()['data']['id']}"
-        app.bodies.clear()
+        events = f"/v1/workflows/{made.json()['data']['id']}/events"
+        app, headers = create_app(wire.engine), {**wire.headers, "Accept": "text/event-stream"}
         async with asyncio.timeout(PATIENCE_S / 2):
-            head = await wire.send("HEAD", f"{at}/events", headers=STREAM)
-        assert head.headers["content-type"].startswith("text/event-stream")
-        assert "content-length" not in head.headers
-        await wire.send("HEAD", "/v1/workflows")
-        await wire.send("HEAD", "/openapi.json")
-        await wire.send("HEAD", "/v1/none")
-        assert not any(app.bodies)
-        await wire.send("POST", f"{at}/cancel")
-    await engine.close(0)
+            for path in (events, "/v1/workflows", "/openapi.json", "/v1/none"):
+                await call_app(app, path, headers, keep, "HEAD")
+    stream = dict(sent[0]["headers"])
+    assert stream[b"content-type"].startswith(b"text/event-stream")
+    assert b"content-length" not in stream
+    assert not any(message.get("body") for message in sent)
 
 
 async def test_a_connection_is_used_again_after_head(settings: Settings) -> None:

@@ -28,33 +28,25 @@ async def wire(settings: Settings, faults: Faults) -> AsyncIterator[Wire]:
 
 
 @pytest.mark.parametrize(
-    ("path", "body"),
+    ("path", "body", "read"),
     [
-        ("/v1/runs", LINE),
-        ("/v1/workflows", GRAPH),
-        ("/v1/tasks", {"objective": "Write a line on tea"}),
+        ("/v1/runs", LINE, "/v1/runs/{id}"),
+        ("/v1/runs", LINE, "/v1/jobs/{job_id}"),
+        ("/v1/workflows", GRAPH, "/v1/workflows/{id}"),
+        ("/v1/tasks", {"objective": "Write a line on tea"}, "/v1/tasks/{id}"),
     ],
 )
 async def test_reading_work_is_held_until_its_end(
-    wire: Wire, faults: Faults, path: str, body: dict[str, Any]
+    wire: Wire, faults: Faults, path: str, body: dict[str, Any], read: str
 ) -> None:
     """Given work under way, when it is read with `Prefer: wait`, then the answer has its result."""
     faults.add(Fault("minimax", delay_ms=300, times=1))
-    made = (await wire.send("POST", path, json=body)).json()
-    assert (await wire.send("GET", f"{path}/{made['id']}")).json()["status"] != "completed"
-    held = await wire.send("GET", f"{path}/{made['id']}", headers=WAIT)
+    read = read.format(**(await wire.send("POST", path, json=body)).json()["data"])
+    assert (await wire.send("GET", read)).json()["status"] != "completed"
+    held = await wire.send("GET", read, headers=WAIT)
     assert held.json()["status"] == "completed", held.text
     assert held.headers["Preference-Applied"] == "wait=30"
-    again = await wire.send("GET", f"{path}/{made['id']}", headers=WAIT)
-    assert again.json() == held.json()
-
-
-async def test_a_job_of_a_run_is_held_as_well(wire: Wire, faults: Faults) -> None:
-    """Given the job of a run, then reading it waits for its end, too."""
-    faults.add(Fault("minimax", delay_ms=300, times=1))
-    run = (await wire.send("POST", "/v1/runs", json=LINE)).json()["data"]
-    held = await wire.send("GET", f"/v1/jobs/{run['job_id']}", headers=WAIT)
-    assert held.json()["status"] == "completed"
+    assert (await wire.send("GET", read, headers=WAIT)).json() == held.json()
 
 
 async def test_the_time_is_kept(wire: Wire, faults: Faults) -> None:

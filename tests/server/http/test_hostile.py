@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from tests.conftest import Server
-from tests.server.conftest import Wire
+from tests.server.conftest import ON_ITS_LOOP, Wire
 from tests.server.route_table import (
     DOCUMENT,
     ROUTES,
@@ -88,78 +88,84 @@ def url(route: Route) -> str:
 
 
 @pytest.mark.parametrize("path", DOCUMENT["paths"])
-async def test_other_methods(wire: Wire, path: str) -> None:
+@ON_ITS_LOOP
+async def test_other_methods(shared_wire: Wire, path: str) -> None:
     """Given a path, then each method it does not have is 405, and Allow names all that it has."""
     offered = {method.upper() for method in DOCUMENT["paths"][path]}
     offered |= {"HEAD"} if "GET" in offered else set()
     for method in set(METHODS) - offered:
-        answer = await wire.send(method, path.replace("{id}", "x"))
+        answer = await shared_wire.send(method, path.replace("{id}", "x"))
         assert answer.status_code == 405
         assert set(answer.headers["allow"].split(", ")) == offered
         if method != "HEAD":  # which has no body, whatever it asks for
-            assert check(answer, wire) == "METHOD_NOT_ALLOWED"
+            assert check(answer, shared_wire) == "METHOD_NOT_ALLOWED"
 
 
 @pytest.mark.parametrize("path", DOCUMENT["paths"])
-async def test_paths_beside_it(wire: Wire, path: str) -> None:
+@ON_ITS_LOOP
+async def test_paths_beside_it(shared_wire: Wire, path: str) -> None:
     """Given a path with more, less or other in it, then 404: nothing is guessed or redirected."""
     near = path.replace("{id}", "x")
     beside = [f"{near}/", f"/{near}", f"{near}/x/y/z", near.upper(), f"/v2{near[3:]}", f"{near}%2f"]
     beside += [f"{near}%00/x/y", f"{near};x/y/z", near.replace("/", "%2F"), f"/v1/%2e%2e{near}/x/y"]
     for other in beside:
-        answer = await wire.send("GET", other)
+        answer = await shared_wire.send("GET", other)
         assert answer.status_code in (404, 405), (other, answer.text)
-        check(answer, wire)
+        check(answer, shared_wire)
 
 
 @pytest.mark.parametrize("route", name_parameters(TAKING_JSON))
-async def test_bytes_that_are_no_proper_json(wire: Wire, route: Route) -> None:
+@ON_ITS_LOOP
+async def test_bytes_that_are_no_proper_json(shared_wire: Wire, route: Route) -> None:
     """Given bytes that parsers choke on or wave through, then 400 wherever a body is taken."""
-    before = await wire.rows()
+    before = await shared_wire.rows()
     headers = {"Content-Type": "application/json"}
     may_be_left_out = not route.told["requestBody"].get("required")
     for name, raw in BYTES.items():
         if name == "empty" and may_be_left_out:
             continue
-        answer = await wire.send("POST", url(route), content=raw, headers=headers)
+        answer = await shared_wire.send("POST", url(route), content=raw, headers=headers)
         assert answer.status_code == 400, (name, answer.text)
-        assert check(answer, wire) == "INVALID_REQUEST"
-    assert await wire.rows() == before
+        assert check(answer, shared_wire) == "INVALID_REQUEST"
+    assert await shared_wire.rows() == before
 
 
 @pytest.mark.parametrize("route", name_parameters(TAKING_JSON))
-async def test_content_types(wire: Wire, route: Route) -> None:
+@ON_ITS_LOOP
+async def test_content_types(shared_wire: Wire, route: Route) -> None:
     """Given a proper body as something else, then 415, with or without an Idempotency-Key."""
     content = json.dumps(build_post_body(route.path)).encode()
     for kind in ("text/plain", "application/xml", "", "application/json-patch+json", "\xff", "a;b"):
         for more in ({}, {"Idempotency-Key": "once"}):
             headers = {"Content-Type": kind.encode("latin-1"), **more}
-            answer = await wire.send("POST", url(route), content=content, headers=headers)
+            answer = await shared_wire.send("POST", url(route), content=content, headers=headers)
             assert answer.status_code == 415, answer.text
-            assert check(answer, wire) == "UNSUPPORTED_MEDIA_TYPE"
+            assert check(answer, shared_wire) == "UNSUPPORTED_MEDIA_TYPE"
 
 
 @pytest.mark.parametrize("route", name_parameters(TAKING_JSON))
-async def test_what_is_ours_to_set(wire: Wire, route: Route) -> None:
+@ON_ITS_LOOP
+async def test_what_is_ours_to_set(shared_wire: Wire, route: Route) -> None:
     """Given a body that sets an owner, state, cost or id, then it is refused and unmade."""
-    before = await wire.rows()
+    before = await shared_wire.rows()
     for name, value in OURS.items():
         body = {**(build_post_body(route.path) or {}), name: value}
-        answer = await wire.send("POST", url(route), json=body)
+        answer = await shared_wire.send("POST", url(route), json=body)
         assert answer.status_code == 400, (name, answer.text)
         assert name in [detail["path"] for detail in answer.json()["error"]["details"]]
-        check(answer, wire)
-    assert await wire.rows() == before
+        check(answer, shared_wire)
+    assert await shared_wire.rows() == before
 
 
 @pytest.mark.parametrize("route", name_parameters(ROUTES))
-async def test_parameters_that_are_none(wire: Wire, route: Route) -> None:
+@ON_ITS_LOOP
+async def test_parameters_that_are_none(shared_wire: Wire, route: Route) -> None:
     """Given a query that a path does not take, then 400, and what was sent is cut short."""
     body: dict[str, Any] = {"json": build_post_body(route.path)} if route in TAKING_JSON else {}
     for query in ("colour=red", "limit=1&limit=1", "%00=1", "%ff", "[]=x", "a" * 3000 + "=1"):
-        answer = await wire.send(route.method, f"{url(route)}?{query}", **body)
+        answer = await shared_wire.send(route.method, f"{url(route)}?{query}", **body)
         assert answer.status_code == 400, (query, answer.text)
-        assert check(answer, wire) == "INVALID_REQUEST"
+        assert check(answer, shared_wire) == "INVALID_REQUEST"
         assert len(answer.content) < 1000
 
 

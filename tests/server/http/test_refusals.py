@@ -15,14 +15,18 @@ NODE = {"id": "a", "capability": "research.gather", "input": {"topic": "Tea"}}
 
 
 def run(**changes: object) -> dict[str, object]:
-    """A run's body with changes; a change to None leaves the field out."""
-    body = {**RUN, **changes}
-    return {name: value for name, value in body.items() if value is not None}
+    """A run's body with changes."""
+    return {**RUN, **changes}
 
 
-def flow(*nodes: dict[str, object], **changes: object) -> dict[str, object]:
+def image(**more: object) -> dict[str, object]:
+    """A run's body that asks for a picture."""
+    return run(name="image.generate", input={"prompt": "x", **more})
+
+
+def flow(*nodes: dict[str, object]) -> dict[str, object]:
     """A workflow's body."""
-    return {"name": "w", "nodes": list(nodes), **changes}
+    return {"name": "w", "nodes": list(nodes)}
 
 
 def node(**changes: object) -> dict[str, object]:
@@ -51,38 +55,16 @@ BODIES = [
     (RUNS, run(options={"provider": "minimax"}), 400, "CREDENTIALS_MISSING", None),
     (RUNS, run(options={"provider": "elevenlabs"}), 400, "PROVIDER_NOT_ALLOWED", None),
     (RUNS, run(options={"endpoint_id": "ep_nope"}), 404, "NOT_FOUND", None),
-    (
-        RUNS,
-        run(name="image.generate", input={"prompt": "x", "steps": 2.0}),
-        400,
-        "INVALID_REQUEST",
-        "input.steps",
-    ),
-    (
-        RUNS,
-        run(name="image.generate", input={"prompt": "x", "steps": True}),
-        400,
-        "INVALID_REQUEST",
-        "input.steps",
-    ),
-    (
-        RUNS,
-        run(name="composition.layout", input={"title": "x", "image": NOBODYS}),
-        404,
-        "NOT_FOUND",
-        None,
-    ),
+    (RUNS, image(steps=2.0), 400, "INVALID_REQUEST", "input.steps"),
+    (RUNS, image(steps=True), 400, "INVALID_REQUEST", "input.steps"),
+    (RUNS, run(name="composition.layout", input={"title": "x", "image": NOBODYS}), 404, "NOT_FOUND",
+     None),
     (FLOWS, flow(), 400, "INVALID_WORKFLOW", "nodes"),
     (FLOWS, flow(node(), node()), 400, "INVALID_WORKFLOW", "nodes.1.id"),
     (FLOWS, flow(node(depends_on=["a"])), 400, "INVALID_WORKFLOW", "nodes.0.depends_on.0"),
     (FLOWS, flow(node(depends_on=["z"])), 400, "INVALID_WORKFLOW", "nodes.0.depends_on.0"),
-    (
-        FLOWS,
-        flow(node(depends_on=["b"]), node(id="b", depends_on=["a"])),
-        400,
-        "INVALID_WORKFLOW",
-        "nodes.0.depends_on",
-    ),
+    (FLOWS, flow(node(depends_on=["b"]), node(id="b", depends_on=["a"])), 400, "INVALID_WORKFLOW",
+     "nodes.0.depends_on"),
     (FLOWS, flow(node(input={"topic": 1})), 400, "INVALID_REQUEST", "nodes.0.input.topic"),
     (FLOWS, flow(node(colour="red")), 400, "INVALID_REQUEST", "nodes.0.colour"),
     (TASKS, {"objective": " \n "}, 400, "INVALID_REQUEST", "objective"),
@@ -181,12 +163,11 @@ async def test_a_held_request_is_answered_when_the_server_ends(settings: Setting
         async with asyncio.timeout(PATIENCE_S):
             await wait_until_async(all_are_running)
             found = [(await wire.send("GET", path)).json()["data"]["items"] for path, _ in asked]
-            polls = [
-                asyncio.create_task(
-                    wire.send("GET", f"{path}/{one['id']}/events?after=1000&wait=30")
-                )
+            waits = [
+                f"{path}/{one['id']}/events?after=1000&wait=30"
                 for (path, _), (one,) in zip(asked, found, strict=True)
             ]
+            polls = [asyncio.create_task(wire.send("GET", path)) for path in waits]
             watch = Watch()
             wire.engine.drain()
             answers = await asyncio.gather(*held)

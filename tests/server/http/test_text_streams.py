@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import httpx
@@ -10,6 +10,7 @@ import pytest
 
 from tests.conftest import Server
 from tests.contract.conftest import POINTERS, read_key, sign_up_client
+from tests.server.conftest import read_stream
 from tests.support.timing import PATIENCE_S
 from toolkit import Client
 from toolkit.sandbox import SANDBOX_KEYS, Fault, Faults
@@ -40,32 +41,13 @@ def post(client: Client, path: str, body: dict[str, Any], **headers: str) -> dic
     return record
 
 
-def read_stream(client: Client, path: str) -> list[tuple[str, dict[str, Any]]]:
-    """The events of a stream: what each is called and says; a delta has no number."""
-    found = []
-    sent = {"Authorization": f"Bearer {read_key(client)}", "Accept": "text/event-stream"}
-    url = client.access.base_url + path
-    with httpx.stream("GET", url, headers=sent, timeout=PATIENCE_S) as response:
-        lines: dict[str, str] = {}
-        for line in response.iter_lines():
-            name, _, value = line.partition(": ")
-            if line:
-                lines[name] = value
-                continue
-            if "data" in lines:
-                assert ("id" in lines) == (lines["event"] != "delta")
-                found.append((lines["event"], json.loads(lines["data"])))
-            lines = {}
-    return found
-
-
 def ask(provider: str, **more: Any) -> dict[str, Any]:
     """The body of a run that asks a provider for text."""
     given = {"objective": "Write two sentences about tides."}
     return {"name": "llm.generate", "input": given, "options": {"provider": provider}, **more}
 
 
-def join_texts(told: list[tuple[str, dict[str, Any]]]) -> dict[int, str]:
+def join_texts(told: Iterable[tuple[str, dict[str, Any]]]) -> dict[int, str]:
     """The text of each attempt."""
     texts: dict[int, str] = {}
     for name, data in told:
@@ -79,7 +61,7 @@ def watch(
 ) -> tuple[dict[str, Any], list[tuple[str, dict[str, Any]]]]:
     """Work that is to be watched, and its stream."""
     work = post(client, path, body, Prefer="stream")
-    return work, read_stream(client, f"{path}/{work['id']}/events")
+    return work, list(read_stream(client, f"{path}/{work['id']}/events"))
 
 
 @pytest.mark.parametrize("provider", LLMS)
@@ -106,21 +88,6 @@ def test_nobody_watches(client: Client, faults: Faults) -> None:
         post(client, "/runs", ask(provider), Prefer="wait=30, stream")
         asked = [path in c.path for c in faults.calls if c.vendor == provider and c.billed]
         assert asked == [False, True]
-
-
-def test_the_nodes_of_a_workflow(client: Client, faults: Faults) -> None:
-    """Given a workflow that is to be watched, then its stream has each node's text."""
-    nodes = [
-        {"id": name, "capability": "llm.generate", "input": {"objective": f"Write of {name}."}}
-        for name in ("tea", "tides")
-    ]
-    body = {"name": "two", "nodes": nodes, "options": {"provider": "openai"}}
-    workflow, told = watch(client, "/workflows", body)
-    done = client.workflows.get(workflow["id"])
-    for node in done.nodes:
-        pieces = [d["text"] for name, d in told if name == "delta" and d["node_id"] == node.id]
-        job = client.jobs.get(str(node.job_id))
-        assert "".join(pieces) == job.output["text"]
 
 
 def test_a_stream_that_breaks_is_an_attempt(client: Client, faults: Faults) -> None:

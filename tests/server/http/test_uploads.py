@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.server.conftest import Wire, send_get
+from tests.server.conftest import Wire, call_app
 from toolkit.server import create_app
 from toolkit.server.http.downloads import CHUNK_BYTES, MAX_DOWNLOADS_PER_KEY
 from toolkit.server.http.uploads import MAX_UPLOADS_PER_KEY
@@ -36,6 +36,7 @@ FORMS = {
     "a head without end": (KIND, b"--" + B + b"\r\n" + b"X-A: " + b"1" * MIB),
     "a long name": (KIND, PART + FIELD % (b"n" * 65, b"{}") + END),
     "no name": (KIND, PART.replace(b' name="file";', b"") + END),
+    "an empty file": (KIND, PART.replace(b"tea", b"") + END),
     "no file": (KIND, FIELD % (b"metadata", b"{}") + END),
     "metadata that is no object": (KIND, PART + FIELD % (b"metadata", b"[]") + END),
     "deep metadata": (KIND, PART + FIELD % (b"metadata", b"[" * 60_000) + END),
@@ -57,6 +58,11 @@ async def test_a_form_that_cannot_be_read_is_refused_at_once(
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, "INVALID_REQUEST")
     assert answer.json()["error"]["details"][0]["message"]
     assert await wire.rows() == before
+
+
+async def test_a_body_that_is_no_form_is_refused(wire: Wire) -> None:
+    """Given JSON where a form belongs, then 415."""
+    assert (await wire.send("POST", "/v1/artifacts", json={})).status_code == 415
 
 
 @pytest.mark.parametrize("quoted", [False, True])
@@ -151,7 +157,7 @@ async def test_a_download_is_read_as_it_is_taken(wire: Wire) -> None:
     async def send(message: dict[str, Any]) -> None:
         sizes.append(len(message.get("body", b"")))
 
-    await send_get(create_app(wire.engine), path, wire.headers, send)
+    await call_app(create_app(wire.engine), path, wire.headers, send)
     assert max(sizes) == CHUNK_BYTES
     assert sum(sizes) == len(LARGE)
 
@@ -171,14 +177,14 @@ async def test_downloads_are_bounded_by_key(wire: Wire) -> None:
             await release.wait()
 
     taking = [
-        asyncio.create_task(send_get(app, path, wire.headers, send))
+        asyncio.create_task(call_app(app, path, wire.headers, send))
         for _ in range(MAX_DOWNLOADS_PER_KEY)
     ]
     for _ in taking:
         await going.acquire()
-    await send_get(app, path, wire.headers, send)
+    await call_app(app, path, wire.headers, send)
     assert statuses == [200] * MAX_DOWNLOADS_PER_KEY + [429]
     release.set()
     await asyncio.gather(*taking)
-    await send_get(app, path, wire.headers, send)
+    await call_app(app, path, wire.headers, send)
     assert statuses[-1] == 200

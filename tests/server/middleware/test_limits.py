@@ -5,12 +5,13 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, closing
 from typing import Any
+from unittest.mock import AsyncMock
 
 import httpx
 import pytest
 from typer.testing import CliRunner
 
-from tests.server.conftest import POINTER, Wire, open_wire
+from tests.server.conftest import POINTER, Wire, build_scope, open_wire
 from tests.support.timing import wait_until_async
 from toolkit import Client
 from toolkit.cli import app
@@ -311,18 +312,8 @@ def test_origins_are_exact(origin: str) -> None:
 async def test_a_request_names_one_host(open_with: Opened, hosts: list[str]) -> None:
     """Given no Host or two, then 400: who takes the one, and who the other, would be fooled."""
     wire = await open_with()
-    scope: dict[str, object] = {
-        "type": "http", "http_version": "1.1", "method": "GET", "path": "/v1/health",
-        "raw_path": b"/v1/health", "query_string": b"", "scheme": "http", "client": ("::1", 1),
-        "headers": [(b"host", host.encode()) for host in hosts],
-    }  # fmt: skip
-    sent: list[dict[str, object]] = []
-
-    async def receive() -> dict[str, object]:
-        return {"type": "http.request", "body": b"", "more_body": False}
-
-    async def send(message: dict[str, object]) -> None:
-        sent.append(message)
-
-    await create_app(wire.engine)(scope, receive, send)  # type: ignore[arg-type]
-    assert sent[0]["status"] == 400
+    scope = build_scope(httpx.Request("GET", "http://service.test/v1/health"))
+    scope["headers"] = [(b"host", host.encode()) for host in hosts]
+    send = AsyncMock()
+    await create_app(wire.engine)(scope, AsyncMock(), send)
+    assert send.await_args_list[0].args[0]["status"] == 400

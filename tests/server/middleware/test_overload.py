@@ -1,13 +1,12 @@
 """More work at once than can be accepted: some is refused, and what is accepted stays fast."""
 
 import asyncio
-import json
 import math
 import time
 from collections import Counter
 from typing import Any
 
-from tests.server.conftest import POINTER
+from tests.server.conftest import POINTER, call_app
 from toolkit.contract.account import AccountCreate
 from toolkit.engine import Engine
 from toolkit.local import open_engine
@@ -36,27 +35,14 @@ class Service:
         self, key: str, path: str, body: dict[str, Any]
     ) -> tuple[int, dict[bytes, bytes], float]:
         """The status and headers of an answer, and the seconds that it took."""
-        content, sent = json.dumps(body).encode(), list[dict[str, Any]]()
-        parts = iter([{"type": "http.request", "body": content, "more_body": False}])
+        sent: list[dict[str, Any]] = []
 
-        async def receive() -> Any:
-            return next(parts, {"type": "http.disconnect"})
-
-        async def send(message: Any) -> None:
+        async def keep(message: dict[str, Any]) -> None:
             sent.append(message)
 
-        headers = {
-            "host": "x",
-            "authorization": f"Bearer {key}",
-            "content-type": "application/json",
-        }
-        scope = {
-            "type": "http", "http_version": "1.1", "method": "POST", "path": path,
-            "query_string": b"", "client": ("127.0.0.1", 1),
-            "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
-        }  # fmt: skip
+        headers = {"authorization": f"Bearer {key}"}
         began = time.perf_counter()
-        await self._app(scope, receive, send)
+        await call_app(self._app, path, headers, keep, "POST", json=body)
         return sent[0]["status"], dict(sent[0]["headers"]), time.perf_counter() - began
 
     async def burst(self, key: str) -> list[tuple[int, dict[bytes, bytes], float]]:
