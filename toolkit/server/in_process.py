@@ -121,12 +121,7 @@ class LocalOperations:
     async def _read_bytes(
         self, call: ApiCall[Any], artifact: Artifact, span: tuple[int, int | None]
     ) -> bytes:
-        """Read the bytes of an artifact, or a span of them.
-
-        Raises:
-            RequestError: `INVALID_REQUEST` for one that begins after the last byte.
-            ServiceError: `UNAVAILABLE` where there are fewer than there should be.
-        """
+        """Read the bytes of an artifact, or a span of them."""
         start, size = span[0], artifact.size_bytes
         end = size if span[1] is None else min(span[1], size)
         if start and start >= end:
@@ -164,11 +159,7 @@ class LocalOperations:
 
 
 def _copy_upload(source: IO[bytes], target: IO[bytes], limit: int) -> int:
-    """Copy a file of at most `limit` bytes, and return its size; blocks.
-
-    Raises:
-        RequestError: `PAYLOAD_TOO_LARGE`.
-    """
+    """Copy a file of at most `limit` bytes, and return its size; blocks."""
     size = 0
     while chunk := source.read(COPY_BYTES):
         size += len(chunk)

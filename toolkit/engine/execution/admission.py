@@ -15,8 +15,6 @@ from toolkit.engine.services.artifacts import Artifacts
 from toolkit.plugins import Capability, Operation
 from toolkit.store import ReadScope
 
-PLACE_FIELDS = frozenset({"endpoint_id", "compute_id"})  # where GPU work runs
-
 
 class Admission:
     """The admission of the work of one request, decided by the same router that will serve it.

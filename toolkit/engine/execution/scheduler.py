@@ -28,12 +28,12 @@ from toolkit.engine.execution.node_states import (
     skip_descendants,
 )
 from toolkit.engine.execution.shutdown import ShutdownInterrupt
+from toolkit.engine.execution.workflow_graph import DEFAULT_OPTIONS
 from toolkit.engine.job_record import JobRecord, read_job
 from toolkit.engine.money.budget import Budget
 from toolkit.engine.services.artifacts import StoredArtifact
 from toolkit.store import AppendEvent, Change, Lease, StoreUnavailableError, UpdateRow
 
-DEFAULT_OPTIONS = Options()
 START_BATCH_SIZE = 4
 MAX_TURN_S = 0.002  # for which a chain of nodes that never wait for anything may hold the loop
 

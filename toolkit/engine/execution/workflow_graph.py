@@ -1,12 +1,18 @@
-"""The graph of a workflow: checked before it is stored."""
+"""The graph of a workflow, checked before it is stored, and the options of its nodes."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
+from toolkit.contract.base import JsonObject
 from toolkit.contract.errors import Detail, ErrorCode, RequestError
+from toolkit.contract.jobs import Options
 from toolkit.contract.suggestions import truncate_text
-from toolkit.contract.workflows import NodeCreate
+from toolkit.contract.workflows import FUNCTION_CAPABILITY, NodeCreate, WorkflowCreate
 from toolkit.planning.graph_faults import find_graph_faults, make_count_fault
 from toolkit.plugins import Capability
+
+DEFAULT_OPTIONS = Options()
+PLACE_FIELDS = frozenset({"endpoint_id", "compute_id"})  # where GPU work runs
 
 
 def check_graph(nodes: Sequence[NodeCreate], *, max_nodes: int, max_edges: int) -> None:
@@ -81,3 +87,49 @@ def name_refused_node(
         f"Node `{truncate_text(node_id, 100)}`: {error.message}",
         details=name_node_faults(node_id, own) or [Detail(path, error.message.removesuffix("."))],
     )
+
+
+def make_spec(options: Mapping[str, Options], kept: Mapping[str, str]) -> JsonObject:
+    """Make the JSON that is stored beside a workflow's record.
+
+    Args:
+        options: the options of each node, by node id; only those that say something are kept.
+        kept: the jobs of nodes that are taken over from another workflow, by node id.
+    """
+    chosen = {
+        node_id: given.model_dump(mode="json", exclude_defaults=True)
+        for node_id, given in options.items()
+        if given is not DEFAULT_OPTIONS
+    }
+    return {"options": chosen, "kept": dict(kept)}
+
+
+def merge_node_options(request: WorkflowCreate) -> dict[str, Options]:
+    """Merge each node's options over the workflow's, whose budget and deadline are its own."""
+    common = request.options.model_dump(
+        exclude_defaults=True, exclude={"max_cost_usd", "deadline_s"}
+    )
+    # Work runs at one place, an endpoint or a compute; the more specific option decides.
+    if request.endpoint_id is not None:
+        common |= {"endpoint_id": request.endpoint_id, "compute_id": None}
+    elif request.compute_id is not None:
+        common |= {"compute_id": request.compute_id, "endpoint_id": None}
+    everyones = Options(**common) if common else DEFAULT_OPTIONS
+    merged = {
+        node.id: _merge_options(common, node.options)
+        if node.options.model_fields_set
+        else everyones
+        for node in request.nodes
+    }
+    if "provider" in common:  # which is not meant for functions, as they ask none
+        for node in request.nodes:
+            if node.capability == FUNCTION_CAPABILITY and node.options.provider is None:
+                merged[node.id] = merged[node.id].model_copy(update={"provider": None})
+    return merged
+
+
+def _merge_options(common: Mapping[str, Any], own: Options) -> Options:
+    """Merge a node's options over those of all nodes; a place of its own is its only one."""
+    given = own.model_dump(exclude_defaults=True)
+    elsewhere = PLACE_FIELDS if PLACE_FIELDS & given.keys() else frozenset()
+    return Options(**{name: v for name, v in common.items() if name not in elsewhere} | given)

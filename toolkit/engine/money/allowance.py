@@ -262,11 +262,7 @@ class Allowances:
         }
 
     async def _must_wait(self, limits: Sequence[SpendingLimit], nano: int) -> bool:
-        """Tell whether an amount still has to wait; refuse it where no waiting helps.
-
-        Raises:
-            WorkError: `BUDGET_EXCEEDED` when it does not fit beside what is spent.
-        """
+        """Tell whether an amount still has to wait; refuse it where no waiting helps."""
         waits = False
         for limit in limits:
             spent, reserved = await self._read_totals(limit)

@@ -14,7 +14,7 @@ from toolkit.contract.runs import Run, RunCreate
 from toolkit.contract.tasks import FINAL_TASK_STATUSES, AgentCall, Task, TaskCreate, TaskStatus
 from toolkit.engine.annotations import annotate_record
 from toolkit.engine.context import EngineContext
-from toolkit.engine.execution.admission import PLACE_FIELDS
+from toolkit.engine.execution.workflow_graph import PLACE_FIELDS
 from toolkit.engine.orchestration.agents import Agents
 from toolkit.engine.orchestration.planning import Planning
 from toolkit.engine.orchestration.plans import Plans
@@ -155,11 +155,7 @@ def _make_output(task: Task) -> JsonObject:
 
 
 def _fill_objective(agent: Agent, given: JsonObject) -> str:
-    """Fill a run's input into an agent's objective.
-
-    Raises:
-        RequestError: `INVALID_REQUEST` for a parameter that is missing, unknown or no text.
-    """
+    """Fill a run's input into an agent's objective."""
     values = {name: value for name, value in given.items() if isinstance(value, str)}
     faults = [
         *(Detail(f"input.{name}", "is missing") for name in agent.parameters if name not in given),
@@ -176,11 +172,7 @@ def _fill_objective(agent: Agent, given: JsonObject) -> str:
 
 
 def _merge_constraints(agent: Agent, options: Options) -> Constraints:
-    """Merge a run's constraints into an agent's, where they are stricter or left open.
-
-    Raises:
-        RequestError: `INVALID_REQUEST` for an option that does not apply to an agent.
-    """
+    """Merge a run's constraints into an agent's, where they are stricter or left open."""
     asked = options.model_dump(exclude_defaults=True)
     faults = [Detail(f"options.{name}", "does not apply to an agent") for name in asked]
     faults = [fault for fault in faults if fault.path.partition(".")[2] not in _ALLOWED_OPTIONS]

@@ -14,10 +14,10 @@ from toolkit.contract.tasks import PlanGiven, TaskCreate
 from toolkit.contract.workflows import NodeCreate, WorkflowCreate
 from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.admission import check_place
+from toolkit.engine.execution.workflow_graph import merge_node_options
 from toolkit.engine.money.affordability import BudgetLeft
 from toolkit.engine.orchestration.planning_steps import PlanningSteps
 from toolkit.engine.orchestration.reviewing.task_attempts import find_sinks
-from toolkit.engine.orchestration.workflows import merge_node_options
 from toolkit.engine.routing.estimates import (
     Estimate,
     estimate_node,
@@ -121,11 +121,7 @@ class Plans(RecordReader[Plan]):
     async def _adopt(
         self, account_id: str, given: PlanGiven, constraints: Constraints, view: PlannerView
     ) -> PlanDraft:
-        """Take a plan as it is, and find what it lacks.
-
-        Raises:
-            RequestError: `INVALID_WORKFLOW` with every fault.
-        """
+        """Take a plan as it is, and find what it lacks."""
         by_name = self._core.registry.by_name
         nodes = [PlanNode(**dict(node)) for node in given.nodes]
         for node in nodes:

@@ -26,6 +26,7 @@ from toolkit.engine.execution.node_states import (
     make_error_info,
 )
 from toolkit.engine.execution.shutdown import ShutdownInterrupt
+from toolkit.engine.execution.workflow_graph import make_spec
 from toolkit.engine.job_record import read_job
 from toolkit.engine.money.amounts import sum_costs
 from toolkit.engine.money.budget import Budget
@@ -40,7 +41,7 @@ from toolkit.engine.orchestration.reviewing.task_attempts import (
     record_attempt,
 )
 from toolkit.engine.orchestration.reviewing.task_judge import TaskJudge
-from toolkit.engine.orchestration.workflows import Workflows, make_spec
+from toolkit.engine.orchestration.workflows import Workflows
 from toolkit.engine.request_context import RequestContext
 from toolkit.planning.review.reviewer import judge_issues
 from toolkit.store import AccountScope, AppendEvent, Change, Lease, StoreUnavailableError

@@ -149,11 +149,7 @@ class Tasks(WorkReader[Task]):
 
 
 def _check_answer(task: Task, request: TaskResume) -> list[TaskAnswer]:
-    """Return the answer to what a task asks; none where it asks nothing.
-
-    Raises:
-        RequestError: `INVALID_REQUEST` for a question without an answer, or the other way round.
-    """
+    """Return the answer to what a task asks; none where it asks nothing."""
     if task.question is None:
         if request.answer is not None:
             raise _make_answer_error("is to nothing: leave it out, as the task asks nothing.")

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from toolkit.contract.base import JsonObject, format_rfc3339, now
+from toolkit.contract.base import format_rfc3339, now
 from toolkit.contract.errors import Detail, ErrorCode, RequestError
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.contract.jobs import FINAL_STATUSES, Options
@@ -22,7 +22,7 @@ from toolkit.engine.annotations import build_annotation, list_given_tags
 from toolkit.engine.concurrency.cancellation import finish_before_cancel
 from toolkit.engine.concurrency.pacing import Pacer
 from toolkit.engine.context import EngineContext
-from toolkit.engine.execution.admission import PLACE_FIELDS, Admission, check_place
+from toolkit.engine.execution.admission import Admission, check_place
 from toolkit.engine.execution.job_executor import JobExecutor
 from toolkit.engine.execution.leases import LeaseManager
 from toolkit.engine.execution.node_states import (
@@ -32,10 +32,12 @@ from toolkit.engine.execution.node_states import (
     find_skipped,
     materialize_nodes,
 )
-from toolkit.engine.execution.scheduler import DEFAULT_OPTIONS, Scheduler
+from toolkit.engine.execution.scheduler import Scheduler
 from toolkit.engine.execution.workflow_graph import (
     check_graph,
     find_node_capabilities,
+    make_spec,
+    merge_node_options,
     name_node_faults,
     name_refused_node,
 )
@@ -409,49 +411,3 @@ class Workflows(WorkReader[WorkflowRecord]):
         workflows = self._core.records.workflows
         row = await workflows.get_row(AccountScope(lease.account_id), workflow_id)
         return workflows.read(row), json.loads(str(row["spec"]))
-
-
-def make_spec(options: Mapping[str, Options], kept: Mapping[str, str] | None = None) -> JsonObject:
-    """Make the JSON that is stored beside a workflow's record.
-
-    Args:
-        options: the options of each node, by node id; only those that say something are kept.
-        kept: the jobs of nodes that are taken over from another workflow, by node id.
-    """
-    chosen = {
-        node_id: given.model_dump(mode="json", exclude_defaults=True)
-        for node_id, given in options.items()
-        if given is not DEFAULT_OPTIONS
-    }
-    return {"options": chosen, "kept": dict(kept or {})}
-
-
-def merge_node_options(request: WorkflowCreate) -> dict[str, Options]:
-    """Merge each node's options over the workflow's, whose budget and deadline are its own."""
-    common = request.options.model_dump(
-        exclude_defaults=True, exclude={"max_cost_usd", "deadline_s"}
-    )
-    # Work runs at one place, an endpoint or a compute; the more specific option decides.
-    if request.endpoint_id is not None:
-        common |= {"endpoint_id": request.endpoint_id, "compute_id": None}
-    elif request.compute_id is not None:
-        common |= {"compute_id": request.compute_id, "endpoint_id": None}
-    everyones = Options(**common) if common else DEFAULT_OPTIONS
-    merged = {
-        node.id: _merge_options(common, node.options)
-        if node.options.model_fields_set
-        else everyones
-        for node in request.nodes
-    }
-    if "provider" in common:  # which is not meant for functions, as they ask none
-        for node in request.nodes:
-            if node.capability == FUNCTION_CAPABILITY and node.options.provider is None:
-                merged[node.id] = merged[node.id].model_copy(update={"provider": None})
-    return merged
-
-
-def _merge_options(common: Mapping[str, Any], own: Options) -> Options:
-    """Merge a node's options over those of all nodes; a place of its own is its only one."""
-    given = own.model_dump(exclude_defaults=True)
-    elsewhere = PLACE_FIELDS if PLACE_FIELDS & given.keys() else frozenset()
-    return Options(**{name: v for name, v in common.items() if name not in elsewhere} | given)

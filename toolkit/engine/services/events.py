@@ -73,11 +73,7 @@ class Events:
         return source.is_over and not await self._read_events(source, after)
 
     async def _check_not_abandoned(self, resource_id: str) -> None:
-        """Refuse to wait for work that nobody continues: in a copy, or in a read-only store.
-
-        Raises:
-            RequestError: `CONFLICT`.
-        """
+        """Refuse to wait for work that nobody continues: in a copy, or in a read-only store."""
         store = self._core.store
         if not store.is_copy and not isinstance(store, ReadOnlyStore):
             return
@@ -108,11 +104,7 @@ class Events:
         return events
 
     async def _find_source(self, scope: ReadScope, resource_id: str) -> "_EventSource":
-        """Find where the events of a resource are stored.
-
-        Raises:
-            RequestError: `NOT_FOUND`.
-        """
+        """Find where the events of a resource are stored."""
         kind = resource_id.partition("_")[0]
         if kind not in TABLES_BY_PREFIX:
             raise build_not_found("resource", resource_id)

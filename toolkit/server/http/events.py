@@ -76,11 +76,7 @@ def _format_event(event: Event) -> str:
 
 
 def _read_last_event_id(request: Request) -> int:
-    """Read the number of the event after which a broken stream continues.
-
-    Raises:
-        RequestError: `INVALID_REQUEST`.
-    """
+    """Read the number of the event after which a broken stream continues."""
     given = request.headers.get("last-event-id", "0")
     if not re.fullmatch(r"\d{1,15}", given, re.A):
         raise RequestError(

@@ -45,7 +45,7 @@ class RequestFrame:
         app: what answers; its scope has the id and the path's match in `state`.
         engine: the engine that is served.
         table: the paths that are served.
-        observer: the observer of requests; none by default.
+        observer: the observer of requests, if there is one.
         is_last_word: answer also requests that are cancelled, as a server does that ends; where it
             is the caller who cancels, nobody would read that.
     """
@@ -55,9 +55,9 @@ class RequestFrame:
         app: ASGIApp,
         engine: Engine,
         table: PathTable[object],
-        observer: RequestObserver | None = None,
+        observer: RequestObserver | None,
         *,
-        is_last_word: bool = False,
+        is_last_word: bool,
     ) -> None:
         self._app = app
         self._engine = engine

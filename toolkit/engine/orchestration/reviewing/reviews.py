@@ -121,12 +121,7 @@ class Reviews:
         plan: Plan,
         request: ReviewCreate,
     ) -> list[RecommendedAction]:
-        """Choose what a retry runs again: the node that is named, or what is there to be told.
-
-        Raises:
-            RequestError: `CONFLICT` when no retry is left or nothing would change,
-                `INVALID_REQUEST` for a node that is not there.
-        """
+        """Choose what a retry runs again: the node that is named, or what is there to be told."""
         if task.review_attempts >= MAX_REVIEW_RETRIES:
             raise RequestError(
                 ErrorCode.CONFLICT,
@@ -154,11 +149,7 @@ class Reviews:
 
 
 def _choose_attempt(task: Task, request: ReviewCreate, last: int) -> int:
-    """Choose the index of the attempt that a verdict is on.
-
-    Raises:
-        RequestError: `INVALID_REQUEST` for one that is not there.
-    """
+    """Choose the index of the attempt that a verdict is on."""
     if request.attempt is not None:
         if request.attempt > len(task.attempts):
             raise RequestError(
