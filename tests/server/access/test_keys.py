@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.server.conftest import Wire, connect_caller
+from tests.server.conftest import ON_ITS_LOOP, Wire, connect_caller
 from tests.server.route_table import (
     KEYED_ROUTES,
     ROUTES,
@@ -45,10 +45,11 @@ def test_what_is_open_to_all() -> None:
 
 
 @pytest.mark.parametrize("route", name_parameters(KEYED_ROUTES))
-async def test_without_a_key(wire: Wire, route: Route) -> None:
+@ON_ITS_LOOP
+async def test_without_a_key(shared_wire: Wire, route: Route) -> None:
     """Given no key, or one malformed, unknown or revoked, then 401 and the same bytes for all."""
-    made = await wire.send("POST", ADMIN, json={"scopes": ["read", "write", "admin"]})
-    await wire.send("DELETE", f"{ADMIN}/{made.json()['id']}")
+    made = await shared_wire.send("POST", ADMIN, json={"scopes": ["read", "write", "admin"]})
+    await shared_wire.send("DELETE", f"{ADMIN}/{made.json()['id']}")
     revoked = f"Bearer {made.json()['data']['api_key']}"
     unknown = "Bearer sk_live_" + "a" * 43
     sent = [None, "Bearer x", "Basic YTpi", unknown, revoked, unknown[:-1], revoked + "x"]
@@ -57,7 +58,7 @@ async def test_without_a_key(wire: Wire, route: Route) -> None:
     for value in sent:
         for headers in ({}, {"Idempotency-Key": "once"}):
             keyed = headers if value is None else {**headers, "Authorization": value}
-            answer = await wire.http.request(route.method, path, headers=keyed, **given)
+            answer = await shared_wire.http.request(route.method, path, headers=keyed, **given)
             assert answer.status_code == 401, answer.text
             assert answer.headers["WWW-Authenticate"] == "Bearer"
             answers.append(strip_request_ids(answer, path))
@@ -65,16 +66,17 @@ async def test_without_a_key(wire: Wire, route: Route) -> None:
 
 
 @pytest.mark.parametrize("route", name_parameters(KEYED_ROUTES))
-async def test_a_key_without_the_scope(wire: Wire, route: Route) -> None:
+@ON_ITS_LOOP
+async def test_a_key_without_the_scope(shared_wire: Wire, route: Route) -> None:
     """Given a key with all scopes but the one, then 403; with the one alone, it is let in."""
-    await connect_caller(wire)
+    await connect_caller(shared_wire)
     needed = scope_of(route)
     path, given = request(route)
     others = [scope for scope in ("read", "write", "admin") if scope != needed]
     for scopes, let_in in ((others, False), ([needed], True)):
-        made = await wire.send("POST", ADMIN, json={"scopes": scopes})
+        made = await shared_wire.send("POST", ADMIN, json={"scopes": scopes})
         key = {"Authorization": f"Bearer {made.json()['data']['api_key']}"}
-        answer = await wire.http.request(route.method, path, headers=key, **given)
+        answer = await shared_wire.http.request(route.method, path, headers=key, **given)
         if let_in:
             hint = f"{route.name} does not ask for `{needed}`: is it a post that changes nothing?"
             assert answer.status_code not in (401, 403), hint

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.server.conftest import Wire
+from tests.server.conftest import ON_ITS_LOOP, Wire
 
 
 @pytest.mark.parametrize(
@@ -18,17 +18,18 @@ from tests.server.conftest import Wire
     ],
 )
 @pytest.mark.parametrize("times", [1, 10_000], ids=["beside its record", "in a file"])
+@ON_ITS_LOOP
 async def test_an_artifact_is_uploaded_and_read_in_ranges(
-    wire: Wire, wanted: str | None, status: int, part: slice, times: int
+    shared_wire: Wire, wanted: str | None, status: int, part: slice, times: int
 ) -> None:
     """Given an upload, then its bytes come back whole or in part, never to be run by a browser."""
     content = b"0123456789" * times
-    made = await wire.send("POST", "/v1/artifacts", files={"file": ("../x.html", content)})
+    made = await shared_wire.send("POST", "/v1/artifacts", files={"file": ("../x.html", content)})
     assert made.status_code == 201
     data = made.json()["data"]
     assert (data["media_type"], data["size_bytes"]) == ("text/plain", len(content))
     headers = {} if wanted is None else {"Range": wanted}
-    answer = await wire.send("GET", f"/v1/artifacts/{data['id']}/content", headers=headers)
+    answer = await shared_wire.send("GET", f"/v1/artifacts/{data['id']}/content", headers=headers)
     assert answer.status_code == status
     assert answer.headers["X-Content-Type-Options"] == "nosniff"
     if status == 416:

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from tests.server.conftest import POINTER, Wire, open_wire
+from tests.server.conftest import ON_ITS_LOOP, POINTER, Wire, open_wire
 from tests.support.slow_capability import build_nap_workflow, load_slow_registry
 from tests.support.timing import PATIENCE_S, Watch, wait_until_async
 from toolkit.contract.errors import ErrorCode
@@ -90,19 +90,20 @@ BODIES = [
 
 
 @pytest.mark.parametrize(("path", "body", "status", "code", "where"), BODIES)
+@ON_ITS_LOOP
 async def test_a_body_that_cannot_be_served_is_refused(
-    wire: Wire, path: str, body: dict[str, object], status: int, code: str, where: str | None
+    shared_wire: Wire, path: str, body: dict[str, object], status: int, code: str, where: str | None
 ) -> None:
     """Given a faulty body, then status, code and path say so, and no row is left behind."""
-    before = await wire.rows()
-    answer = await wire.send("POST", path, json=body)
+    before = await shared_wire.rows()
+    answer = await shared_wire.send("POST", path, json=body)
     error = answer.json()["error"]
     assert (answer.status_code, error["code"]) == (status, code), answer.text
     assert error["message"].endswith(".")
     assert error["request_id"] == answer.headers["X-Request-Id"]
     if where is not None:
         assert where in [detail["path"] for detail in error["details"]]
-    assert await wire.rows() == before
+    assert await shared_wire.rows() == before
 
 
 async def test_a_body_over_the_limit_is_refused_before_it_is_read(wire: Wire) -> None:

@@ -5,9 +5,10 @@ import time
 from collections.abc import AsyncIterator
 from typing import Any
 
+import httpx
 import pytest
 
-from tests.server.conftest import Wire, call_app
+from tests.server.conftest import ON_ITS_LOOP, Wire, call_app
 from toolkit.server import create_app
 from toolkit.server.http.downloads import CHUNK_BYTES, MAX_DOWNLOADS_PER_KEY
 from toolkit.server.http.uploads import MAX_UPLOADS_PER_KEY
@@ -46,18 +47,24 @@ FORMS = {
 }
 
 
+async def post_form(wire: Wire, raw: bytes, kind: str = KIND) -> httpx.Response:
+    """Upload a form as it stands."""
+    return await wire.send("POST", "/v1/artifacts", content=raw, headers={"Content-Type": kind})
+
+
 @pytest.mark.parametrize(("kind", "raw"), FORMS.values(), ids=FORMS)
+@ON_ITS_LOOP
 async def test_a_form_that_cannot_be_read_is_refused_at_once(
-    wire: Wire, kind: str, raw: bytes
+    shared_wire: Wire, kind: str, raw: bytes
 ) -> None:
     """Given a faulty form, then 400 says what is wrong, soon, and nothing is kept."""
-    before = await wire.rows()
+    before = await shared_wire.rows()
     began = time.process_time()
-    answer = await wire.send("POST", "/v1/artifacts", content=raw, headers={"Content-Type": kind})
+    answer = await post_form(shared_wire, raw, kind)
     assert time.process_time() - began < 1
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, "INVALID_REQUEST")
     assert answer.json()["error"]["details"][0]["message"]
-    assert await wire.rows() == before
+    assert await shared_wire.rows() == before
 
 
 async def test_a_body_that_is_no_form_is_refused(wire: Wire) -> None:
@@ -66,15 +73,16 @@ async def test_a_body_that_is_no_form_is_refused(wire: Wire) -> None:
 
 
 @pytest.mark.parametrize("quoted", [False, True])
-async def test_a_proper_form_is_taken(wire: Wire, quoted: bool) -> None:
+@ON_ITS_LOOP
+async def test_a_proper_form_is_taken(shared_wire: Wire, quoted: bool) -> None:
     """Given a form as browsers send it, with a file that has dashes of its own, then it is kept."""
     kind = KIND.replace("frontier", '"frontier"') if quoted else KIND
     data = b"--frontie\r\n\r\n-- tea --frontier"
     raw = PART.replace(b"tea", data) + FIELD % (b"metadata", b'{"a": 1}') + END
-    answer = await wire.send("POST", "/v1/artifacts", content=raw, headers={"Content-Type": kind})
+    answer = await post_form(shared_wire, raw, kind)
     made = answer.json()["data"]
     assert (answer.status_code, made["metadata"], made["size_bytes"]) == (201, {"a": 1}, len(data))
-    content = await wire.send("GET", f"/v1/artifacts/{made['id']}/content")
+    content = await shared_wire.send("GET", f"/v1/artifacts/{made['id']}/content")
     assert content.content == data
 
 
@@ -94,22 +102,23 @@ def nest(depth: int) -> bytes:
     ],
     ids=["depth", "number", "negative number", "integer", "negative integer"],
 )
-async def test_metadata_is_bounded(wire: Wire, taken: bytes, refused: bytes) -> None:
+@ON_ITS_LOOP
+async def test_metadata_is_bounded(shared_wire: Wire, taken: bytes, refused: bytes) -> None:
     """Given metadata at a bound of JSON and beyond it, then the one is kept, the other refused."""
     for metadata, status in ((taken, 201), (refused, 400)):
         raw = PART + FIELD % (b"metadata", metadata) + END
-        headers = {"Content-Type": KIND}
-        answer = await wire.send("POST", "/v1/artifacts", content=raw, headers=headers)
+        answer = await post_form(shared_wire, raw)
         assert answer.status_code == status, answer.text
 
 
 @pytest.mark.parametrize("short", range(-4, 20, 3))
-async def test_a_form_is_read_wherever_a_chunk_ends(wire: Wire, short: int) -> None:
+@ON_ITS_LOOP
+async def test_a_form_is_read_wherever_a_chunk_ends(shared_wire: Wire, short: int) -> None:
     """Given a form whose last boundary lies across the chunks it is read in, then it is kept."""
     tail = b"\r\n" + END
     data = b"t" * (CHUNK_BYTES - len(PART) - len(tail) + len(b"tea\r\n") + short)
     raw = PART.replace(b"tea\r\n", data) + tail
-    answer = await wire.send("POST", "/v1/artifacts", content=raw, headers={"Content-Type": KIND})
+    answer = await post_form(shared_wire, raw)
     assert (answer.status_code, answer.json()["data"]["size_bytes"]) == (201, len(data))
 
 
