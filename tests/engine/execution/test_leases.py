@@ -21,7 +21,7 @@ from toolkit.local import EngineThread, open_engine
 from toolkit.plugins import Call, Capability, Flow, Result
 from toolkit.sandbox import Faults
 from toolkit.settings import Settings
-from toolkit.store import AppendEvent, Change, Lease
+from toolkit.store import Change, Lease, UpdateRow
 
 CLOCK_STEP_S = 1e-6  # of the clock of a database
 
@@ -145,9 +145,8 @@ async def test_who_stood_still_before_the_call_does_not_make_it(
         changes: list[Change], *, lease: Lease | None = None, **how: Any
     ) -> "asyncio.Future[None]":
         done = write(changes, lease=lease, **how)
-        intent = any(
-            isinstance(one, AppendEvent) and one.type.endswith(".running") for one in changes
-        )
+        # Only a call's own intent names a provider: that a job has begun is written before it.
+        intent = any(isinstance(one, UpdateRow) and one.values.get("provider") for one in changes)
         if not intent or written.is_set():
             return done
         return asyncio.ensure_future(_stand_still(done))
