@@ -36,6 +36,11 @@ _LIMITS: Mapping[str, str] = {
     "maxItems": "max_length",
     "pattern": "pattern",
 }
+# What a document has as the capability has it.
+_COPIED = (
+    "id", "version", "title", "description", "operation_required", "default_provider", "produces",
+    "alias_of", "status",
+)  # fmt: skip
 
 
 class _SchemaModel(BaseModel):
@@ -61,46 +66,30 @@ def rebuild_capabilities(documents: Iterable[Mapping[str, Any]]) -> list[Capabil
 
 def _describe_capability(capability: Capability) -> dict[str, Any]:
     return {
-        "id": capability.id,
-        "version": capability.version,
-        "title": capability.title,
-        "description": capability.description,
+        **{name: getattr(capability, name) for name in _COPIED},
         "input": _describe_model(capability.input_model),
         "output": _describe_model(capability.output_model),
         "has_operation": capability.operation is not None,
-        "operation_required": capability.operation_required,
-        "default_provider": capability.default_provider,
         "accepts": {
             name: [list(binding.media), binding.mode]
             for name, binding in capability.accepts.items()
         },
-        "produces": capability.produces,
         "keywords": list(capability.keywords),
-        "alias_of": capability.alias_of,
-        "status": capability.status,
     }
 
 
 def _rebuild_capability(document: Mapping[str, Any]) -> Capability:
     return Capability(
-        id=document["id"],
-        version=document["version"],
-        title=document["title"],
-        description=document["description"],
+        **{name: document[name] for name in _COPIED},
         input_model=_find_model(document["input"]),
         output_model=_find_model(document["output"]),
         flow=_refuse_call,
         operation=Operation if document["has_operation"] else None,
-        operation_required=document["operation_required"],
-        default_provider=document["default_provider"],
         accepts={
             name: InputBinding(tuple(media), mode)
             for name, (media, mode) in document["accepts"].items()
         },
-        produces=document["produces"],
         keywords=tuple(document["keywords"]),
-        alias_of=document["alias_of"],
-        status=document["status"],
     )
 
 

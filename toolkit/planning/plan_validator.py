@@ -13,11 +13,7 @@ from toolkit.contract.errors import Detail
 from toolkit.contract.plans import PlanNode
 from toolkit.contract.suggestions import ask_meant
 from toolkit.contract.workflows import NodeId
-from toolkit.planning.graph_faults import (
-    find_fillable_fields,
-    find_graph_faults,
-    find_input_faults,
-)
+from toolkit.planning.graph_faults import find_fillable_fields, find_graph_faults, find_input_faults
 from toolkit.plugins import Capability
 
 MAX_NODES = 50
@@ -42,11 +38,7 @@ class PlanRules:
 
 
 def find_plan_faults(
-    nodes: Sequence[PlanNode],
-    deliverables: Sequence[str],
-    rules: PlanRules,
-    *,
-    refusal: str | None = None,
+    nodes: Sequence[PlanNode], deliverables: Sequence[str], rules: PlanRules
 ) -> list[Detail]:
     """Find every fault of a plan; one without any can be run.
 
@@ -54,7 +46,6 @@ def find_plan_faults(
         nodes: its nodes.
         deliverables: the ids of those whose results were asked for.
         rules: what it is held to.
-        refusal: why its budget rules it out, as an estimate found; none where it does not.
 
     Returns:
         the place of each fault (`nodes.3.input.width`), and a sentence.
@@ -69,10 +60,7 @@ def find_plan_faults(
     faults += _find_capability_faults(nodes, rules)
     faults += find_graph_faults(nodes, max_nodes=MAX_CHECKED_NODES, max_edges=MAX_CHECKED_EDGES)
     faults += _EdgeCheck(nodes, rules).find_faults()
-    faults += _find_delivery_faults(nodes, deliverables)
-    if refusal is not None:
-        faults.append(Detail("constraints.max_cost_usd", refusal))
-    return faults
+    return faults + _find_delivery_faults(nodes, deliverables)
 
 
 def _find_size_faults(nodes: Sequence[PlanNode]) -> list[Detail]:

@@ -6,7 +6,7 @@ from toolkit.contract.base import JsonObject
 from toolkit.contract.errors import ErrorCode
 from toolkit.contract.tasks import RecommendedAction
 from toolkit.planning.capability_kinds import find_instructed_field, find_role_field, is_field_valid
-from toolkit.planning.review.evidence import Evidence
+from toolkit.planning.review.evidence import Evidence, vary_seed
 from toolkit.planning.review.issues import ReviewIssue
 from toolkit.plugins.fencing import fence_text
 
@@ -134,9 +134,7 @@ def _make_asked(
 
 
 def _find_nearest(
-    items: Mapping[str, Evidence],
-    named: str,
-    make: Callable[[Evidence], RecommendedAction | None],
+    items: Mapping[str, Evidence], named: str, make: Callable[[Evidence], RecommendedAction | None]
 ) -> list[RecommendedAction]:
     """Make actions of the nearest nodes at or before one, the farthest first."""
     found: dict[str, RecommendedAction] = {}
@@ -187,9 +185,8 @@ def _instruct(item: Evidence, sentences: Sequence[str]) -> list[str]:
 
 def _vary(item: Evidence, attempt: int) -> tuple[JsonObject, list[str]]:
     """Find a change by which the same request comes out differently."""
-    if "seed" in item.capability.input_model.model_fields:
-        seed = item.node.input.get("seed")
-        return {"seed": attempt + 1 if seed != attempt + 1 else attempt + 2}, []
+    if changes := vary_seed(item, attempt):
+        return changes, []
     return {}, _instruct(item, [f"This is attempt {attempt + 2}: word it in another way."])
 
 

@@ -6,6 +6,7 @@ They take and return plain values: capabilities travel as documents, records as 
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from functools import lru_cache
 from typing import Any
 
@@ -142,19 +143,10 @@ def write_evidence(evidence: Sequence[Evidence]) -> tuple[str, list[dict[str, An
     places = {key: n for n, key in enumerate(unique)}
     documents = [
         {
+            **{each.name: getattr(one, each.name) for each in fields(one)},
             "node": one.node.model_dump_json(),
             "capability": places[id(one.capability)],
-            "status": one.status,
-            "output": one.output,
             "blob": _write_blob(one.blob),
-            "error_code": one.error_code,
-            "upstream_text": one.upstream_text,
-            "error_message": one.error_message,
-            "planned_input": one.planned_input,
-            "instructions": list(one.instructions),
-            "remarks": list(one.remarks),
-            "other_providers": list(one.other_providers),
-            "has_failed_before": one.has_failed_before,
             "pictures": {name: _write_blob(blob) for name, blob in one.pictures.items()},
         }
         for one in evidence
@@ -168,23 +160,15 @@ def _read_capabilities(text: str) -> Sequence[Capability]:
 
 
 def _read_evidence(document: Mapping[str, Any], known: Sequence[Capability]) -> Evidence:
-    pictures = {name: _read_blob(one) for name, one in document["pictures"].items()}
-    return Evidence(
-        node=PlanNode.model_validate_json(document["node"]),
-        capability=known[document["capability"]],
-        status=document["status"],
-        output=document["output"],
-        blob=_read_blob(document["blob"]),
-        error_code=document["error_code"],
-        upstream_text=document["upstream_text"],
-        error_message=document["error_message"],
-        planned_input=document["planned_input"],
-        instructions=tuple(document["instructions"]),
-        remarks=tuple(document["remarks"]),
-        other_providers=tuple(document["other_providers"]),
-        has_failed_before=document["has_failed_before"],
-        pictures={name: blob for name, blob in pictures.items() if blob is not None},
-    )
+    sequences = ("instructions", "remarks", "other_providers")
+    rebuilt: dict[str, Any] = {
+        "node": PlanNode.model_validate_json(document["node"]),
+        "capability": known[document["capability"]],
+        "blob": _read_blob(document["blob"]),
+        "pictures": {name: _read_blob(one) for name, one in document["pictures"].items()},
+        **{name: tuple(document[name]) for name in sequences},
+    }
+    return Evidence(**{**document, **rebuilt})
 
 
 def _write_blob(blob: Blob | None) -> tuple[bytes, str, str] | None:

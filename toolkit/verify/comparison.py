@@ -61,11 +61,6 @@ class Comparison:
     unknown_endings: list[str] = field(default_factory=list)
     added: list[str] = field(default_factory=list)
 
-    @property
-    def differs(self) -> bool:
-        """True if anything differs that the toolkit relies on."""
-        return bool(self.missing or self.changed or self.unknown_endings)
-
 
 def compare(
     vendor: Vendor,

@@ -1,7 +1,6 @@
 """Pictures made by rule, good and spoiled, each by its seed."""
 
 import io
-import math
 from collections.abc import Callable
 
 import numpy as np
@@ -57,20 +56,6 @@ def paint_nature(draw: Draw, size: Size) -> Image.Image:
     return _to_image(dark * (1 - mix) + pale * mix + draw.normal(0, 2, (size[1], size[0], 1)))
 
 
-def paint_line_drawing(draw: Draw, size: Size) -> Image.Image:
-    """Paint a few strokes on white."""
-    image = Image.new("RGB", size, "white")
-    pen = ImageDraw.Draw(image)
-    for _ in range(int(draw.integers(3, 9))):
-        x, y = draw.uniform(0.2, 0.8, 2)
-        points = []
-        for _ in range(int(draw.integers(4, 14))):
-            x, y = x + draw.uniform(-0.12, 0.12), y + draw.uniform(-0.12, 0.12)
-            points.append((x * size[0], y * size[1]))
-        pen.line(points, fill="black", width=int(draw.integers(2, 7)), joint="curve")
-    return image.filter(ImageFilter.GaussianBlur(0.6))
-
-
 def paint_icon(draw: Draw, size: Size) -> Image.Image:
     """Paint an icon of two or three flat shapes in the middle of a plain ground."""
     image = Image.new("RGB", size, "white" if draw.random() < 0.7 else _draw_color(draw))
@@ -87,28 +72,6 @@ def paint_icon(draw: Draw, size: Size) -> Image.Image:
     return image
 
 
-def paint_flat_landscape(draw: Draw, size: Size) -> Image.Image:
-    """Paint hills, a sun and houses in flat colours, on a flat ground."""
-    width, height = size
-    image = Image.new("RGB", size, _draw_color(draw, 140))
-    pen = ImageDraw.Draw(image)
-    x, r = draw.uniform(0.2, 0.8) * width, 0.08 * height
-    pen.ellipse((x - r, height * 0.2 - r, x + r, height * 0.2 + r), fill=_draw_color(draw, 190))
-    for layer in range(int(draw.integers(1, 4))):
-        phase, rough = draw.uniform(0, 7), draw.uniform(0.03, 0.09)
-        line = [
-            (k, height * (0.5 + 0.08 * layer + rough * math.sin(phase + k / width * 9)))
-            for k in range(0, width + 8, 8)
-        ]
-        pen.polygon([*line, (width, height), (0, height)], fill=_draw_color(draw, 40, 170))
-    foot = height * draw.uniform(0.72, 0.85)
-    for _ in range(int(draw.integers(0, 12))):
-        x, wide, tall = draw.uniform(0, 1) * width, draw.uniform(20, 90), draw.uniform(40, 160)
-        pen.rectangle((x, foot - tall, x + wide, foot), fill=_draw_color(draw, 30, 200))
-    pen.rectangle((0, foot, width, height), fill=_draw_color(draw, 30, 150))
-    return image
-
-
 def paint_night(draw: Draw, size: Size) -> Image.Image:
     """Paint a dark scene with few lights."""
     array = _blend(size, (4, 6, 16), _draw_color(draw, 6, 26), (3, 3, 8))
@@ -121,33 +84,9 @@ def paint_night(draw: Draw, size: Size) -> Image.Image:
     return image
 
 
-def paint_stars(draw: Draw, size: Size) -> Image.Image:
-    """Paint stars on black."""
-    image = Image.new("RGB", size, (2, 3, 10))
-    pen = ImageDraw.Draw(image)
-    for _ in range(int(draw.integers(60, 900))):
-        x, y, r = draw.uniform(0, size[0]), draw.uniform(0, size[1]), draw.uniform(0.3, 2.2)
-        tone = int(draw.integers(120, 255))
-        pen.ellipse((x - r, y - r, x + r, y + r), fill=(tone, tone, 250))
-    return image
-
-
 def paint_sky(draw: Draw, size: Size) -> Image.Image:
     """Paint a sky that is nothing but a gradient."""
     return _to_image(_blend(size, _draw_color(draw), _draw_color(draw, 100), _draw_color(draw)))
-
-
-def paint_glow(draw: Draw, size: Size) -> Image.Image:
-    """Paint soft lights, as of wallpapers: nothing has an edge."""
-    width, height = size
-    array = _blend(size, _draw_color(draw), _draw_color(draw))
-    rows, columns = np.mgrid[:height, :width]
-    for _ in range(int(draw.integers(1, 6))):
-        x, y = draw.uniform(0, width), draw.uniform(0, height)
-        far = np.hypot(columns - x, rows - y) / (draw.uniform(0.15, 0.5) * max(size))
-        share = np.exp(-(far**2) * 2)[..., None]
-        array = array * (1 - share) + np.array(_draw_color(draw)) * share
-    return _to_image(array)
 
 
 def paint_bokeh(draw: Draw, size: Size) -> Image.Image:
@@ -271,46 +210,9 @@ def paint_cut_out(draw: Draw, size: Size) -> Image.Image:
     return image
 
 
-def paint_chart(draw: Draw, size: Size) -> Image.Image:
-    """Paint bars on white, thin axes."""
-    image = Image.new("RGB", size, "white")
-    pen = ImageDraw.Draw(image)
-    width, height = size
-    pen.line((60, 40, 60, height - 60, width - 40, height - 60), fill="black", width=2)
-    count = int(draw.integers(4, 12))
-    for bar in range(count):
-        x = 80 + bar * (width - 140) / count
-        top = draw.uniform(60, height - 100)
-        pen.rectangle(
-            (x, top, x + (width - 140) / count * 0.7, height - 61), fill=_draw_color(draw, 40, 200)
-        )
-    return image
-
-
-def paint_chess(draw: Draw, size: Size) -> Image.Image:
-    """Paint a chess board from above, with pieces, at the picture's edges nothing else."""
-    image = Image.new("RGB", size, (240, 217, 181))
-    pen = ImageDraw.Draw(image)
-    wide, tall = size[0] / 8, size[1] / 8
-    for row in range(8):
-        for column in range(8):
-            if (row + column) % 2:
-                pen.rectangle(
-                    (column * wide, row * tall, (column + 1) * wide, (row + 1) * tall),
-                    fill=(181, 136, 99),
-                )
-            if draw.random() < 0.4:
-                ink = (20, 20, 20) if draw.random() < 0.5 else (250, 250, 245)
-                x, y, r = (column + 0.5) * wide, (row + 0.5) * tall, min(wide, tall) * 0.3
-                pen.ellipse((x - r, y - r, x + r, y + r), fill=ink)
-    return image
-
-
 GOOD_PAINTERS: tuple[Callable[[Draw, Size], Image.Image], ...] = (
-    paint_nature, paint_line_drawing, paint_icon, paint_flat_landscape, paint_night, paint_stars,
-    paint_sky, paint_glow, paint_bokeh, paint_fog, paint_white_on_white, paint_pattern,
-    paint_texture, paint_confetti, paint_silhouettes, paint_poster, paint_cut_out, paint_chart,
-    paint_chess,
+    paint_nature, paint_icon, paint_night, paint_sky, paint_bokeh, paint_fog, paint_white_on_white,
+    paint_pattern, paint_texture, paint_confetti, paint_silhouettes, paint_poster, paint_cut_out,
 )  # fmt: skip
 
 

@@ -116,10 +116,7 @@ SVG = {"title": "Rain for herbs", "subtitle": "A guide", "format": "svg"}
 
 @pytest.mark.parametrize(
     "spoil",
-    [
-        lambda data: re.sub(rb"(<text[^>]*>)[^<]*", rb"\1", data, count=1),
-        lambda data: data[:-20],
-    ],
+    [lambda data: re.sub(rb"(<text[^>]*>)[^<]*", rb"\1", data, count=1), lambda data: data[:-20]],
 )
 def test_an_svg_is_read(spoil: Callable[[bytes], bytes]) -> None:
     """Given an SVG card, then it passes whole and fails without its title or its end."""

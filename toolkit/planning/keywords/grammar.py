@@ -66,7 +66,7 @@ _ORDERS: Mapping[str, Mapping[str, str]] = {
     "verb": {
         "opening": _RULES["opening"]
         .replace(_WEAK, "<!self|act|missing|not|thing>*+")
-        .replace("(?P<after>.*)$", "(?P<after>(?:<>*<!unknown|mark|polite>)?<mark|polite>*)$"),
+        .replace("(?P<after>.*)$", "(?P<after>(?:<>*<!unknown|mark|polite>)?<mark|polite>*)$")
     },
 }
 _SIGNS: dict[str, str] = {}

@@ -28,7 +28,6 @@ class Evidence:
         blob: its artifact, loaded.
         error_code: the name of the error that it ended with.
         upstream_text: the text of the nodes before it, as it received it.
-        error_message: the message of that error.
         planned_input: its input as planned, before any review; the node's input by default.
         instructions: sentences that earlier reviews added to its input.
         remarks: a person's remarks on its earlier results.
@@ -44,7 +43,6 @@ class Evidence:
     blob: Blob | None
     error_code: str | None
     upstream_text: str | None
-    error_message: str | None = None
     planned_input: JsonObject | None = None
     instructions: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
@@ -129,3 +127,11 @@ def block_result(
     return ReviewIssue(
         item.node.id, "technical_success", weight, message, is_blocking=True, changes=changes or {}
     )
+
+
+def vary_seed(item: Evidence, attempt: int) -> JsonObject:
+    """Return another seed, by which the same request comes out differently; nothing without one."""
+    if "seed" not in item.capability.input_model.model_fields:
+        return {}
+    seed = item.node.input.get("seed")
+    return {"seed": attempt + 1 if seed != attempt + 1 else attempt + 2}

@@ -11,7 +11,13 @@ from dataclasses import replace
 
 from toolkit.contract.base import JsonObject
 from toolkit.media.svg_measures import SVG
-from toolkit.planning.review.evidence import Evidence, Inspection, NodeCheck, block_result
+from toolkit.planning.review.evidence import (
+    Evidence,
+    Inspection,
+    NodeCheck,
+    block_result,
+    vary_seed,
+)
 from toolkit.planning.review.issues import ReviewIssue
 
 # What makes a picture soft, or coarse, where it is asked for.
@@ -61,7 +67,7 @@ def check_blank(look: Inspection) -> Iterator[ReviewIssue]:
     item, limits = look.item, look.thresholds.picture
     if (picture := item.picture) is None:
         return
-    changes = _vary_input(item, look.attempt)
+    changes = vary_seed(item, look.attempt)
     if picture.visible_share < limits.min_visible_share:
         message = f"The image is transparent: {picture.visible_share:.1%} of it can be seen."
         yield block_result(item, 0.9, message, changes)
@@ -79,7 +85,7 @@ def check_picture_noise(look: Inspection) -> Iterator[ReviewIssue]:
             f"The image is noise: its pixels have {1 - picture.noise:.0%} in common with those "
             "beside them."
         )
-        yield block_result(item, 0.9, message, _vary_input(item, look.attempt))
+        yield block_result(item, 0.9, message, vary_seed(item, look.attempt))
 
 
 def check_dead_area(look: Inspection) -> Iterator[ReviewIssue]:
@@ -88,7 +94,7 @@ def check_dead_area(look: Inspection) -> Iterator[ReviewIssue]:
     picture = item.picture
     if picture is not None and not _is_layout(item) and picture.dead_share > limits.max_dead_share:
         message = f"{picture.dead_share:.0%} of the image is one colour, cut off from the rest."
-        yield block_result(item, 0.7, message, _vary_input(item, look.attempt))
+        yield block_result(item, 0.7, message, vary_seed(item, look.attempt))
 
 
 def check_detail(look: Inspection) -> Iterator[ReviewIssue]:
@@ -98,7 +104,7 @@ def check_detail(look: Inspection) -> Iterator[ReviewIssue]:
     if picture is None or _is_layout(item):
         return
     asked = " ".join(value for value in item.node.input.values() if isinstance(value, str))
-    changes = _vary_input(item, look.attempt)
+    changes = vary_seed(item, look.attempt)
     is_soft = (
         picture.finest_detail < limits.min_finest_detail
         and picture.turns > limits.min_turns
@@ -140,7 +146,7 @@ def check_variety(items: Sequence[Evidence], *, attempt: int, max_bits: int) -> 
         twin = next((o for o, other in known if (mark ^ other).bit_count() <= max_bits), None)
         if twin is not None:
             message = f"The image looks the same as that of `{twin.node.id}`."
-            changes = _vary_input(item, attempt + len(known))
+            changes = vary_seed(item, attempt + len(known))
             issues.append(replace(block_result(item, 0.7, message, changes), check="variety"))
         known.append((item, mark))
     return issues
@@ -160,12 +166,3 @@ def _find_expected_size(item: Evidence) -> tuple[int, int] | None:
     ]
     width, height = sides
     return (width, height) if isinstance(width, int) and isinstance(height, int) else None
-
-
-def _vary_input(item: Evidence, attempt: int) -> JsonObject:
-    """Return an input change that makes the same request come out differently."""
-    fields = item.capability.input_model.model_fields
-    if "seed" in fields:
-        seed = item.node.input.get("seed")
-        return {"seed": attempt + 1 if seed != attempt + 1 else attempt + 2}
-    return {}

@@ -4,11 +4,7 @@ import re
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
-from toolkit.media.text_languages import (
-    detect_language,
-    find_foreign_part,
-    uses_latin,
-)
+from toolkit.media.text_languages import detect_language, find_foreign_part, uses_latin
 from toolkit.media.text_parts import fold
 from toolkit.media.text_words import find_terms
 from toolkit.planning.capability_kinds import find_role_field

@@ -15,33 +15,6 @@ CRITERION_WEIGHTS: dict[Criterion, float] = {
 }
 
 
-def review_results(
-    objective: str,
-    evidence: Sequence[Evidence],
-    deliverables: Sequence[str],
-    *,
-    attempt: int,
-    retries_left: int,
-    thresholds: ReviewThresholds = DEFAULT_THRESHOLDS,
-) -> Review:
-    """Review the results of a task's workflow.
-
-    The text of an artifact is compared and counted, but never read as a verdict.
-
-    Args:
-        objective: the task's objective.
-        evidence: every node, dependencies before dependents.
-        deliverables: the nodes whose results were requested.
-        attempt: number of earlier reviews of the task.
-        retries_left: number of times that the task may still be retried.
-        thresholds: limits of the checks.
-    """
-    issues = find_issues(objective, evidence, deliverables, attempt=attempt, thresholds=thresholds)
-    return judge_issues(
-        issues, evidence, attempt=attempt, retries_left=retries_left, thresholds=thresholds
-    )
-
-
 def find_issues(
     objective: str,
     evidence: Sequence[Evidence],

@@ -5,19 +5,8 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 
 from toolkit.media.text_languages import detect_language, find_foreign_part
-from toolkit.media.text_parts import (
-    count_words,
-    fold,
-    is_finished,
-    split_lines,
-    split_sentences,
-)
-from toolkit.media.text_words import (
-    find_run,
-    list_grams,
-    measure_repeated_share,
-    split_signs,
-)
+from toolkit.media.text_parts import count_words, fold, is_finished, split_lines, split_sentences
+from toolkit.media.text_words import find_run, list_grams, measure_repeated_share, split_signs
 from toolkit.planning.review.issues import ReviewIssue
 from toolkit.planning.review.phrases import compile_phrases
 from toolkit.planning.review.text_case import TextCase, TextCheck, quote
@@ -88,13 +77,8 @@ def check_ending(case: TextCase) -> Iterator[ReviewIssue]:
 
 def _is_open(text: str, lines: Sequence[str]) -> bool:
     last = lines[-1].strip()
-    is_sign = unicodedata.category(text[-1]) in (
-        "So",
-        "Mn",
-        "Cf",
-        "Pe",
-        "Pf",
-    )  # an emoji, a bracket
+    # An emoji, or a bracket.
+    is_sign = unicodedata.category(text[-1]) in ("So", "Mn", "Cf", "Pe", "Pf")
     if is_finished(text) or is_sign or _ADDRESS.search(last) or last[0] in "|#[(":
         return False
     before = lines[-4:-1]

@@ -124,7 +124,6 @@ class EvidenceReader:
                 output=None,
                 blob=None,
                 error_code=node.error.code if node.error else None,
-                error_message=node.error.message if node.error else None,
                 upstream_text=None,
                 planned_input=history.planned_input,
                 instructions=history.instructions,
