@@ -5,6 +5,7 @@ import dataclasses
 import datetime
 import functools
 import math
+import operator
 import types
 from collections.abc import Callable
 from decimal import Decimal
@@ -12,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
@@ -60,13 +62,12 @@ class List(list[object]):
     """A list that may have attributes."""
 
 
-class Number(int):
-    """A number that may have attributes."""
+def _attach(base: type, *given: object) -> Callable[[object], object]:
+    """Make a holder that has its value as an attribute beside what its base holds."""
+    kind: Any = type("Own", (base,), {})
 
-
-def _attach(kind: Callable[[], Any]) -> Callable[[object], object]:
     def make(value: object) -> object:
-        made = kind()
+        made = kind(*given)
         made.extra = value
         return made
 
@@ -107,9 +108,10 @@ HOLDERS: list[Callable[[Any], object]] = [
     lambda value: Plain(value).get, lambda value: {"key": value}.get,
     lambda value: functools.partial(print, value),
     lambda value: functools.partial(print, end=value),
-    _attach(List), _attach(Number), _make_class, _close_over, _take_default, _make_frame,
-    _fill_array, property, staticmethod, lambda value: frozenset([Data((value,))])
-    if isinstance(value, (int, str)) else [value],
+    *map(_attach, (list, int, str, dict, tuple)), _attach(datetime.date, 2026, 1, 1),
+    _make_class, _close_over, _take_default, _make_frame, _fill_array, property, staticmethod,
+    classmethod, operator.itemgetter,
+    lambda value: frozenset([Data((value,))]) if isinstance(value, (int, str)) else [value],
 ]  # fmt: skip
 LEAVES = st.one_of(
     st.none(),
@@ -148,6 +150,15 @@ def nest(holders: list[Callable[[Any], object]], leaf: object) -> object:
     for hold in holders:
         leaf = hold(leaf)
     return leaf
+
+
+@pytest.mark.parametrize("hold", HOLDERS)
+def test_every_holder_counts(hold: Callable[[Any], object]) -> None:
+    """Given a holder of a value, a list or an object, then what is in it makes another digest."""
+    for inner in (lambda value: value, lambda value: [value], Plain):
+        first = digest(hold(inner(1)))
+        assert digest(hold(inner(1))) == first
+        assert digest(hold(inner(2))) != first
 
 
 @FEW

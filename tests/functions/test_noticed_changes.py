@@ -30,27 +30,6 @@ from pydantic import BaseModel, Field, computed_field, field_validator
 
 # name: (a cell that defines `call`, a cell that changes something that `call` reads)
 CHANGES: dict[str, tuple[str, str]] = {
-    "class_attribute_list": (
-        "class Rates:\n    steps = [1, 2]\ndef call(): return sum(Rates.steps)",
-        "Rates.steps.append(3)",
-    ),
-    "class_attribute_dict": (
-        "class Rates:\n    steps = {'a': 1}\ndef call(): return Rates().steps['a']",
-        "Rates.steps['a'] = 2",
-    ),
-    "class_attribute_set": (
-        "class Rates:\n    names = {'a'}\ndef call(): return sorted(Rates.names)",
-        "Rates.names.add('b')",
-    ),
-    "class_attribute_tuple_of_lists": (
-        "class Rates:\n    steps = ([1], [2])\ndef call(): return Rates.steps[1][0]",
-        "Rates.steps[1][0] = 9",
-    ),
-    "class_attribute_instance": (
-        "class Rate:\n    def __init__(self, n): self.n = n\n"
-        "class Rates:\n    rate = Rate(1)\ndef call(): return Rates.rate.n",
-        "Rates.rate.n = 2",
-    ),
     "inherited_class_attribute": (
         "class Base:\n    steps = [1]\nclass Rates(Base):\n    pass\n"
         "def call(): return Rates.steps[0]",
@@ -116,11 +95,6 @@ CHANGES: dict[str, tuple[str, str]] = {
         "@dataclasses.dataclass\nclass Row:\n"
         "    n: list = dataclasses.field(default_factory=lambda: [1])",
     ),
-    "dataclass_instance_extra_attribute": (
-        "@dataclasses.dataclass\nclass Row:\n    n: int\nROW = Row(1)\nROW.extra = 1\n"
-        "def call(): return ROW.extra",
-        "ROW.extra = 2",
-    ),
     "enum_value": (
         "class Rate(enum.Enum):\n    LOW = 1\ndef call(): return Rate.LOW.value",
         "class Rate(enum.Enum):\n    LOW = 2",
@@ -133,34 +107,15 @@ CHANGES: dict[str, tuple[str, str]] = {
         "class Rate(enum.IntEnum):\n    LOW = 1\nRATE = Rate.LOW\ndef call(): return RATE + 0",
         "class Rate(enum.IntEnum):\n    LOW = 2\nRATE = Rate.LOW",
     ),
-    "bound_method_of_dict": (
-        "RATES = {'a': 1}\nget = RATES.get\ndef call(): return get('a')",
-        "RATES['a'] = 2",
-    ),
-    "bound_method_of_list": (
-        "STEPS = [1]\ncount = STEPS.count\ndef call(): return count(1)",
-        "STEPS.append(1)",
-    ),
     "bound_special_method": (
         "STEPS = [1]\nsize = STEPS.__len__\ndef call(): return size()",
         "STEPS.append(1)",
-    ),
-    "bound_method_of_own": (
-        "class Rates:\n    n = 1\n    def get(self): return self.n\n"
-        "RATES = Rates()\nget = RATES.get\ndef call(): return get()",
-        "RATES.n = 2",
     ),
     "wrapper_with_state": (
         "class Scaled:\n    def __init__(self, function, factor):\n"
         "        functools.update_wrapper(self, function)\n        self.factor = factor\n"
         "    def __call__(self, n): return self.__wrapped__(n) * self.factor\n"
         "twice = Scaled(lambda n: n, 2)\ndef call(): return twice(3)",
-        "twice.factor = 5",
-    ),
-    "wrapper_without_wrapped_state": (
-        "class Scaled:\n    def __init__(self, factor): self.factor = factor\n"
-        "    def __call__(self, n): return n * self.factor\n"
-        "twice = Scaled(2)\ndef call(): return twice(3)",
         "twice.factor = 5",
     ),
     "function_attribute": (
@@ -184,47 +139,19 @@ CHANGES: dict[str, tuple[str, str]] = {
         "@functools.singledispatch\ndef show(n): return 'any'\ndef call(): return show(1)",
         "@show.register\ndef _(n: int): return 'int'",
     ),
-    "partial_keyword": (
-        "def scale(n, by): return n * by\ntwice = functools.partial(scale, by=[2])\n"
-        "def call(): return twice(3)",
-        "twice.keywords['by'][0] = 5",
-    ),
     "partial_of_method": (
         "RATES = {'a': 1}\nget = functools.partial(RATES.get, 'a')\ndef call(): return get()",
         "RATES['a'] = 2",
-    ),
-    "int_subclass_attribute": (
-        "class Rate(int): pass\nRATE = Rate(1)\nRATE.unit = 'a'\ndef call(): return RATE.unit",
-        "RATE.unit = 'b'",
     ),
     "int_subclass_with_own_repr": (
         "class Rate(int):\n    def __repr__(self): return 'rate'\nRATE = Rate(1)\n"
         "def call(): return RATE + 0",
         "RATE = Rate(2)",
     ),
-    "str_subclass_attribute": (
-        "class Name(str): pass\nNAME = Name('a')\nNAME.lang = 'a'\ndef call(): return NAME.lang",
-        "NAME.lang = 'b'",
-    ),
-    "dict_subclass_attribute": (
-        "class Rates(dict): pass\nRATES = Rates(a=1)\nRATES.unit = 'a'\n"
-        "def call(): return RATES.unit",
-        "RATES.unit = 'b'",
-    ),
     "list_subclass_slot": (
         "class Steps(list):\n    __slots__ = ('unit',)\nSTEPS = Steps([1])\nSTEPS.unit = 'a'\n"
         "def call(): return STEPS.unit",
         "STEPS.unit = 'b'",
-    ),
-    "tuple_subclass_attribute": (
-        "class Pair(tuple): pass\nPAIR = Pair((1, 2))\nPAIR.unit = 'a'\n"
-        "def call(): return PAIR.unit",
-        "PAIR.unit = 'b'",
-    ),
-    "datetime_subclass_attribute": (
-        "class Day(datetime.date): pass\nDAY = Day(2026, 1, 1)\nDAY.unit = 'a'\n"
-        "def call(): return DAY.unit",
-        "DAY.unit = 'b'",
     ),
     "default_dict_factory": (
         "RATES = collections.defaultdict(lambda: 1)\ndef call(): return dict(RATES).get('a') or "
@@ -243,30 +170,6 @@ CHANGES: dict[str, tuple[str, str]] = {
         "RATES = {'a': 1, 'b': 2}\ndef call(): return list(RATES)",
         "RATES['a'] = RATES.pop('a')",
     ),
-    "namespace": (
-        "RATES = types.SimpleNamespace(n=1)\ndef call(): return RATES.n",
-        "RATES.n = 2",
-    ),
-    "instance_attribute_in_dict_values": (
-        "class Rate:\n    def __init__(self): self.n = 1\n"
-        "RATES = {'a': [Rate()]}\ndef call(): return RATES['a'][0].n",
-        "RATES['a'][0].n = 2",
-    ),
-    "slot": (
-        "class Rate:\n    __slots__ = ('n',)\nRATE = Rate()\nRATE.n = 1\n"
-        "def call(): return RATE.n",
-        "RATE.n = 2",
-    ),
-    "descriptor": (
-        "class Constant:\n    def __init__(self, n): self.n = n\n"
-        "    def __get__(self, owner, kind=None): return self.n\n"
-        "class Rates:\n    n = Constant(1)\ndef call(): return Rates().n",
-        "vars(Rates)['n'].n = 2",
-    ),
-    "property_deleter_state": (
-        "class Rates:\n    @property\n    def n(self): return 1\ndef call(): return Rates().n",
-        "Rates.n = property(lambda self: 2)",
-    ),
     "cached_property": (
         "class Rates:\n    @functools.cached_property\n    def n(self): return 1\n"
         "def call(): return Rates().n",
@@ -276,10 +179,6 @@ CHANGES: dict[str, tuple[str, str]] = {
         "class Rates:\n    @functools.cached_property\n    def n(self): return 1\n"
         "RATES = Rates()\ndef call(): return RATES.n",
         "RATES.n = 2",
-    ),
-    "class_method": (
-        "class Rates:\n    @classmethod\n    def n(cls): return 1\ndef call(): return Rates.n()",
-        "class Rates:\n    @classmethod\n    def n(cls): return 2",
     ),
     "partial_method": (
         "class Rates:\n    def get(self, n): return n\n"
@@ -294,10 +193,6 @@ CHANGES: dict[str, tuple[str, str]] = {
     "named_tuple_field_order": (
         "Rate = collections.namedtuple('Rate', 'a b')\ndef call(): return Rate(1, 2).a",
         "Rate = collections.namedtuple('Rate', 'b a')",
-    ),
-    "item_getter": (
-        "get = operator.itemgetter(0)\ndef call(): return get([1, 2])",
-        "get = operator.itemgetter(1)",
     ),
     "negative_zero": ("ZERO = 0.0\ndef call(): return str(ZERO)", "ZERO = -0.0"),
     "true_and_one": ("ONE = [1]\ndef call(): return str(ONE)", "ONE = [True]"),
@@ -322,15 +217,6 @@ CHANGES: dict[str, tuple[str, str]] = {
         "    ROWS[0].pop()\n    return n",
         "ROWS = [ROWS[0], ROWS[0]]",
     ),
-    "closed_over_list": (
-        "def make():\n    steps = [1]\n    def call(): return len(steps)\n"
-        "    return call, steps\ncall, STEPS = make()",
-        "STEPS.append(2)",
-    ),
-    "mutable_default": (
-        "STEPS = [1]\ndef call(steps=STEPS): return len(steps)",
-        "STEPS.append(2)",
-    ),
     "global_that_appears": (
         "def call():\n    try: return RATE\n    except NameError: return 0",
         "RATE = 1",
@@ -345,19 +231,11 @@ CHANGES: dict[str, tuple[str, str]] = {
         "    def __init__(self, n): self.n = n\nMODEL = Model(1)\ndef call(): return MODEL.n",
         "del MODEL\ngc.collect()\nMODEL = Model(2)",
     ),
-    "unknown_object": (
-        "import io\nTEXT = io.StringIO('a')\ndef call(): return TEXT.getvalue()",
-        "TEXT = io.StringIO('b')",
-    ),
     "unknown_object_changes": (
         "import io\nTEXT = io.StringIO('a')\ndef call(): return TEXT.getvalue()",
         "TEXT.write('b')",
     ),
     "array": ("A = np.arange(3)\ndef call(): return int(A.sum())", "A[0] = 5"),
-    "array_of_objects": (
-        "A = np.array([1, 'a'], dtype=object)\ndef call(): return type(A[0]).__name__",
-        "A[0] = '1'",
-    ),
     "array_order": (
         "A = np.array([[1, 2], [3, 4]])\ndef call(): return A.ravel('K').tolist()",
         "A = np.asfortranarray(A)",
@@ -370,9 +248,13 @@ CHANGES: dict[str, tuple[str, str]] = {
         "A = np.ma.array([1, 2], mask=[False, False])\ndef call(): return int(A.sum())",
         "A.mask = [True, False]",
     ),
-    "frame_value": (
-        "F = pd.DataFrame({'a': [1, 2]})\ndef call(): return int(F['a'].sum())",
-        "F.loc[0, 'a'] = 5",
+    "path": (
+        "from pathlib import Path\nPLACE = Path('a')\ndef call(): return str(PLACE)",
+        "PLACE = Path('b')",
+    ),
+    "frame_dtype": (
+        "F = pd.DataFrame({'a': [1]})\ndef call(): return str(F['a'].dtype)",
+        "F = F.astype(float)",
     ),
     "frame_one_of_many_columns": (
         "F = pd.DataFrame([range(150)], columns=[f'c{n}' for n in range(150)])\n"
@@ -382,18 +264,6 @@ CHANGES: dict[str, tuple[str, str]] = {
     "frame_many_rows": (
         "F = pd.DataFrame({'a': range(5000)})\ndef call(): return int(F['a'].sum())",
         "F.loc[2500, 'a'] = -1",
-    ),
-    "frame_index_name": (
-        "F = pd.DataFrame({'a': [1]})\ndef call(): return F.index.name",
-        "F.index.name = 'row'",
-    ),
-    "frame_columns_name": (
-        "F = pd.DataFrame({'a': [1]})\ndef call(): return F.columns.name",
-        "F.columns.name = 'kind'",
-    ),
-    "frame_index_value": (
-        "F = pd.DataFrame({'a': [1]})\ndef call(): return type(F.index[0]).__name__",
-        "F.index = ['0']",
     ),
     "frame_attrs": (
         "F = pd.DataFrame({'a': [1]})\nF.attrs['unit'] = 'm'\ndef call(): return F.attrs['unit']",
@@ -414,19 +284,10 @@ CHANGES: dict[str, tuple[str, str]] = {
         "def call(): return len(F['a'].cat.categories)",
         "F['a'] = F['a'].cat.add_categories(['z'])",
     ),
-    "frame_object_one_and_text": (
-        "F = pd.DataFrame({'a': pd.Series([1], dtype=object)})\n"
-        "def call(): return type(F['a'][0]).__name__",
-        "F = pd.DataFrame({'a': pd.Series(['1'], dtype=object)})",
-    ),
     "frame_object_none_and_nan": (
         "F = pd.DataFrame({'a': pd.Series(['x', None], dtype=object)})\n"
         "def call(): return str(F['a'][1])",
         "F = pd.DataFrame({'a': pd.Series(['x', float('nan')], dtype=object)})",
-    ),
-    "frame_cell_list": (
-        "F = pd.DataFrame({'a': [[1], [2]]})\ndef call(): return F['a'][0]",
-        "F['a'][0].append(9)",
     ),
     "frame_time_unit": (
         "F = pd.DataFrame({'t': pd.to_datetime(['2026-01-01']).as_unit('s')})\n"
@@ -588,6 +449,11 @@ def define(source: str) -> dict[str, Any]:
     return space
 
 
+def define_all() -> dict[str, Callable[..., object]]:
+    """The functions of the cells that do not change, each in a namespace of its own."""
+    return {name: define(source)["call"] for name, source in UNCHANGED.items()}
+
+
 def run_all(client: Client, functions: Mapping[str, Callable[..., object]]) -> Any:
     """Run a workflow of cached nodes, and return it."""
     wf = Workflow("changes")
@@ -650,7 +516,7 @@ def repeats(client: Client) -> list[Any]:
     """The cells that do not change, each run twice in two namespaces: one after the other."""
     found = []
     for _ in range(2):
-        functions = {name: define(source)["call"] for name, source in UNCHANGED.items()}
+        functions = define_all()
         found += [run_all(client, functions) for _ in range(2)]
     return found
 
@@ -663,27 +529,25 @@ def test_finds_the_result_of_an_unchanged_function(repeats: list[Any], name: str
     assert repeats[3][name].value == define(UNCHANGED[name])["call"]()
 
 
+# What a later process does with the unchanged cells: it prints those whose result it does not find.
+LATER = """
+import sys
+from tests.functions.test_noticed_changes import UNCHANGED, define_all, run_all
+from toolkit import Client
+with Client.local(sys.argv[1], sandbox=True) as client:
+    done = run_all(client, define_all())
+    print([name for name in UNCHANGED if not done[name].cached_from])
+"""
+
+
+@pytest.mark.usefixtures("fork_programs")
 def test_finds_unchanged_results_in_a_new_process(tmp_path: Path) -> None:
-    """Given a script with the unchanged cells, then its second process calls none of them."""
-    script = tmp_path / "cells.py"
-    script.write_text(
-        "import sys\n"
-        f"sys.path.insert(0, {str(Path(__file__).parents[2])!r})\n"
-        "from tests.functions.test_noticed_changes import UNCHANGED, define, run_all\n"
-        "from toolkit import Client\n"
-        f"with Client.local({str(tmp_path / 'data')!r}, sandbox=True) as client:\n"
-        "    functions = {name: define(source)['call'] for name, source in UNCHANGED.items()}\n"
-        "    done = run_all(client, functions)\n"
-        "    print(*[name for name in UNCHANGED if not done[name].cached_from])\n"
-    )
-    first, second = (
-        subprocess.run(
-            [sys.executable, str(script)], capture_output=True, check=True, text=True
-        ).stdout.split()
-        for _ in range(2)
-    )
-    assert len(first) > len(UNCHANGED) / 2
-    assert second == []
+    """Given results of the unchanged cells, then another process calls none of them."""
+    with Client.local(tmp_path, sandbox=True) as client:
+        run_all(client, define_all())
+    command = [sys.executable, "-c", LATER, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, check=True, text=True)
+    assert done.stdout == "[]\n", done.stderr
 
 
 def test_a_module_counts_as_it_is_loaded(

@@ -144,6 +144,12 @@ def _read_type_variable(value: Any) -> list[Part]:
     )
 
 
+_PATHS = (PurePosixPath, PureWindowsPath, PosixPath, WindowsPath)
+_DESCRIPTORS = (
+    types.WrapperDescriptorType, types.MethodDescriptorType, types.ClassMethodDescriptorType,
+    types.GetSetDescriptorType, types.MemberDescriptorType,
+)  # fmt: skip
+
 # Values of these have no identity that matters: each use may make another equal object.
 INLINE: dict[type, Content] = {
     tuple: _list_items,
@@ -157,19 +163,12 @@ INLINE: dict[type, Content] = {
     datetime.timezone: _read_reduced,
     zoneinfo.ZoneInfo: _read_zone,
     uuid.UUID: lambda value: list_parts(value.int, value.is_safe.name),
-    PurePosixPath: lambda value: list_parts(str(value)),
-    PureWindowsPath: lambda value: list_parts(str(value)),
-    PosixPath: lambda value: list_parts(str(value)),
-    WindowsPath: lambda value: list_parts(str(value)),
+    **dict.fromkeys(_PATHS, lambda value: list_parts(str(value))),
     re.Pattern: lambda value: list_parts(value.pattern, value.flags),
     types.MethodType: lambda value: list_parts(value.__func__, value.__self__),
     types.BuiltinMethodType: _read_builtin_method,
     types.MethodWrapperType: _read_builtin_method,
-    types.WrapperDescriptorType: lambda value: list_parts(value.__objclass__, value.__name__),
-    types.MethodDescriptorType: lambda value: list_parts(value.__objclass__, value.__name__),
-    types.ClassMethodDescriptorType: lambda value: list_parts(value.__objclass__, value.__name__),
-    types.GetSetDescriptorType: lambda value: list_parts(value.__objclass__, value.__name__),
-    types.MemberDescriptorType: lambda value: list_parts(value.__objclass__, value.__name__),
+    **dict.fromkeys(_DESCRIPTORS, lambda value: list_parts(value.__objclass__, value.__name__)),
     types.GenericAlias: lambda value: list_parts(
         value.__origin__, value.__args__, getattr(value, "__unpacked__", False)
     ),
