@@ -3,7 +3,6 @@
 import json
 
 import pytest
-from pydantic import ValidationError
 
 from tests.capabilities.conftest import CapabilityDrive
 from toolkit.capabilities.llm_generate import CAPABILITY
@@ -96,10 +95,6 @@ def test_json_answer(drive: CapabilityDrive) -> None:
         ('{"title": "Tides", "words": 0}', "stop", "`words` breaks the rule `minimum`"),
         ('{"title": "Tides"}', "stop", "`.` breaks the rule `required`"),
         ("Here you are: three", "stop", "it is no JSON"),
-        ('{"title": NaN}', "stop", "it is no JSON"),
-        ('{"title": 1e999}', "stop", "it is no JSON"),
-        ('{"title": "\\ud800", "words": 1}', "stop", "it is no JSON"),
-        ("[" * 100_000, "stop", "it is no JSON"),
         ('{"title": "Ti', "length", "cut off"),
     ],
 )
@@ -110,46 +105,3 @@ def test_wrong_json(drive: CapabilityDrive, text: str, finish: str, said: str) -
         drive(CAPABILITY, {"objective": "Count", "output_schema": SCHEMA})
     assert caught.value.code is ErrorCode.INVALID_OUTPUT
     assert "Tides" not in caught.value.message
-
-
-def build_doubling_schema(levels: int) -> dict[str, object]:
-    """Build a schema each level of which names the one below it twice."""
-    named = {f"a{n}": {"allOf": [{"$ref": f"#/$defs/a{n - 1}"}] * 2} for n in range(1, levels)}
-    return {"$defs": {"a0": {"type": "string"}, **named}, "$ref": f"#/$defs/a{levels - 1}"}
-
-
-def build_nested_schema(levels: int) -> dict[str, object]:
-    """Build a schema of so many negations, one in another."""
-    schema: dict[str, object] = {"type": "string"}
-    for _ in range(levels):
-        schema = {"not": schema}
-    return schema
-
-
-@pytest.mark.parametrize(
-    ("schema", "said"),
-    [
-        ({"type": "strng"}, "no JSON schema at `type`"),
-        ({"properties": []}, "no JSON schema at `properties`"),
-        ({"allOf": [{"patternProperties": {"(a+)+$": {}}}]}, "`patternProperties`"),
-        ({"$ref": "https://other.example/schema.json"}, r"its own `\$defs`"),
-        ({"$ref": "#/properties/a"}, r"its own `\$defs`"),
-        ({"$ref": "#/$defs/Missing"}, "does not have"),
-        ({"$defs": {"A": {"items": {"$ref": "#/$defs/A"}}}, "$ref": "#/$defs/A"}, "itself"),
-        (build_doubling_schema(12), "parts"),
-        (build_nested_schema(60), "nested"),
-        ({"description": "x" * 20_001}, "longer than"),
-    ],
-)
-def test_refused_schemas(schema: dict[str, object], said: str) -> None:
-    """Given a schema that is none or could hold the service, the input is refused and says why."""
-    with pytest.raises(ValidationError, match=said):
-        CAPABILITY.input_model.model_validate(
-            {"objective": "Count", "output_schema": schema}, strict=True
-        )
-
-
-def test_property_called_like_a_refused_keyword() -> None:
-    """Given a property that is called like a refused keyword, the schema is taken."""
-    schema = {"type": "object", "properties": {"$id": {"type": "string"}}}
-    CAPABILITY.input_model.model_validate({"objective": "x", "output_schema": schema}, strict=True)

@@ -37,18 +37,9 @@ ASSERTIONS: dict[str, st.SearchStrategy[Any]] = {
 def _with(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     several = st.lists(inner, min_size=1, max_size=3)
     named = st.dictionaries(NAMES, inner, max_size=3)
-    one = [
-        "items",
-        "not",
-        "contains",
-        "if",
-        "then",
-        "else",
-        "additionalProperties",
-        "propertyNames",
-    ]
     parts = {
-        **dict.fromkeys([*one, "additionalProperties"], inner),
+        **dict.fromkeys(["items", "not", "contains", "if", "then", "else"], inner),
+        **dict.fromkeys(["additionalProperties", "propertyNames"], inner),
         **dict.fromkeys(["allOf", "anyOf", "oneOf", "prefixItems"], several),
         **dict.fromkeys(["properties", "dependentSchemas"], named),
     }
@@ -86,6 +77,20 @@ def test_a_keyword_holds_what_the_standard_says(keyword: str, rule: Any) -> None
         read_bounded_schema(schema)
 
 
+def build_doubling_schema(levels: int) -> dict[str, object]:
+    """Build a schema each level of which names the one below it twice."""
+    named = {f"a{n}": {"allOf": [{"$ref": f"#/$defs/a{n - 1}"}] * 2} for n in range(1, levels)}
+    return {"$defs": {"a0": {"type": "string"}, **named}, "$ref": f"#/$defs/a{levels - 1}"}
+
+
+def build_nested_schema(levels: int) -> dict[str, object]:
+    """Build a schema of so many negations, one in another."""
+    schema: dict[str, object] = {"type": "string"}
+    for _ in range(levels):
+        schema = {"not": schema}
+    return schema
+
+
 @pytest.mark.parametrize(
     ("schema", "said"),
     [
@@ -96,6 +101,16 @@ def test_a_keyword_holds_what_the_standard_says(keyword: str, rule: Any) -> None
             {"$defs": {"a": {"enum": [1] * 500}}, "prefixItems": [{"$ref": "#/$defs/a"}] * 30},
             "more than 10000 rules",
         ),
+        ({"type": "strng"}, "no JSON schema at `type`"),
+        ({"properties": []}, "no JSON schema at `properties`"),
+        ({"allOf": [{"patternProperties": {"(a+)+$": {}}}]}, "`patternProperties`"),
+        ({"$ref": "https://other.example/schema.json"}, r"its own `\$defs`"),
+        ({"$ref": "#/properties/a"}, r"its own `\$defs`"),
+        ({"$ref": "#/$defs/Missing"}, "does not have"),
+        ({"$defs": {"A": {"items": {"$ref": "#/$defs/A"}}}, "$ref": "#/$defs/A"}, "itself"),
+        (build_doubling_schema(12), "parts"),
+        (build_nested_schema(60), "nested"),
+        ({"description": "x" * 20_001}, "longer than"),
         ({"allOf": []}, "no JSON schema at `allOf`"),
         ({"required": ["a", "a"]}, "no JSON schema at `required`"),
         ({"minItems": -1}, "no JSON schema at `minItems`"),
@@ -131,6 +146,7 @@ def test_cheap_is_what_is_small() -> None:
     [
         ("x" * 1_000_001, "longer than 1000000 characters"),
         ("1" * 5_000, "it is no JSON"),
+        ("NaN", "it is no JSON"),
         ("[" * 100_000 + "]" * 100_000, "it is no JSON"),
         ('"\\ud800"', "it is no JSON"),
         ("1e400", "it is no JSON"),
@@ -172,6 +188,11 @@ def test_a_runaway_pattern_takes_linear_time() -> None:
     """Given a pattern that a backtracking engine never ends with, a check of much text ends."""
     assert find_fault("a" * 1_000_000, {"pattern": "^(a+)+$"}) is None
     assert find_fault("a" * 1_000_000 + "b", {"pattern": "^(a+)+$"}) is not None
+
+
+def test_a_property_may_be_called_like_a_refused_keyword() -> None:
+    """Given a property that is called like a refused keyword, the schema is taken."""
+    read_bounded_schema({"type": "object", "properties": {"$id": {"type": "string"}}})
 
 
 def test_references_are_written_out() -> None:

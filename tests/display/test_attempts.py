@@ -88,7 +88,7 @@ def test_what_comes_from_outside_is_escaped() -> None:
         for n in (1, 2)
     ]
     for shown in (
-        render_attempts(views, EVIL),
+        render_attempts(views),
         render_objective(f"{EVIL} words", [EVIL, "words", "alert"]),
         render_reading(EVIL, PlanReading(understood=0.1, words=[EVIL]), EVIL),
     ):

@@ -1,10 +1,8 @@
-"""Views of records for people: facts and tables, never the text of a Python object."""
+"""Views of records for people in a shell: facts and tables, never the text of a Python object."""
 
-import html
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click import Command
@@ -114,38 +112,6 @@ def lines(client: Client, path: tuple[str, ...], command: Command) -> Iterator[l
     else:
         for thing in getattr(client, path[0]).list():
             yield [*path, thing.id]
-
-
-def test_in_a_notebook(client: Client) -> None:
-    """Given something of everything, then what each handle and list shows is for people."""
-    seen = 0
-    for thing in handles(client):
-        bundle = thing._repr_mimebundle_()
-        texts = bundle[0] if isinstance(bundle, tuple) else bundle
-        for kind in ("text/plain", "text/html"):
-            text = html.unescape(texts.get(kind, ""))
-            assert is_for_people(text), (thing, text)
-            seen += bool(text)
-    assert seen > 60
-
-
-def handles(client: Client) -> Iterator[Any]:
-    """Everything that shows itself."""
-    for area in ("capabilities", "providers", *AREAS):
-        found = getattr(client, area).list()
-        yield found
-        yield from found
-    yield from (client.usage.list(), client.billing.get(), *client.usage.list())
-    yield from (
-        client.api_keys.list(),
-        *client.api_keys.list(200),
-        client.catalog.gpus(),
-        client.catalog.models(),
-    )
-    yield client.route("llm.generate", {"objective": "Tea"})
-    yield from (client.connections.test(each.id) for each in client.connections.list())
-    yield from (client.artifacts.lineage(each.id) for each in client.artifacts.list())
-    yield from (task.review for task in client.tasks.list() if task.review)
 
 
 def test_a_schema_says_what_a_caller_needs(client: Client) -> None:

@@ -1,5 +1,6 @@
 """Every handle and collection shows itself: in a line, in a bundle, as a table, as JSON."""
 
+import html
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +16,8 @@ from toolkit.settings import Settings
 
 KINDS = (
     "capability", "connection", "connection_test", "discovered", "provider", "route", "run", "job",
-    "draft", "workflow", "timeline", "plan", "task", "review", "image", "text", "facts", "sound",
+    "draft", "workflow", "failed_workflow", "failed_run", "blocked_task", "timeline", "plan",
+    "task", "review", "image", "text", "facts", "sound",
     "lineage", "usage", "billing", "agent", "endpoint", "compute", "storage", "template", "gpu",
     "model", "key",
 )  # fmt: skip
@@ -25,9 +27,11 @@ LISTS = (
     "agents", "usages", "keys",
 )  # fmt: skip
 DRAWN = ("draft", "workflow", "plan", "lineage")
+# As `str` writes a dictionary, a list of them, and what stands for nothing.
+PYTHON = ("{'", "[{", "['", "{}", "None", "True", "False")
 FACE = {
     "image": "image/png", "sound": "text/html", "timeline": "image/svg+xml",
-    **dict.fromkeys(DRAWN, "image/svg+xml"),
+    **dict.fromkeys((*DRAWN, "failed_workflow"), "image/svg+xml"),
 }  # fmt: skip
 
 
@@ -50,6 +54,9 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
     done = client.workflows.submit(flow).wait(progress=False)
     task = client.tasks.create("A social card about tea").wait(progress=False)
     run = client.runs.create("llm.generate", {"objective": "Tea"}).wait(progress=False)
+    lost = Workflow("lost", max_retries=1)
+    lost.add("facts", "research.gather", topic="qqqzzz")
+    blocked = client.tasks.create("Clone a voice from nothing").wait(progress=False, check=False)
     made = {node.id: client.artifacts.get(node.artifact_id or "") for node in done}
     client.api_keys.create(name="spare")
     client.agents.create("baker", "A card about {topic}")
@@ -70,6 +77,11 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
         "draft": flow,
         "workflow": done,
         "timeline": done.timeline(),
+        "failed_workflow": client.workflows.submit(lost).wait(progress=False, check=False),
+        "failed_run": client.runs.create("research.gather", {"topic": "qqqzzz"}).wait(
+            progress=False, check=False
+        ),
+        "blocked_task": blocked,
         "plan": client.plans.create("A social card about tea"),
         "task": task,
         "review": task.review,
@@ -129,6 +141,8 @@ def test_everything_shows_itself(shown: dict[str, Any], kind: str) -> None:
     assert "object at 0x" not in line
     bundle = bundle_of(thing)
     assert bundle["text/plain"] == line
+    for text in (line, html.unescape(bundle.get("text/html", ""))):
+        assert not any(mark in text for mark in PYTHON), text
     assert FACE.get(kind, "text/html") in bundle
     assert ("text/html" in bundle) != ("image/svg+xml" in bundle or "image/png" in bundle)
     frame = thing.to_frame()

@@ -14,13 +14,10 @@ from hypothesis import strategies as st
 
 from toolkit.contract.workflows import Node, WorkflowRecord
 from toolkit.display.plots.workflow import draw_timeline_figure, draw_workflow_figure
-from toolkit.display.workflow.arrangement import EdgeLine, Point
-from toolkit.display.workflow.boxes import (
-    MAX_ROOMY_BOXES,
-    NodeBox,
-    lay_out_workflow,
-)
+from toolkit.display.workflow.arrangement import MARGIN, EdgeLine, Point
+from toolkit.display.workflow.boxes import MAX_ROOMY_BOXES, ROOMY_SIZE, NodeBox, lay_out_workflow
 from toolkit.display.workflow.groups import MIN_GROUP_SIZE
+from toolkit.display.workflow.layers import lay_out_graph
 from toolkit.display.workflow.mermaid import format_workflow_mermaid
 from toolkit.display.workflow.svg import draw_workflow_svg
 from toolkit.display.workflow.timeline import draw_timeline_svg
@@ -46,10 +43,10 @@ print(hashlib.sha256(drawn.encode()).hexdigest())
 
 
 @st.composite
-def graphs(draw: st.DrawFn) -> list[Node]:
-    """A workflow of up to 50 nodes, in any states."""
+def graphs(draw: st.DrawFn, most: int = 50) -> list[Node]:
+    """A workflow of some nodes, in any states."""
     nodes: list[Node] = []
-    for i in range(draw(st.integers(1, 50))):
+    for i in range(draw(st.integers(1, most))):
         ups = draw(st.sets(st.integers(0, i - 1), max_size=3)) if i else set()
         status = draw(st.sampled_from(STATES))
         depends_on = [f"n{up}" for up in sorted(ups)]
@@ -59,6 +56,41 @@ def graphs(draw: st.DrawFn) -> list[Node]:
             )
         )
     return nodes
+
+
+@settings(max_examples=25)
+@given(graphs(24))
+def test_no_edge_hides_behind_a_node(nodes: list[Node]) -> None:
+    """Given any graph, then every place on an edge's way is its own, and edges lead rightwards."""
+    edges = {node.id: node.depends_on for node in nodes}
+    layout = lay_out_graph(edges)
+    taken = set(layout.places.values())
+    assert len(taken) == len(edges)
+    for (upstream, node), route in layout.routes.items():
+        assert (route[0], route[-1]) == (layout.places[upstream], layout.places[node])
+        assert [x for x, _ in route] == list(range(route[0][0], route[-1][0] + 1))
+        assert not taken & set(route[1:-1])
+    assert lay_out_graph(edges) == layout
+
+
+@settings(max_examples=25)
+@given(graphs(24))
+def test_the_picture_is_stable_well_formed_and_told_in_words(nodes: list[Node]) -> None:
+    """Given a workflow, then its SVG parses, is the same twice, and names each node's state."""
+    svg = draw_workflow_svg("w", nodes)
+    assert svg == draw_workflow_svg("w", nodes)
+    root = ElementTree.fromstring(svg)
+    assert root.get("role") == "img"
+    for node in nodes:
+        assert f"{node.id} {node.status}" in (root.get("aria-label") or "")
+    width, height = float(root.get("width", 0)), float(root.get("height", 0))
+    page, *boxes = [element for element in root.iter() if element.tag.endswith("rect")]
+    assert (page.get("width"), page.get("height")) == (root.get("width"), root.get("height"))
+    assert len(boxes) == len(nodes)
+    for box in boxes:
+        left, top = float(box.get("x", -1)), float(box.get("y", -1))
+        assert MARGIN <= left <= width - MARGIN - ROOMY_SIZE.width
+        assert MARGIN <= top <= height - MARGIN - ROOMY_SIZE.height + 0.5  # which is rounded
 
 
 def points(line: EdgeLine) -> Iterator[Point]:

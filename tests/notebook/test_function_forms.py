@@ -1,6 +1,5 @@
 """Functions of the notebook as nodes in the editor of workflows."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -8,9 +7,6 @@ import pytest
 from tests.support.timing import PATIENCE_S
 from toolkit import Client, Workflow
 from toolkit.notebook import WorkflowEditor
-from toolkit.notebook.widget_base import Panel
-
-Close = Callable[[Panel], Any]
 
 
 @pytest.fixture

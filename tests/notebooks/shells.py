@@ -29,6 +29,12 @@ class NotebookShell:
             self.ip.run_cell(cell)
         return shown.getvalue().strip()
 
+    def __call__(self, cell: str) -> Any:
+        """Run a cell, and give its result back or raise what it raised."""
+        done = self.ip.run_cell(cell)
+        done.raise_error()
+        return done.result
+
     def complete(self, cell: str) -> list[Any]:
         """Return what completes a cell at its end."""
         from IPython.core.completer import provisionalcompleter
@@ -37,9 +43,14 @@ class NotebookShell:
             return list(self.ip.Completer.completions(cell, len(cell)))
 
 
+CLIENT = (
+    "from toolkit import AsyncClient, Client, Workflow\nclient = toolkit_client = Client.local()"
+)
+
+
 @contextmanager
-def open_notebook_shell(folder: Path) -> Iterator[NotebookShell]:
-    """Open a shell in which `client` is of a sandbox with its data in a folder."""
+def open_notebook_shell(folder: Path, setup: str = CLIENT) -> Iterator[NotebookShell]:
+    """Open a shell on a sandbox with its data in a folder, where the setup makes a client."""
     with pytest.MonkeyPatch.context() as patch:
         clear_environment(patch)
         patch.setenv("TOOLKIT_SANDBOX", "true")
@@ -50,11 +61,11 @@ def open_notebook_shell(folder: Path) -> Iterator[NotebookShell]:
             patch.delitem(vars(toolkit), name, raising=False)
         shell = NotebookShell()
         try:
-            shell.run("from toolkit import AsyncClient, Client, Workflow")
-            shell.run("client = toolkit_client = Client.local()")
+            shell.run(setup)
             yield shell
         finally:
-            shell.ip.user_ns["client"].close()
+            names = shell.ip.user_ns
+            (names.get("client") or names["toolkit_client"]).close()
             shell.ip.atexit_operations()
             atexit.unregister(shell.ip.atexit_operations)
             InteractiveShell.clear_instance()

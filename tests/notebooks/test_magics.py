@@ -1,14 +1,11 @@
 """The magics, in a real IPython shell on the sandbox."""
 
-import atexit
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from IPython.core.interactiveshell import InteractiveShell
 
-from tests.conftest import clear_environment
+from tests.notebooks.shells import NotebookShell, open_notebook_shell
 from toolkit import Client
 from toolkit.client import Workflow
 from toolkit.contract.errors import ToolkitError
@@ -27,40 +24,15 @@ nodes:
 """
 
 
-class Shell:
-    """A shell that the magics are loaded into, with a folder of its own."""
-
-    def __init__(self) -> None:
-        self.ip = InteractiveShell()
-        self.ip.user_ns["topic"] = "tea"
-        self("%load_ext toolkit")
-
-    def __call__(self, cell: str) -> Any:
-        """Run a cell, and give its result back or raise what it raised."""
-        done = self.ip.run_cell(cell)
-        error = done.error_before_exec or done.error_in_exec
-        if error is not None:
-            raise error
-        return done.result
-
-
 @pytest.fixture(scope="module")
-def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
+def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NotebookShell]:
     """A shell with a sandbox engine, made by the first magic that needs one."""
-    with pytest.MonkeyPatch.context() as patch:
-        clear_environment(patch)
-        patch.setenv("TOOLKIT_SANDBOX", "true")
-        patch.setenv("TOOLKIT_DATA_DIR", str(tmp_path_factory.mktemp("magics")))
-        patch.setenv("IPYTHONDIR", str(tmp_path_factory.mktemp("ipython")))
-        shell = Shell()
-        shell("%capabilities")
-        yield shell
-        shell.ip.user_ns["toolkit_client"].close()
-        shell.ip.atexit_operations()
-        atexit.unregister(shell.ip.atexit_operations)
+    setup = "topic = 'tea'\n%load_ext toolkit\n%capabilities"
+    with open_notebook_shell(tmp_path_factory.mktemp("magics"), setup) as opened:
+        yield opened
 
 
-def test_the_first_magic_makes_the_client(shell: Shell) -> None:
+def test_the_first_magic_makes_the_client(shell: NotebookShell) -> None:
     """Given no client, when magics are used, then they share one that the notebook can reach."""
     assert isinstance(shell.ip.user_ns["toolkit_client"], Client)
     assert shell("%capabilities")["llm.generate"].title == "Generate text"
@@ -72,7 +44,7 @@ def test_the_first_magic_makes_the_client(shell: Shell) -> None:
     assert shell.ip.find_line_magic("run").__module__.startswith("IPython")
 
 
-def test_a_run_is_a_cell(shell: Shell) -> None:
+def test_a_run_is_a_cell(shell: NotebookShell) -> None:
     """Given a cell, then it is the main text, names are filled in, and the run comes back."""
     run = shell(
         "%%run llm.generate@1 max_tokens:=60 system='On {topic}.' --provider openai -q --to line\n"
@@ -119,7 +91,7 @@ def test_a_run_is_a_cell(shell: Shell) -> None:
 )
 @pytest.mark.parametrize("option", ["", "--draw"])
 def test_an_odd_id_is_kept_or_refused(
-    shell: Shell, written: str, node_id: str, option: str
+    shell: NotebookShell, written: str, node_id: str, option: str
 ) -> None:
     """Given an id as YAML may write it, then the node has it, or one line refuses it."""
     shell.ip.user_ns["tokens"] = 40
@@ -142,7 +114,7 @@ def test_an_odd_id_is_kept_or_refused(
     assert {node.status for node in made.nodes} == {"completed"}
 
 
-def test_tasks_and_workflows_are_cells(shell: Shell) -> None:
+def test_tasks_and_workflows_are_cells(shell: NotebookShell) -> None:
     """Given an objective or a body in YAML, then it is planned, drawn, or run to its end."""
     plan = shell("%%task --plan-only\nA social card about {topic}")
     assert plan.record.objective == "A social card about tea"
@@ -177,7 +149,7 @@ def test_tasks_and_workflows_are_cells(shell: Shell) -> None:
     ],
 )
 def test_mistakes_are_told_in_a_sentence(
-    shell: Shell, cell: str, said: str, capsys: pytest.CaptureFixture[str]
+    shell: NotebookShell, cell: str, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Given a mistake, then one line says what to do, no expression was evaluated, no key shown."""
     before = shell.ip.user_ns["toolkit_client"]
@@ -194,7 +166,7 @@ def test_mistakes_are_told_in_a_sentence(
     assert shell.ip.user_ns["toolkit_client"] is before
 
 
-def test_another_client(shell: Shell, tmp_path: Path) -> None:
+def test_another_client(shell: NotebookShell, tmp_path: Path) -> None:
     """Given a client of one's own, or options for one, then the magics use it from then on."""
     first = shell.ip.user_ns["toolkit_client"]
     shell.ip.user_ns["mine"] = first

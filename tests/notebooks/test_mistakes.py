@@ -230,11 +230,6 @@ def test_a_mistake_is_told_in_few_words(shell: NotebookShell, cell: str, told: l
     assert "Traceback" not in shown, shown
 
 
-def test_there_are_enough_mistakes() -> None:
-    """Given the tables, then they are those that were promised."""
-    assert len(MISTAKES) >= 60
-
-
 def test_a_call_in_a_cell_is_pointed_at(shell: NotebookShell) -> None:
     """Given a function that one cell defines and another calls, then the line is the function's."""
     shell.run('def ask(name):\n    return client.runs.create(name, {"objective": "x"})')

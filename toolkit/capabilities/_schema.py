@@ -245,11 +245,7 @@ def _spell_path(path: Iterable[str | int]) -> str:
 
 def _count_values(value: object) -> int:
     """Count the values and names in a value."""
-    if isinstance(value, list):
-        return len(value) + sum(map(_count_values, value))
-    if isinstance(value, dict):
-        return len(value) + sum(map(_count_values, value.values()))
-    return 0
+    return sum(1 + _count_values(child) for child in _list_children(value))
 
 
 def is_cheap(text: str, schema: JsonObject) -> bool:

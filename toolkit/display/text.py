@@ -14,9 +14,6 @@ if TYPE_CHECKING:
     from toolkit.contract.plans import Missing
 
 SYMBOLS = {
-    "planned": "·",
-    "pending": "·",
-    "queued": "·",
     "planning": "…",
     "running": "…",
     "executing": "…",
@@ -78,6 +75,15 @@ def truncate_line(text: object, longest: int = MAX_LINE_CHARACTERS) -> str:
     """
     line = " ".join(str(text).split())
     return line if len(line) <= longest else line[: longest - 1] + "…"
+
+
+def format_status(status: str) -> str:
+    """Write a state with its symbol.
+
+    >>> format_status("completed"), format_status("queued")
+    ('✓ completed', '· queued')
+    """
+    return f"{SYMBOLS.get(status, '·')} {status}"
 
 
 def format_count(count: int, noun: str) -> str:
@@ -174,7 +180,7 @@ def format_cell(column: str, value: object) -> str:
     if column.endswith("_bytes") and isinstance(value, int):
         return format_size(value)
     if column == "status":
-        return f"{SYMBOLS.get(str(value), '·')} {value}"
+        return format_status(str(value))
     if column == MISSING_FIELD and isinstance(value, list):
         return format_missing(value)
     if column == "error" and isinstance(value, Mapping):

@@ -9,7 +9,6 @@ Import it where it is needed: it loads numpy.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import accumulate
 
 import numpy as np
 import numpy.typing as npt
@@ -284,7 +283,7 @@ def _find_repeat(shapes: Floats, active: Flags, min_likeness: float = 0.85) -> f
     size = 1 << (2 * frames - 1).bit_length()
     spectrum = np.fft.rfft(known, size, axis=0)
     together = np.fft.irfft((np.abs(spectrum) ** 2).sum(axis=1), size)[:frames]
-    energy = np.array(list(accumulate((known**2).sum(axis=1).tolist(), initial=0.0)))
+    energy = np.concatenate([[0.0], np.cumsum((known**2).sum(axis=1), dtype=np.float64)])
     likeness = together[lags] / np.sqrt(
         (energy[frames - lags]) * (energy[frames] - energy[lags]) + 1e-9
     )

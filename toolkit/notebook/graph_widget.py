@@ -7,7 +7,7 @@ import anywidget
 import traitlets
 
 from toolkit.contract.money import format_usd
-from toolkit.display.text import SYMBOLS, truncate_line
+from toolkit.display.text import format_status, truncate_line
 from toolkit.display.workflow.arrangement import MARGIN, BoxSize
 from toolkit.display.workflow.groups import fold_graph, group_nodes
 from toolkit.display.workflow.layers import lay_out_graph
@@ -124,7 +124,7 @@ def describe_state(status: str, fields: Mapping[str, object]) -> dict[str, str]:
     >>> describe_state("completed", {"cost_usd": 0.5})
     {'status': 'completed', 'line': '✓ completed, $0.5'}
     """
-    line = f"{SYMBOLS.get(status, '·')} {status}"
+    line = format_status(status)
     if status in ("queued", "running") and fields.get("status_detail"):
         line += f", {str(fields['status_detail']).replace('_', ' ')}"
     elif status == "running" and fields.get("provider"):

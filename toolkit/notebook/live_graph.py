@@ -81,6 +81,7 @@ class LiveGraph(Panel):
         self._twin = GraphTwin(work.id, self._read_picture)
         self.add_class(self._twin.live_class)
         traitlets.link((self.view, "selected"), (self, "selected"))
+        self._start_details = self.make_action(self._show_details)
         self.observe(lambda _: self._start_details(), "selected")
         self._show_record()
         self._start_watch(work)
@@ -293,9 +294,6 @@ class LiveGraph(Panel):
         self.fork.disabled = not (over and self.selected) or self._task is not None
 
     # The methods below answer a person: a handler starts them, and a thread runs them.
-
-    def _start_details(self) -> None:
-        self._background.start_action(self._show_details)
 
     def _show_details(self) -> None:
         """Show the details of the chosen node."""

@@ -84,20 +84,12 @@ class Panel(ipywidgets.VBox):
 
 
 def close_all(box: ipywidgets.Box) -> None:
-    """Close every control of a box, and remove their callbacks."""
-    for widget in _list_controls(box):
-        widget.unobserve_all()
-        widget.close()
-
-
-def _list_controls(box: ipywidgets.Box) -> list[ipywidgets.Widget]:
-    """List every control of a box; a panel within it closes its own."""
-    found: list[ipywidgets.Widget] = []
+    """Close every control of a box, and remove their callbacks; a panel within closes its own."""
     for child in box.children:
         if isinstance(child, ipywidgets.Box) and not isinstance(child, Panel):
-            found += _list_controls(child)
-        found.append(child)
-    return found
+            close_all(child)
+        child.unobserve_all()
+        child.close()
 
 
 class ActionButton(ipywidgets.Button):

@@ -13,7 +13,7 @@ def render_card(card: Card, *, svg: bool = False) -> tuple[Scene, bytes]:
     """Draw a card, and return its scene and its file; the same card gives the same bytes.
 
     Raises:
-        CardError: the card cannot be drawn as asked (name, size, title or picture).
+        CardError: the card cannot be drawn as asked: its title is empty, or its picture is bad.
         RuntimeError: the bundled fonts are not installed.
 
     Example:
@@ -22,4 +22,4 @@ def render_card(card: Card, *, svg: bool = False) -> tuple[Scene, bytes]:
     """
     fonts = Fonts.load_bundled()
     scene = compose_scene(card, fonts)
-    return scene, write_svg(scene, fonts) if svg else paint_png(scene, fonts)
+    return scene, write_svg(scene) if svg else paint_png(scene, fonts)

@@ -98,7 +98,7 @@ class Fonts:
         """
         measured = []
         for path, part in self.split_runs(text, bold):
-            font = self._load_font(path, size)
+            font = _load_font_file(path, size, self.shaping)
             length = font.getlength(part, direction=self.get_direction(rtl))
             measured.append((font, part, length))
         offset = 0.0
@@ -122,17 +122,8 @@ class Fonts:
             return None
         return "rtl" if rtl else "ltr"
 
-    @property
-    def families(self) -> tuple[str, ...]:
-        """The family names of the regular chain, each once, for a viewer that has them."""
-        names = (self._load_font(path, 16).getname()[0] for path in self.regular)
-        return tuple(dict.fromkeys(name for name in names if name))
-
     def _get_chain(self, bold: bool) -> tuple[str, ...]:
         return self.bold if bold else self.regular
-
-    def _load_font(self, path: str, size: int) -> ImageFont.FreeTypeFont:
-        return _load_font_file(path, size, self.shaping)
 
 
 def _find_bundled_folder() -> Path:

@@ -5,13 +5,7 @@ from dataclasses import dataclass
 from toolkit.capabilities._card._fit import Paragraph
 from toolkit.capabilities._card._fonts import Fonts
 from toolkit.capabilities._card._picture import open_picture
-from toolkit.capabilities._card._scene import (
-    MAX_SIDE,
-    MIN_SIDE,
-    Card,
-    CardError,
-    Scene,
-)
+from toolkit.capabilities._card._scene import Card, CardError, Scene
 from toolkit.capabilities._card._stack import stack_texts
 from toolkit.capabilities._card._templates import TEMPLATES_BY_NAME, CardCanvas
 from toolkit.capabilities._card._text import is_rtl, tidy
@@ -32,15 +26,15 @@ def compose_scene(card: Card, fonts: Fonts) -> Scene:
         The scene both painters draw, with warnings about anything not shown as asked.
 
     Raises:
-        CardError: an unknown template or theme, a side outside 200 to 4096 pixels, an empty
-            title or a picture that cannot be used.
+        CardError: an empty title or a picture that cannot be used.
 
     Example:
         >>> scene = compose_scene(Card(title="Tides"), Fonts.load_bundled())
         >>> [box.role for box in scene.texts]
         ['title']
     """
-    _check_card(card)
+    if not tidy(card.title):
+        raise CardError("the title is empty")
     words = _prepare_texts(card, fonts)
     title = words.texts["title"]
     written = sum(len(p.text) for role in ("body", "bullets") for p in words.texts[role])
@@ -73,20 +67,6 @@ class _PreparedTexts:
     texts: dict[str, tuple[Paragraph, ...]]
     warnings: tuple[str, ...]
     missing: tuple[str, ...]
-
-
-def _check_card(card: Card) -> None:
-    if card.template not in TEMPLATES_BY_NAME:
-        raise CardError(
-            f"there is no template {card.template!r}; there are: {', '.join(TEMPLATES_BY_NAME)}"
-        )
-    if card.theme not in PALETTES:
-        raise CardError(f"there is no theme {card.theme!r}; there are: {', '.join(PALETTES)}")
-    for name, side in (("width", card.width), ("height", card.height)):
-        if not MIN_SIDE <= side <= MAX_SIDE:
-            raise CardError(f"the {name} is {side} pixels; it must be {MIN_SIDE} to {MAX_SIDE}")
-    if not tidy(card.title):
-        raise CardError("the title is empty")
 
 
 def _prepare_texts(card: Card, fonts: Fonts) -> _PreparedTexts:

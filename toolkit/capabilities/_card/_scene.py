@@ -6,12 +6,9 @@ from PIL import Image
 
 Color = tuple[int, int, int]
 
-MIN_SIDE = 200
-MAX_SIDE = 4096
-
 
 class CardError(ValueError):
-    """A card that cannot be drawn: an empty title, a bad size, name or picture."""
+    """A card that cannot be drawn: an empty title or a bad picture."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,8 @@ import base64
 import hashlib
 import io
 from collections.abc import Callable
-from xml.sax.saxutils import escape, quoteattr
+from xml.sax.saxutils import escape
 
-from toolkit.capabilities._card._fonts import Fonts
 from toolkit.capabilities._card._scene import (
     Box,
     ClippedGroup,
@@ -23,25 +22,23 @@ from toolkit.capabilities._card._scene import (
 )
 
 _JPEG_QUALITY = 90
+_FAMILIES = "'DejaVu Sans', 'Bitstream Vera Sans', 'Verdana', sans-serif"
 
 
-def write_svg(scene: Scene, fonts: Fonts) -> bytes:
+def write_svg(scene: Scene) -> bytes:
     """Write a scene as an SVG file with the same boxes as `paint_png` draws.
 
     The file refers to nothing outside it. Letters are text, so a viewer without DejaVu Sans shows
     its own sans serif, squeezed or stretched to the widths that were measured.
     """
-    return _SvgWriter(scene, fonts).write_document().encode()
+    return _SvgWriter(scene).write_document().encode()
 
 
 class _SvgWriter:
     """Builds the document; clips and gradients are collected on the way."""
 
-    def __init__(self, scene: Scene, fonts: Fonts) -> None:
+    def __init__(self, scene: Scene) -> None:
         self._scene = scene
-        names = [*fonts.families, "DejaVu Sans", "Bitstream Vera Sans", "Verdana"]
-        quoted = [f"'{name}'" for name in dict.fromkeys(names) if "'" not in name]
-        self._family = ", ".join([*quoted, "sans-serif"])
         self._definitions: list[str] = []
         # Ids are unlike those of other cards, since a page may hold several of them inline.
         content = repr((scene.title, scene.width, scene.height, scene.texts))
@@ -59,7 +56,7 @@ class _SvgWriter:
             f'<title id="{label}">{escape(scene.title)}</title>',
             *([f"<defs>{''.join(self._definitions)}</defs>"] if self._definitions else []),
             *layers,
-            f"<g font-family={quoteattr(self._family)}>",
+            f'<g font-family="{_FAMILIES}">',
             *texts,
             "</g>",
             "</svg>\n",

@@ -3,23 +3,12 @@
 from collections.abc import Mapping
 
 from toolkit.capabilities._encyclopedia._http import HttpEncyclopedia
-from toolkit.capabilities._encyclopedia._source import (
-    ArticleSection,
-    Encyclopedia,
-    EncyclopediaArticle,
-    SearchHit,
-)
+from toolkit.capabilities._encyclopedia._source import EncyclopediaArticle, SearchHit
 from toolkit.capabilities._encyclopedia._zim import ZimEncyclopedia
 
-__all__ = [
-    "ArticleSection",
-    "Encyclopedia",
-    "EncyclopediaArticle",
-    "HttpEncyclopedia",
-    "SearchHit",
-    "ZimEncyclopedia",
-    "open_encyclopedia",
-]
+__all__ = ["Encyclopedia", "EncyclopediaArticle", "SearchHit", "open_encyclopedia"]
+
+Encyclopedia = HttpEncyclopedia | ZimEncyclopedia
 
 
 def open_encyclopedia(services: Mapping[str, str], language: str) -> Encyclopedia:

@@ -98,8 +98,7 @@ def to_sections(html: str) -> tuple[str, tuple[ArticleSection, ...]]:
     >>> to_sections("<p>Tides turn.</p><h2>Uses</h2><p>Mills.</p>")
     ('Tides turn.', (ArticleSection(title='Uses', text='Mills.'),))
     """
-    (_, lead), *rest = _parse_parts(html)
-    return lead, tuple(ArticleSection(title, text) for title, text in rest if title and text)
+    return _to_article(_parse_parts(html))
 
 
 def from_extract(extract: str) -> tuple[str, tuple[ArticleSection, ...]]:
@@ -115,5 +114,9 @@ def from_extract(extract: str) -> tuple[str, tuple[ArticleSection, ...]]:
             parts[-1][1].append(line)
         elif heading[1] == "==":
             parts.append((heading[2], []))
-    (_, lead), *rest = [(title, _tidy_lines("\n".join(lines))) for title, lines in parts]
+    return _to_article([(title, _tidy_lines("\n".join(lines))) for title, lines in parts])
+
+
+def _to_article(parts: list[tuple[str, str]]) -> tuple[str, tuple[ArticleSection, ...]]:
+    (_, lead), *rest = parts
     return lead, tuple(ArticleSection(title, text) for title, text in rest if title and text)

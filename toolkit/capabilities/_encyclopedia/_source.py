@@ -1,9 +1,6 @@
-"""The interface of every encyclopedia source, and the plain values it answers with."""
+"""The plain values that every encyclopedia source answers with."""
 
 from dataclasses import dataclass
-from typing import Protocol
-
-from toolkit.plugins import Flow
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,25 +35,3 @@ class EncyclopediaArticle:
     sections: tuple[ArticleSection, ...] = ()
     description: str = ""
     license: str | None = None
-
-
-class Encyclopedia(Protocol):
-    """An encyclopedia that can be searched and read, as sans-IO flows."""
-
-    @property
-    def kind(self) -> str:
-        """`http` or `zim`."""
-        ...
-
-    @property
-    def base_url(self) -> str:
-        """The address of it; of a ZIM file only its name."""
-        ...
-
-    def search(self, topic: str, limit: int) -> Flow[list[SearchHit]]:
-        """Search for articles on a topic, best first."""
-        ...
-
-    def read_article(self, hit: SearchHit, *, whole: bool) -> Flow[EncyclopediaArticle | None]:
-        """Read an article, with sections if `whole`; none for a missing or disambiguation page."""
-        ...

@@ -39,19 +39,10 @@ def draw_candidates(route: Route) -> Chart:
     names = [escape_mathtext(f"{c.provider}\n{c.model}" if c.model else c.provider) for c in shown]
     colours = [_choose_colour(c, route) for c in shown]
     costs = [c.estimated_cost_usd for c in shown]
-    cost_axis.barh(range(len(shown)), [cost or 0.0 for cost in costs], color=colours)
-    for place, candidate in enumerate(shown):
-        cost_axis.annotate(
-            f" {format_usd(candidate.estimated_cost_usd)}",
-            (candidate.estimated_cost_usd or 0.0, place),
-            va="center",
-            fontsize=8,
-        )
-    latency_axis.barh(range(len(shown)), [c.latency_p50_ms or 0.0 for c in shown], color=colours)
-    for place, candidate in enumerate(shown):
-        known = candidate.latency_p50_ms
-        label = "not called yet" if known is None else f"{known:.0f} ms"
-        latency_axis.annotate(f" {label}", (known or 0.0, place), va="center", fontsize=8)
+    _draw_bars(cost_axis, costs, colours, [format_usd(cost) for cost in costs])
+    latencies = [c.latency_p50_ms for c in shown]
+    notes = ["not called yet" if ms is None else f"{ms:.0f} ms" for ms in latencies]
+    _draw_bars(latency_axis, latencies, colours, notes)
     cost_axis.set_yticks(range(len(shown)), names, fontsize=8)
     cost_axis.set_xlabel("expected cost, US dollars")
     latency_axis.set_xlabel("median latency, ms")
@@ -95,17 +86,27 @@ def draw_billing(billing: Billing, ax: Axes | None = None) -> Figure:
     axis = _prepare_axis(ax, 7.0, 1.0 + 0.35 * max(1, len(billing.lines)))
     lines = list(reversed(billing.lines))
     colours = [PARTY_COLOURS[i % len(PARTY_COLOURS)] for i in range(len(lines))]
-    axis.barh(range(len(lines)), [line.cost_usd for line in lines], color=colours)
-    for place, line in enumerate(lines):
+    notes = []
+    for line in lines:
         unpriced = f", {line.unpriced_calls} of unknown price" if line.unpriced_calls else ""
-        said = f" {_format_dollars(line.cost_usd)}, {line.calls} calls{unpriced}"
-        axis.annotate(said, (line.cost_usd, place), va="center", fontsize=8)
+        notes.append(f"{_format_dollars(line.cost_usd)}, {line.calls} calls{unpriced}")
+    _draw_bars(axis, [line.cost_usd for line in lines], colours, notes)
     axis.set_yticks(
         range(len(lines)), [escape_mathtext(line.billed_by) for line in lines], fontsize=8
     )
     axis.set_xlabel(f"{billing.month}, US dollars{', simulated' if billing.simulated else ''}")
     axis.set_xlim(0, 1.4 * max((line.cost_usd for line in lines), default=0.0) or 1)
     return axis.get_figure(root=True)  # type: ignore[return-value]
+
+
+def _draw_bars(
+    axis: Axes, widths: Sequence[float | None], colours: Sequence[str], notes: Sequence[str]
+) -> None:
+    """Draw bars from the lowest up, each with a note at its end; None has no bar."""
+    known = [width or 0.0 for width in widths]
+    axis.barh(range(len(known)), known, color=colours)
+    for place, (width, note) in enumerate(zip(known, notes, strict=True)):
+        axis.annotate(f" {note}", (width, place), va="center", fontsize=8)
 
 
 def _prepare_axis(ax: Axes | None, width: float, height: float = 3.2) -> Axes:

@@ -32,7 +32,8 @@ def draw_workflow_figure(
     """Draw a workflow, on axes given or on a figure of its own."""
     drawn = lay_out_workflow(name, nodes, planned=planned, cost=cost)
     if ax is None:
-        ax = _create_axes(drawn.width, drawn.height)
+        inches = (drawn.width / PIXELS_PER_INCH, drawn.height / PIXELS_PER_INCH)
+        ax = Chart(figsize=inches).add_axes((0.0, 0.0, 1.0, 1.0))
     ax.set_xlim(0, drawn.width)
     ax.set_ylim(drawn.height, 0)
     ax.set_axis_off()
@@ -94,12 +95,6 @@ def draw_timeline_figure(workflow: WorkflowRecord, ax: Axes | None = None) -> Fi
     for side in ax.spines.values():
         side.set_visible(False)
     return _get_figure(ax)
-
-
-def _create_axes(width: int, height: int) -> Axes:
-    """Create axes that fill a figure of a size in pixels."""
-    chart = Chart(figsize=(width / PIXELS_PER_INCH, height / PIXELS_PER_INCH))
-    return chart.add_axes((0.0, 0.0, 1.0, 1.0))
 
 
 def _get_figure(ax: Axes) -> Figure:

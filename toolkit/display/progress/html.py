@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from datetime import datetime
 from html import escape
 
-from toolkit.display.progress.words import ProgressRow, choose_rows, format_headline, format_row
+from toolkit.display.progress.words import ProgressRow, choose_rows, format_headline
 from toolkit.display.progress.work_progress import WorkProgress
+from toolkit.display.text import format_status
 from toolkit.display.theme import STATE_COLOURS
 
 MAX_LINE_CHARACTERS = 400  # of a text beside others: its end
@@ -50,7 +51,7 @@ def render_line(line: str) -> str:
 
 def _render_row(row: ProgressRow, *, alone: bool) -> str:
     bar = render_bar(row.part, row.status, row.status, width="9em")
-    cells = [escape(row.name), escape(format_row(row)), bar, row.seconds, row.cost]
+    cells = [escape(row.name), escape(format_status(row.status)), bar, row.seconds, row.cost]
     shown = "".join(f'<td style="{CELL}">{cell}</td>' for cell in cells)
     note = f'<td style="{CELL};{QUIET};white-space:normal">{escape_text(row.note)}</td>'
     written = ""

@@ -9,13 +9,9 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from toolkit.display.progress.words import (
-    choose_rows,
-    escape_line,
-    format_headline,
-    format_row,
-)
+from toolkit.display.progress.words import choose_rows, escape_line, format_headline
 from toolkit.display.progress.work_progress import WorkProgress
+from toolkit.display.text import format_status
 
 COLOURS = {"completed": "green", "failed": "red", "running": "yellow"}
 BAR_WIDTH = 16
@@ -42,7 +38,7 @@ def render_work(work: WorkProgress, now: datetime) -> RenderableType:
         part = 0.0 if row.part is None else row.part
         table.add_row(
             Text(escape_line(row.name)),
-            Text(format_row(row), style=colour),
+            Text(format_status(row.status), style=colour),
             Bar(1.0, 0.0, part, width=BAR_WIDTH, color=colour),
             row.seconds,
             row.cost,

@@ -47,7 +47,7 @@ def choose_rows(work: WorkProgress, now: datetime) -> list[ProgressRow]:
 
 def format_headline(work: WorkProgress, now: datetime) -> str:
     """Write how far the work is on one line: nodes, time, money, and the time that is left."""
-    parts = [f"{_choose_symbol(work.status)} {_name_work(work)}"]
+    parts = [f"{SYMBOLS.get(work.status, '·')} {work.title}"]
     if not work.is_single and work.nodes:
         counts = work.count_states()
         parts.append(f"{counts.get('completed', 0)} of {len(work.nodes)} done")
@@ -71,8 +71,7 @@ def format_end(work: WorkProgress, now: datetime) -> str:
     if not work.is_over:
         so_far = "" if work.is_single or not work.nodes else f": {done} done"
         waits = f", {work.detail}" if work.detail else ""
-        symbol = SYMBOLS["running"]
-        return f"{symbol} {_name_work(work)} goes on{waits}{so_far}, {_format_money(work)}"
+        return f"… {work.title} goes on{waits}{so_far}, {_format_money(work)}"
     if work.is_single:
         provider = work.nodes[work.id].provider
         said = f" by {provider}" if provider else ""
@@ -82,14 +81,10 @@ def format_end(work: WorkProgress, now: datetime) -> str:
     else:
         said = ""
     took = format_seconds(work.measure_s(now))
-    line = f"{_choose_symbol(work.status)} {_name_work(work)} {work.status}{said}"
+    line = f"{SYMBOLS.get(work.status, '·')} {work.title} {work.status}{said}"
     line += f" in {took}, {_format_money(work)}"
-    return f"{line}; {_find_outcome(work)}" if _find_outcome(work) else line
-
-
-def format_row(row: ProgressRow) -> str:
-    """Write the state of a node, such as `✓ completed`."""
-    return f"{_choose_symbol(row.status)} {row.status}"
+    outcome = _find_outcome(work)
+    return f"{line}; {outcome}" if outcome else line
 
 
 def _make_row(node: NodeState, work: WorkProgress, pace: Pace, now: datetime) -> ProgressRow:
@@ -104,14 +99,6 @@ def _make_row(node: NodeState, work: WorkProgress, pace: Pace, now: datetime) ->
         note=note,
         text=node.text,
     )
-
-
-def _name_work(work: WorkProgress) -> str:
-    return work.title or work.id
-
-
-def _choose_symbol(status: str) -> str:
-    return SYMBOLS.get(status, "·")
 
 
 def _format_money(work: WorkProgress) -> str:

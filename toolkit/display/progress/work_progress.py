@@ -30,7 +30,7 @@ class WorkProgress:
 
     def __init__(self, record: BaseModel) -> None:
         self.id = str(getattr(record, "id", ""))
-        self.title = ""
+        self.title = self.id
         self.status = ""
         self.outcome = ""
         self.detail = ""
@@ -94,13 +94,13 @@ class WorkProgress:
             final = format_spending(record.cost_usd, record.cost_incurred_usd)
             self._spending = final if self.is_over else ""
             if isinstance(record, Task):
-                self.title = truncate_line(record.objective, MAX_TITLE_CHARACTERS)
+                self.title = truncate_line(record.objective, MAX_TITLE_CHARACTERS) or self.id
                 self.budget_usd = record.constraints.max_cost_usd
                 if self.status == "blocked":
                     self.outcome = record.question or format_missing(record.missing)
             else:
                 title = record.capability if isinstance(record, Job) else record.name
-                self.title = truncate_line(title, MAX_TITLE_CHARACTERS)
+                self.title = truncate_line(title, MAX_TITLE_CHARACTERS) or self.id
                 self.budget_usd = record.options.max_cost_usd
 
     def apply_event(self, event: Event) -> None:

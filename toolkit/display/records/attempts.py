@@ -19,7 +19,7 @@ MAX_COMPARED_CHARACTERS = 6_000
 CRITERIA = ("objective_alignment", "technical_success", "output_completeness")
 
 
-def render_attempts(attempts: Sequence[AttemptView], caption: str = "") -> str:
+def render_attempts(attempts: Sequence[AttemptView]) -> str:
     """Render attempts as the columns of a table; what differs from the one before is marked.
 
     A score is drawn only where somebody gave one.
@@ -42,11 +42,13 @@ def render_attempts(attempts: Sequence[AttemptView], caption: str = "") -> str:
         ("cost", [escape(format_usd(each.cost_usd)) for each in attempts]),
         ("workflow", [escape(f"{each.workflow_id} {each.status}") for each in attempts]),
     ]
-    head = "".join(_render_head(each) for each in attempts)
+    head = "".join(
+        f'<th scope="col"{_style_column(each)}>{escape(each.title)}</th>' for each in attempts
+    )
     body = "".join(_render_row(name, cells, attempts) for name, cells in rows if any(cells))
     return (
         f'<div class="tk-scroll {html.IGNORED_BY_MATHJAX}" tabindex="0">'
-        f'<table class="tk tk-attempts"><caption>{escape(caption)}</caption>'
+        f'<table class="tk tk-attempts"><caption></caption>'
         f'<thead><tr><th scope="col"></th>{head}</tr></thead><tbody>{body}</tbody></table></div>'
     )
 
@@ -78,10 +80,6 @@ def _render_across(
 ) -> list[str]:
     """Render a row's cells, each with the attempts before it to compare with."""
     return [show(attempt, attempts[:n], name) for n, attempt in enumerate(attempts)]
-
-
-def _render_head(attempt: AttemptView) -> str:
-    return f'<th scope="col"{_style_column(attempt)}>{escape(attempt.title)}</th>'
 
 
 def _render_row(name: str, cells: Sequence[str], attempts: Sequence[AttemptView]) -> str:

@@ -2,7 +2,8 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
@@ -38,13 +39,12 @@ def _flatten_value(value: object) -> object:
     if isinstance(value, BaseModel):
         return value.model_dump_json()
     if isinstance(value, Mapping | list | tuple):
-        plain = [_dump(one) for one in value] if isinstance(value, list | tuple) else value
-        return json.dumps(plain, ensure_ascii=False, default=str)
+        return json.dumps(value, ensure_ascii=False, default=_dump)
     return value
 
 
 def _dump(value: object) -> object:
-    return value.model_dump(mode="json") if isinstance(value, BaseModel) else value
+    return value.model_dump(mode="json") if isinstance(value, BaseModel) else str(value)
 
 
 def to_polars(records: Sequence[BaseModel], model: type[BaseModel] | None = None) -> "pl.DataFrame":
@@ -56,13 +56,10 @@ def to_polars(records: Sequence[BaseModel], model: type[BaseModel] | None = None
     Raises:
         MissingLibraryError: polars is not installed.
     """
-    try:
-        import polars as pl
-    except ModuleNotFoundError:
-        raise MissingLibraryError("polars") from None
+    polars = _load_library("polars")
     if not records and model is not None:
-        return pl.DataFrame(schema=list_columns(model))
-    return pl.DataFrame(list_flat_rows(records), infer_schema_length=None)
+        return polars.DataFrame(schema=list_columns(model))
+    return polars.DataFrame(list_flat_rows(records), infer_schema_length=None)
 
 
 def to_arrow(records: Sequence[BaseModel], model: type[BaseModel] | None = None) -> "pa.Table":
@@ -74,13 +71,17 @@ def to_arrow(records: Sequence[BaseModel], model: type[BaseModel] | None = None)
     Raises:
         MissingLibraryError: pyarrow is not installed.
     """
-    try:
-        import pyarrow as pa
-    except ModuleNotFoundError:
-        raise MissingLibraryError("pyarrow") from None
+    arrow = _load_library("pyarrow")
     if not records and model is not None:
-        return pa.table({name: pa.nulls(0) for name in list_columns(model)})
-    return pa.Table.from_pylist(list_flat_rows(records))
+        return arrow.table({name: arrow.nulls(0) for name in list_columns(model)})
+    return arrow.Table.from_pylist(list_flat_rows(records))
+
+
+def _load_library(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ModuleNotFoundError:
+        raise MissingLibraryError(name) from None
 
 
 def export_arrow(

@@ -12,6 +12,7 @@ from toolkit.display.text import (
     format_count,
     format_seconds,
     format_spending,
+    format_status,
     format_total,
     truncate_line,
 )
@@ -208,12 +209,11 @@ def _build_box(
 
 def _build_lines(node: Node, size: BoxSize) -> list[str]:
     """Build the lines of a node's box; the smaller the box, the fewer."""
-    symbol = SYMBOLS.get(node.status, "·")
-    state = f"{symbol} {node.status}"
+    state = format_status(node.status)
     if node.retry_count:
         state += f", {format_total(node.retry_count, 'retries')}"
     if size.lines == 1:
-        return [f"{symbol} {node.id}"]
+        return [f"{SYMBOLS.get(node.status, '·')} {node.id}"]
     if size.lines == 2:
         took = measure_duration_s(node)
         return [node.id, state if took is None else f"{state} · {format_seconds(took)}"]

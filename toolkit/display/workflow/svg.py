@@ -59,18 +59,13 @@ def _format_point(point: Point) -> str:
     return f"{format_coordinate(point[0])} {format_coordinate(point[1])}"
 
 
-def format_path(line: EdgeLine) -> str:
-    """Write a line as the `d` of a path."""
-    return f"M{_format_point(line.start)}" + "".join(
+def _draw_edge(line: EdgeLine) -> str:
+    path = f"M{_format_point(line.start)}" + "".join(
         f"{'C' if len(step) == 3 else 'L'}{' '.join(map(_format_point, step))}"
         for step in line.steps
     )
-
-
-def _draw_edge(line: EdgeLine) -> str:
     return (
-        f'<path d="{format_path(line)}" fill="none" {build_ink_attributes("edge")} '
-        f'stroke-width="1.3" '
+        f'<path d="{path}" fill="none" {build_ink_attributes("edge")} stroke-width="1.3" '
         'marker-end="url(#$id-arrow)"/>'
     )
 

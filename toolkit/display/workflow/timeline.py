@@ -7,7 +7,7 @@ from math import floor, log10
 
 from toolkit.contract.money import format_usd, sum_usd
 from toolkit.contract.workflows import Node, WorkflowRecord
-from toolkit.display.text import SYMBOLS, fit_text, format_seconds, format_total
+from toolkit.display.text import fit_text, format_seconds, format_status, format_total
 from toolkit.display.theme import (
     build_ink_attributes,
     build_state_attributes,
@@ -161,9 +161,7 @@ def _build_row(bars: Sequence[TimelineBar]) -> TimelineRow:
 def format_note(bar: TimelineBar) -> str:
     """Write the note beside a bar: how long, what it cost, who did it, and what went wrong."""
     node, took = bar.node, measure_duration_s(bar.node)
-    parts = [
-        f"{SYMBOLS.get(node.status, '·')} {node.status}" if took is None else format_seconds(took)
-    ]
+    parts = [format_status(node.status) if took is None else format_seconds(took)]
     if node.cost_usd is not None:
         parts.append(format_usd(node.cost_usd))
     parts += [text for text in (node.provider, "cached" if node.cached_from else "") if text]

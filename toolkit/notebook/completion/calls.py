@@ -116,12 +116,9 @@ class CallCompleter:
         if site.keyword:
             return complete_option(feed, capability, site.keyword)
         if not site.in_string:
-            others = [
-                Proposal(f"{name}=") for name in ("version", "input", "target", "tags", "note")
-            ]
-            return [
-                Proposal(f"{name}=", shorten(words)) for name, words in RUN_OPTIONS.items()
-            ] + others
+            others = dict.fromkeys(("version", "input", "target", "tags", "note"), "")
+            known = {**RUN_OPTIONS, **others}
+            return [Proposal(f"{name}=", shorten(words)) for name, words in known.items()]
         return None
 
     def _complete_capabilities(

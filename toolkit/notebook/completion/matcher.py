@@ -1,7 +1,7 @@
 """The matcher by which IPython completes what is ours (matcher API v2)."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.completer import (
@@ -44,14 +44,10 @@ def find_completion(text: str, names: Mapping[str, Any]) -> Completion | None:
     found = CallCompleter(names, text).list_proposals(site)
     if found is None:
         return None
-    if not site.in_string and not (site.is_key or site.prefix) and not _are_names(found):
+    are_names = any(one.text.endswith("=") for one in found)  # of arguments
+    if not (site.in_string or site.is_key or site.prefix or are_names):
         found = [Proposal(f'"{one.text}"', one.about) for one in found]
     return Completion(site.prefix, found)
-
-
-def _are_names(proposals: Sequence[Proposal]) -> bool:
-    """Tell whether proposals are the names of arguments, and no texts."""
-    return any(one.text.endswith("=") for one in proposals)
 
 
 def select_proposals(found: Completion) -> list[Proposal]:

@@ -147,14 +147,8 @@ class CapabilityForm(Panel):
         except RequestError as error:
             faults = {d.path.removeprefix("input.").split(".")[0]: d.message for d in error.details}
             self.form.mark_faults(faults)
-            prefix = "options."
-            self.options.mark_faults(
-                {
-                    detail.path.removeprefix(prefix): detail.message
-                    for detail in error.details
-                    if detail.path.startswith(prefix)
-                }
-            )
+            by_path = {detail.path: detail.message for detail in error.details}
+            self.options.mark_faults({p.removeprefix("options."): m for p, m in by_path.items()})
             elsewhere = error.code is not ErrorCode.INVALID_REQUEST
             self.show_message(
                 str(error) if elsewhere or not faults else "Mend what is marked first."

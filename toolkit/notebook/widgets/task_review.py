@@ -184,7 +184,8 @@ class TaskReview(Panel):
             shown += _render_alert(f"{record.error.code}: {record.error.message}")
         if record.status == "blocked":
             shown += _render_alert(_describe_block(record.missing, record.question))
-            shown += _render_next_steps(record.missing)
+            steps = "".join(f"<li>{_render_next_step(one)}</li>" for one in record.missing)
+            shown += f"<ul>{steps}</ul>" if steps else ""
         return shown + "".join(f'<div class="tk-status">{escape(w)}</div>' for w in record.warnings)
 
     def _read_reading(self) -> PlanReading:
@@ -297,13 +298,8 @@ def _render_alert(sentence: str) -> str:
     return f'<div class="tk-alert">{escape(sentence)}</div>'
 
 
-def _render_next_steps(missing: list[Missing]) -> str:
-    """Render what a person can do about each thing that is missing."""
-    steps = "".join(f"<li>{_render_next_step(one)}</li>" for one in missing)
-    return f"<ul>{steps}</ul>" if steps else ""
-
-
 def _render_next_step(missing: Missing) -> str:
+    """Render what a person can do about a thing that is missing."""
     if missing.any_of:
         call = f'client.connections.connect("{missing.any_of[0]}")'
         return f"Connect a provider, such as <code>{escape(call)}</code>, then resume."
