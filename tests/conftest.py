@@ -22,11 +22,25 @@ from tests.support.s3_server import BUCKET, VARIABLES, make_bucket, run_s3_serve
 from tests.support.socket_server import stop_listening
 from tests.support.timing import PATIENCE_S, wait_until_async
 from toolkit import capabilities, vendors
+from toolkit.contract.account import AccountCreate
+from toolkit.contract.connections import ConnectionCreate
 from toolkit.engine import Registry
+from toolkit.engine.request_context import RequestContext
 from toolkit.engine.transport import worker_pool
 from toolkit.local import EngineThread
 from toolkit.sandbox import Faults
 from toolkit.settings import Settings
+
+# The sandbox's vendors, and the variables of their keys.
+POINTERS = {
+    "minimax": "MINIMAX_API_KEY",
+    "openai": "OPENAI_API_KEY",
+    "anthropic": "ANTHROPIC_API_KEY",
+    "google": "GEMINI_API_KEY",
+    "elevenlabs": "ELEVENLABS_API_KEY",
+    "aws": "AWS_BEARER_TOKEN_BEDROCK",
+    "runpod": "RUNPOD_API_KEY",
+}
 
 pytest_plugins = ("tests._postgres", "tests.support.database_pool", "tests.support.tiers")
 
@@ -220,6 +234,18 @@ class Server:
         )
         self._server = PromptServer(config)
         self._serving = self.thread.submit(self._server.serve(sockets=[listener]))
+
+    def sign_up(self, *providers: str, email: str = "ada@example.org") -> str:
+        """Create an account that has connected these; return its key."""
+        engine = self.thread.engine
+        made = self.thread.call(engine.accounts.create(AccountCreate(email=email)))
+        for provider in providers:
+            pointer = ConnectionCreate(
+                provider=provider, connection_type="environment", secret_ref=POINTERS[provider]
+            )
+            created = engine.connections.create(RequestContext(made.id), pointer, tested=False)
+            self.thread.call(created)
+        return made.api_key
 
     def close(self) -> None:
         """Stop the server, then the engine, which has whoever waits for work told to come back."""

@@ -107,10 +107,11 @@ def test_libpq_knows_the_password_too(
 ) -> None:
     """Given an address without a password, then it is looked for where libpq looks."""
     bare = postgres_url.replace(f":{postgres.password}@", "@")
+    settings = Settings(data_dir=tmp_path, sandbox=True, database=bare, database_wait_s=0.01)
     with pytest.raises(ServiceError):
-        Client.local(tmp_path, sandbox=True, database=bare)
+        Client.local(settings=settings)
     monkeypatch.setenv("PGPASSWORD", postgres.password)
-    with Client.local(tmp_path, sandbox=True, database=bare) as client:
+    with Client.local(settings=settings) as client:
         assert len(client.runs.list()) == 0
 
 

@@ -1,32 +1,33 @@
-"""Every test here runs twice, against the embedded engine and a server.
+"""What speaks to the service: clients, embedded and served, and callers by HTTP alone.
 
-With TOOLKIT_TEST_DATABASE=postgresql both have their rows there.
+A test of `client` or `bare` runs twice, against the embedded engine and a server, each its own. One
+that is marked `embedded` is of what the engine does, and runs once: that a server answers as the
+engine does is shown by `test_ways.py` and by the tests of each resource. `caller` and `stranger`
+speak HTTP to a server that the tests of a module share.
 
-`client` speaks through the client, to a service of its own; `caller` and `stranger` speak HTTP, to
-one that the tests of a module share.
+With TOOLKIT_TEST_DATABASE=postgresql all have their rows there.
 """
 
 from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import Server, clear_environment
+from tests.conftest import POINTERS, Server, clear_environment
 from tests.contract.raw_http import NAMES, SETTINGS, RawCaller, open_door
 from toolkit import AsyncClient, Client
 from toolkit.sandbox import Faults
 from toolkit.settings import Settings
 
 WAYS = ("embedded", "served")
-POINTERS = {
-    "minimax": "MINIMAX_API_KEY",
-    "openai": "OPENAI_API_KEY",
-    "anthropic": "ANTHROPIC_API_KEY",
-    "google": "GEMINI_API_KEY",
-    "elevenlabs": "ELEVENLABS_API_KEY",
-    "aws": "AWS_BEARER_TOKEN_BEDROCK",
-    "runpod": "RUNPOD_API_KEY",
-}
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run each test both ways, unless it is marked otherwise."""
+    if "way" in metafunc.fixturenames:
+        is_embedded = metafunc.definition.get_closest_marker("embedded") is not None
+        metafunc.parametrize("way", WAYS[:1] if is_embedded else WAYS, scope="module")
 
 
 def sign_up_client(url: str, email: str = "ada@example.org") -> Client:
@@ -41,45 +42,46 @@ def read_key(client: Client) -> str:
     return client.access.api_key.get_secret_value()
 
 
-@pytest.fixture(params=WAYS)
-def bare(request: pytest.FixtureRequest, settings: Settings, faults: Faults) -> Iterator[Client]:
-    """A client whose account has connected nothing."""
-    if request.param == "embedded":
-        client = Client.local(settings=settings, faults=faults)
-        for connection in client.connections.list():
-            client.connections.delete(connection.id)
-        yield client
-        client.close()
+@contextmanager
+def open_client(way: str, settings: Settings, faults: Faults, *providers: str) -> Iterator[Client]:
+    """Open a client of a service of its own, whose account has connected these."""
+    if way == "embedded":
+        with Client.local(settings=settings, faults=faults) as client:
+            for connection in client.connections.list():
+                if connection.provider not in providers:
+                    client.connections.delete(connection.id)
+            yield client
         return
     server = Server(settings, faults)
-    client = sign_up_client(server.url)
-    yield client
-    client.close()
+    with Client(base_url=server.url, api_key=server.sign_up(*providers)) as client:
+        yield client
     server.close()
 
 
 @pytest.fixture
-def client(bare: Client) -> Client:
+def bare(way: str, settings: Settings, faults: Faults) -> Iterator[Client]:
+    """A client whose account has connected nothing."""
+    with open_client(way, settings, faults) as client:
+        yield client
+
+
+@pytest.fixture
+def client(way: str, settings: Settings, faults: Faults) -> Iterator[Client]:
     """A client whose account has connected every vendor of the sandbox."""
-    for provider, variable in POINTERS.items():
-        bare.connections.create(provider, "environment", variable)
-    return bare
+    with open_client(way, settings, faults, *POINTERS) as client:
+        yield client
 
 
-@pytest.fixture(params=WAYS)
-async def async_client(
-    request: pytest.FixtureRequest, settings: Settings, faults: Faults
-) -> AsyncIterator[AsyncClient]:
+@pytest.fixture
+async def async_client(way: str, settings: Settings, faults: Faults) -> AsyncIterator[AsyncClient]:
     """The client to be awaited, whose account has connected openai."""
-    if request.param == "embedded":
+    if way == "embedded":
         async with AsyncClient.local(settings=settings, faults=faults) as client:
             yield client
         return
     server = Server(settings, faults)
-    with sign_up_client(server.url) as signed_up:
-        signed_up.connections.create("openai", "environment", "OPENAI_API_KEY")
-        async with AsyncClient(server.url, read_key(signed_up)) as client:
-            yield client
+    async with AsyncClient(server.url, server.sign_up("openai")) as client:
+        yield client
     server.close()
 
 
@@ -89,16 +91,14 @@ def data_dir(settings: Settings) -> Path:
     return settings.data_dir
 
 
-@pytest.fixture(scope="module", params=WAYS)
-def service(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[RawCaller]:
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RawCaller]:
     """A caller without a key."""
     with pytest.MonkeyPatch.context() as patch:
         clear_environment(patch)
         data_dir = tmp_path_factory.mktemp("service")
         settings = Settings(data_dir=data_dir, sandbox=True, retry_base_s=0.001, **SETTINGS)
-        with open_door(request.param, settings) as door:
+        with open_door(settings) as door:
             yield door
 
 

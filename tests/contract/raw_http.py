@@ -1,4 +1,4 @@
-"""Raw HTTP to the service, embedded or served, with nothing of the client's in between."""
+"""Raw HTTP to a server of the service, with nothing of the client's in between."""
 
 import time
 from collections.abc import Iterator
@@ -9,9 +9,7 @@ from typing import Any
 import httpx
 
 from tests.conftest import Server
-from tests.support.embedded import make_transport
 from tests.support.timing import PATIENCE_S, wait_until
-from toolkit import Client
 from toolkit.engine import Registry
 from toolkit.sandbox import Faults
 from toolkit.settings import Settings
@@ -109,21 +107,10 @@ class RawCaller:
 
 
 @contextmanager
-def open_door(
-    how: str, settings: Settings, registry: Registry | None = None
-) -> Iterator[RawCaller]:
-    """A door without a key to a service that is embedded or served."""
+def open_door(settings: Settings, registry: Registry | None = None) -> Iterator[RawCaller]:
+    """A door without a key to a server of a service."""
     faults = Faults()
-    given = faults if settings.sandbox else None
-    if how == "embedded":
-        client = Client.local(settings=settings, registry=registry, faults=given)
-        transport = make_transport(client)
-        url = "http://engine.invalid"
-        with httpx.Client(transport=transport, base_url=url, timeout=PATIENCE_S) as http:
-            yield RawCaller(http, faults, str(settings.data_dir))
-        client.close()
-        return
-    server = Server(settings, given, registry)
+    server = Server(settings, faults if settings.sandbox else None, registry)
     with httpx.Client(base_url=server.url, trust_env=False, timeout=PATIENCE_S) as http:
         yield RawCaller(http, faults, str(settings.data_dir))
     server.close()

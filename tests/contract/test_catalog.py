@@ -5,6 +5,8 @@ import pytest
 from toolkit import Client, RequestError
 from toolkit.vendors import load_vendors
 
+pytestmark = pytest.mark.embedded
+
 
 def test_gpus(client: Client) -> None:
     """Given a GPU cloud, then each GPU has its pool, memory and list prices by tier."""

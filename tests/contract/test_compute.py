@@ -5,6 +5,8 @@ import pytest
 from toolkit import Client, RequestError
 from toolkit.contract.errors import WorkError
 
+pytestmark = pytest.mark.embedded
+
 GPU = "NVIDIA GeForce RTX 4090"
 ASKED = {"prompt": "a lighthouse at dusk", "steps": 2, "width": 256, "height": 256}
 

@@ -46,7 +46,7 @@ def test_a_vendor_that_does_not_answer_is_a_warning(
 ) -> None:
     """Given a vendor that keeps silent, then the connection is made without waiting for it."""
     short = settings.model_copy(update={"connection_test_s": 0.01})
-    with open_door("embedded", short) as door:
+    with open_door(short) as door:
         caller = door.sign_up()
         door.faults.add(Fault("openai", delay_ms=600_000, times=None))
         made = caller.create(CONNECTIONS, {**POINTER, "secret_ref": "OPENAI_API_KEY"})["data"]

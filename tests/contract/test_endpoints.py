@@ -9,6 +9,8 @@ import pytest
 from tests.support.database_pool import open_rows
 from toolkit import Client, RequestError
 
+pytestmark = pytest.mark.embedded
+
 ASKED = {"prompt": "a lighthouse at dusk", "steps": 2, "width": 256, "height": 256}
 
 

@@ -8,7 +8,6 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
@@ -175,7 +174,6 @@ class Outcomes(RuleBasedStateMachine):
         assert task["data"]["cost_incurred_usd"] == 0
 
 
-@pytest.mark.parametrize("door", ["embedded"], indirect=True)
 def test_a_task_ends_as_its_model_lets_it(caller: RawCaller, model: ScriptedModel) -> None:
     """Given a model that does anything as planner, writer and judge, then each task ends right."""
 

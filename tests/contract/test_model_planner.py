@@ -22,10 +22,8 @@ OBJECTIVE = "A poem about tea on a social card, and read it aloud"
 CHAT = "/chat/completions"
 
 
-@pytest.fixture(scope="module", params=["embedded", "served"])
-def author(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[RawCaller]:
+@pytest.fixture(scope="module")
+def author(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RawCaller]:
     """A caller whose one language model is scripted, and fails soon where it does not answer."""
     with pytest.MonkeyPatch.context() as patch:
         clear_environment(patch)
@@ -33,7 +31,7 @@ def author(
             data_dir=tmp_path_factory.mktemp("planner"), sandbox=True, retries=0,
             retry_base_s=0.001, first_byte_timeout_s=3.0, breaker_failures=1_000_000, **SETTINGS,
         )  # fmt: skip
-        with open_door(request.param, settings) as door:
+        with open_door(settings) as door:
             yield door.sign_up("openai", "elevenlabs")
 
 

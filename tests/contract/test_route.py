@@ -4,6 +4,8 @@ import pytest
 
 from toolkit import Client, RequestError
 
+pytestmark = pytest.mark.embedded
+
 ASKED = {"objective": "One line on tea"}
 
 

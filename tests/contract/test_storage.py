@@ -4,6 +4,8 @@ import pytest
 
 from toolkit import Client, RequestError
 
+pytestmark = pytest.mark.embedded
+
 
 def test_a_volume_from_birth_to_death(client: Client) -> None:
     """Given a volume, then it is ready where it was asked for, and gone once it is deleted."""

@@ -7,6 +7,8 @@ import pytest
 
 from toolkit import Client, RequestError
 
+pytestmark = pytest.mark.embedded
+
 
 def test_a_template_from_birth_to_death(client: Client) -> None:
     """Given a template, then it is ready, listed, and gone once it is deleted."""

@@ -8,6 +8,8 @@ from toolkit import Client, RequestError, Workflow
 from toolkit.contract.billing import BillingLine
 from toolkit.settings import Settings
 
+pytestmark = pytest.mark.embedded
+
 TEA = {"objective": "One line on tea"}
 
 

@@ -46,12 +46,8 @@ def model() -> Iterator[ScriptedModel]:
     server.close()
 
 
-@pytest.fixture(scope="module", params=["embedded", "served"])
-def door(
-    request: pytest.FixtureRequest,
-    tmp_path_factory: pytest.TempPathFactory,
-    model: ScriptedModel,
-) -> Iterator[RawCaller]:
+@pytest.fixture(scope="module")
+def door(tmp_path_factory: pytest.TempPathFactory, model: ScriptedModel) -> Iterator[RawCaller]:
     """A door to a service outside the sandbox, whose text provider is the scripted model."""
     with pytest.MonkeyPatch.context() as patch:
         clear_environment(patch)
@@ -66,7 +62,7 @@ def door(
             planning=ModelUse(deadline_s=2.0, max_tokens=1_000),
             judging=ModelUse(deadline_s=2.0, max_tokens=400), **SETTINGS,
         )  # fmt: skip
-        with open_door(request.param, settings) as opened:
+        with open_door(settings) as opened:
             yield opened
 
 

@@ -76,7 +76,9 @@ def _run_all(connection: Any, statement: Any) -> list[Any]:
     return list(cursor.fetchall()) if cursor.description else []
 
 
-@pytest.fixture(params=[*BOTH_DATABASES, "postgresql s3"])
+@pytest.fixture(
+    params=[*BOTH_DATABASES, pytest.param("postgresql s3", marks=pytest.mark.postgresql)]
+)
 def kept(
     request: pytest.FixtureRequest, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Kept]:

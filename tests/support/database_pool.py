@@ -24,10 +24,10 @@ from toolkit.store.tables import metadata
 # Read before tests are kept from seeing it.
 ON_POSTGRESQL: Final = os.environ.get("TOOLKIT_TEST_DATABASE", "sqlite") == "postgresql"
 MAX_LEAVING_CHECKS: Final = 50
-# The parameters of what is tried on both anyway.
+# The parameters of what is tried on both anyway, and need not be tried again.
 BOTH_DATABASES: Final = (
     pytest.param("sqlite", marks=pytest.mark.sqlite("the other of two")),
-    "postgresql",
+    pytest.param("postgresql", marks=pytest.mark.postgresql),
 )
 _OF_POSTGRESQL: Final = {"postgres", "postgres_url", "own_postgres"}
 _LIST_OTHERS_SQL: Final = (

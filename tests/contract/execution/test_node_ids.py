@@ -10,6 +10,8 @@ import pytest
 
 from toolkit import Client, RequestError, Workflow
 
+pytestmark = pytest.mark.embedded
+
 # As the tools that people come from name their steps, and what breaks those who paste ids.
 IDS = {
     "argo": "loop-maps(0:image:debian,tag:9.1)",

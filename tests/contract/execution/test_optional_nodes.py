@@ -9,6 +9,8 @@ from toolkit.cli.work import wait_for_work
 from toolkit.sandbox import Faults
 from toolkit.settings import Settings
 
+pytestmark = pytest.mark.embedded
+
 
 def build_article() -> Workflow:
     """A text that is better with facts and can do without."""

@@ -11,6 +11,8 @@ from toolkit.contract.jobs import Options
 from toolkit.contract.workflows import WorkflowCreate
 from toolkit.notebook.magics import ToolkitMagics
 
+pytestmark = pytest.mark.embedded
+
 LINE = {"objective": "A line about tea"}
 GIVEN: dict[str, object] = {
     "optimize_for": "cost",

@@ -17,6 +17,8 @@ from toolkit.settings import Settings
 from toolkit.store import Change, UpdateRow
 from toolkit.vendors import load_vendors
 
+pytestmark = pytest.mark.embedded
+
 
 @pytest.fixture
 def stormy(settings: Settings, faults: Faults) -> Iterator[Client]:

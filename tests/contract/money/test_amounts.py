@@ -12,6 +12,8 @@ from toolkit import Client, RequestError
 from toolkit.contract.money import format_usd
 from toolkit.notebook import widget_html
 
+pytestmark = pytest.mark.embedded
+
 TINY = 1e-07
 EXPONENT = re.compile(r"\d[eE][+-]?\d")
 

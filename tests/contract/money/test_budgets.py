@@ -7,6 +7,8 @@ from tests.support.timing import PATIENCE_S
 from toolkit import Client, RequestError, WorkError, Workflow
 from toolkit.engine.money.budget import Budget
 
+pytestmark = pytest.mark.embedded
+
 DENSE = {
     "numbers": KINDS["numbers as JSON"],
     "chinese": PROSE["chinese"] * 8,

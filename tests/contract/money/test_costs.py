@@ -5,8 +5,6 @@ from html import unescape
 
 import pytest
 
-from tests.conftest import Server
-from tests.contract.conftest import POINTERS, sign_up_client
 from tests.support.views import render_views
 from toolkit import Client, Workflow
 from toolkit.cli.output import ClientOutput
@@ -17,20 +15,12 @@ from toolkit.sandbox import Fault, Faults
 from toolkit.settings import Settings
 
 
-@pytest.fixture(params=["embedded", "served"])
-def stormy(request: pytest.FixtureRequest, settings: Settings, faults: Faults) -> Iterator[Client]:
+@pytest.fixture
+def stormy(settings: Settings, faults: Faults) -> Iterator[Client]:
     """A client whose first call of each kind is answered with garbage where a test orders it."""
     hasty = settings.model_copy(update={"retries": 0})
-    if request.param == "embedded":
-        with Client.local(settings=hasty, faults=faults) as client:
-            yield client
-        return
-    server = Server(hasty, faults)
-    with sign_up_client(server.url) as client:
-        for provider, variable in POINTERS.items():
-            client.connections.create(provider, "environment", variable)
+    with Client.local(settings=hasty, faults=faults) as client:
         yield client
-    server.close()
 
 
 def run_retried_workflow(client: Client, faults: Faults) -> Workflow:

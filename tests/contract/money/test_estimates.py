@@ -5,6 +5,8 @@ import pytest
 from toolkit import Client, RequestError, WorkError, Workflow
 from toolkit.contract.plans import CostRange
 
+pytestmark = pytest.mark.embedded
+
 WISHES = [None, "balanced", "cost", "latency", "quality"]
 CARD = "A social card with a spoken summary about tidal power"
 OBJECTIVES = [

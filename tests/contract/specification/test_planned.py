@@ -13,14 +13,13 @@ from toolkit.settings import Settings
 STATUS = "States and transitions > Capability status"
 
 
-@pytest.fixture(params=["embedded", "served"])
-def early(request: pytest.FixtureRequest, settings: Settings) -> Iterator[RawCaller]:
+@pytest.fixture
+def early(settings: Settings) -> Iterator[RawCaller]:
     """A caller of a service whose `video.generate` is planned."""
     text = Registry.load().find("llm.generate")
     video = replace(text, id="video.generate", status="planned", alias_of=None)
-    with open_door(
-        request.param, settings.model_copy(update=SETTINGS), Registry.load([video])
-    ) as door:
+    asked = settings.model_copy(update=SETTINGS)
+    with open_door(asked, Registry.load([video])) as door:
         yield door.sign_up("minimax")
 
 

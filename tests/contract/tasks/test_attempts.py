@@ -13,6 +13,8 @@ from tests.contract.tasks.scripts import (
 from toolkit import Client, RequestError, Task, Workflow
 from toolkit.contract.tasks import Review
 
+pytestmark = pytest.mark.embedded
+
 
 def list_scores(task: Task) -> list[float | None]:
     """The score of every attempt."""

@@ -11,6 +11,8 @@ from toolkit import Client, RequestError, Workflow
 from toolkit.cli import app
 from toolkit.settings import Settings
 
+pytestmark = pytest.mark.embedded
+
 OBJECTIVE = "A paragraph about tea"
 
 

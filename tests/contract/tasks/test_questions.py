@@ -8,6 +8,8 @@ from toolkit.cli.work import wait_for_work
 from toolkit.contract.errors import ToolkitError
 from toolkit.display.text import format_event
 
+pytestmark = pytest.mark.embedded
+
 VAGUE = "Something nice, please"
 ANSWER = "A paragraph about tea"
 

@@ -7,6 +7,8 @@ import pytest
 from tests.support.timing import PATIENCE_S
 from toolkit import Client, RequestError
 
+pytestmark = pytest.mark.embedded
+
 OBJECTIVE = "A short written summary of tea"
 
 

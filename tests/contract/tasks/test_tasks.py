@@ -8,6 +8,8 @@ from toolkit.cli.output import ClientOutput
 from toolkit.display.text import format_event
 from toolkit.notebook import TaskReview, WorkflowGraph
 
+pytestmark = pytest.mark.embedded
+
 
 def test_a_plan_is_a_dry_run(client: Client) -> None:
     """Given an objective, when planned, then nothing is spent and the estimate is a range."""

@@ -8,8 +8,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.conftest import Server
-from tests.contract.conftest import POINTERS, read_key, sign_up_client
+from tests.conftest import POINTERS, Server
+from tests.contract.conftest import read_key
 from tests.server.conftest import read_stream
 from tests.support.timing import PATIENCE_S
 from toolkit import Client
@@ -25,9 +25,7 @@ STREAMING_PATHS = {"google": "streamGenerateContent", "aws": "converse-stream"}
 def client(settings: Settings, faults: Faults) -> Iterator[Client]:
     """A client of a served sandbox that has connected every vendor."""
     server = Server(settings, faults)
-    with sign_up_client(server.url) as client:
-        for provider, variable in POINTERS.items():
-            client.connections.create(provider, "environment", variable)
+    with Client(base_url=server.url, api_key=server.sign_up(*POINTERS)) as client:
         yield client
     server.close()
 

@@ -5,11 +5,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import httpx
 import pytest
 
-from tests.conftest import Server
-from tests.contract.conftest import POINTERS
+from tests.conftest import POINTERS, Server
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
@@ -20,18 +18,12 @@ EXAMPLES = os.environ.get("CONFORMANCE_EXAMPLES", "5")
 
 def test_the_server_is_as_its_document_says(server: Server, tmp_path: Path) -> None:
     """Given the document alone, then no request made of it, fit or unfit, is answered otherwise."""
-    made = httpx.post(f"{server.url}/v1/account", json={"email": "ada@example.org"})
-    key = {"Authorization": f"Bearer {made.json()['data']['api_key']}"}
-    for provider, variable in POINTERS.items():
-        pointer = {"provider": provider, "connection_type": "environment", "secret_ref": variable}
-        answer = httpx.post(f"{server.url}/v1/providers/connections", json=pointer, headers=key)
-        assert answer.status_code == 201
     found = subprocess.run(
         [
             sys.executable, "-c", ST,
             "--no-color", f"--config-file={HERE / 'schemathesis.toml'}",
             "run", f"{server.url}/openapi.json",
-            "--header", f"Authorization: {key['Authorization']}",
+            "--header", f"Authorization: Bearer {server.sign_up(*POINTERS)}",
             "--max-examples", EXAMPLES, "--seed", "1",
             "--continue-on-failure", "--warnings", "off",
         ],
