@@ -82,12 +82,6 @@ class DatabasePool:
         with self._turn:
             self._cluster.drop_database(self._taken.pop(data_dir.resolve()))
 
-    def adopt(self, data_dir: Path) -> str:
-        """Give a data directory a database without tables; return its address."""
-        with self._turn:
-            made = self._taken[data_dir.resolve()] = self._cluster.create_database()
-        return made
-
     def _make(self) -> str:
         if self._template is None:
             made = self._cluster.create_database()

@@ -33,6 +33,7 @@ def test_a_tiny_budget_is_named_in_full(client: Client) -> None:
     """Given a budget of a ten-millionth, when it refuses, then the message can be compared."""
     with pytest.raises(RequestError) as refused:
         client.runs.create("llm.generate", {"objective": "x"}, max_cost_usd=TINY)
+    assert (refused.value.code.name, refused.value.code.http_status) == ("BUDGET_EXCEEDED", 402)
     assert "$0.0000001" in refused.value.message
     assert "$0.000000 " not in f"{refused.value.message} "
     assert not EXPONENT.search(refused.value.message)

@@ -342,7 +342,6 @@ class WorkersDeployment(TrialDeployment):
         self._log = (folder / "workers.log").open("ab")
         self._port = free_port()
         self.urls = [f"http://127.0.0.1:{self._port}"]
-        self._frozen: set[int] = set()
         self._process = self._serve()
         wait_until(self.is_ready, "both workers answer")
 
