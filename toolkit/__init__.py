@@ -38,6 +38,34 @@ if TYPE_CHECKING:
 
     __version__: str
 
+# The module of each public name: importing `toolkit` alone imports none of them (PEP 562).
+_EXPORTS = {
+    "Agent": "toolkit.client",
+    "ApiKey": "toolkit.client",
+    "Artifact": "toolkit.client",
+    "AsyncClient": "toolkit.client",
+    "Client": "toolkit.client",
+    "Compute": "toolkit.client",
+    "Connection": "toolkit.client",
+    "Endpoint": "toolkit.client",
+    "ErrorCode": "toolkit.contract.errors",
+    "Job": "toolkit.client",
+    "NodeRef": "toolkit.client",
+    "Plan": "toolkit.client",
+    "RequestError": "toolkit.contract.errors",
+    "Run": "toolkit.client",
+    "ServiceError": "toolkit.contract.errors",
+    "ServiceTimeoutError": "toolkit.contract.errors",
+    "Storage": "toolkit.client",
+    "Task": "toolkit.client",
+    "Template": "toolkit.client",
+    "ToolkitError": "toolkit.contract.errors",
+    "WorkError": "toolkit.contract.errors",
+    "Workflow": "toolkit.client",
+    "WorkflowRun": "toolkit.client",
+    "load_ipython_extension": "toolkit.notebook.magics",  # what `%load_ext toolkit` calls
+}
+
 __all__ = [
     "Agent",
     "ApiKey",
@@ -65,19 +93,6 @@ __all__ = [
 ]
 
 
-def _find_module(name: str) -> str:
-    """Find the module of a public name: importing `toolkit` alone imports none of them (PEP 562).
-
-    Raises:
-        AttributeError: there is no such name.
-    """
-    if name == "load_ipython_extension":  # what `%load_ext toolkit` calls
-        return "toolkit.notebook.magics"
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return "toolkit.contract.errors" if "Error" in name else "toolkit.client"
-
-
 def __getattr__(name: str) -> object:
     from importlib import import_module
 
@@ -85,7 +100,9 @@ def __getattr__(name: str) -> object:
         from toolkit.contract.version import read_installed_version
 
         return read_installed_version()
-    value: object = getattr(import_module(_find_module(name)), name)
+    if name not in _EXPORTS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(import_module(_EXPORTS[name]), name)
     if "IPython" in sys.modules:
         # Names are completed in a notebook as soon as anything of this package is used there; the
         # name is not kept, as another shell of this process may ask for it.

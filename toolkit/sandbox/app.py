@@ -2,8 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from importlib import import_module
-from typing import Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -17,11 +15,33 @@ from toolkit.sandbox.json_http import RefusalError, read_json_object
 from toolkit.sandbox.middleware import VendorMiddleware
 from toolkit.sandbox.state import SandboxState
 from toolkit.sandbox.vendor_paths import VENDOR_PATHS, CompatibleVendor
+from toolkit.sandbox.wires import (
+    anthropic,
+    aws,
+    elevenlabs,
+    encyclopedia,
+    google,
+    minimax,
+    openai,
+    runpod,
+    runpod_images,
+    runpod_jobs,
+    runpod_pods,
+)
 
-
-def _load_wire(name: str) -> Any:
-    """Load the module of a wire, which is named after it."""
-    return import_module(f"toolkit.sandbox.wires.{name.replace('-', '_')}")
+_WIRES = {
+    "openai": openai,
+    "anthropic": anthropic,
+    "google": google,
+    "minimax": minimax,
+    "elevenlabs": elevenlabs,
+    "aws": aws,
+    "runpod": runpod,
+    "runpod-jobs": runpod_jobs,
+    "runpod-pods": runpod_pods,
+    "runpod-images": runpod_images,
+    "encyclopedia": encyclopedia,
+}
 
 
 def build_app(
@@ -33,11 +53,10 @@ def build_app(
     """Build the app, with nothing remembered yet."""
     state = SandboxState(seed, latency_ms, faults, compatible)
     mounts: list[BaseRoute] = [
-        Mount(path, routes=_load_wire(wire).build_routes(state))
-        for wire, path in VENDOR_PATHS.items()
+        Mount(path, routes=_WIRES[wire].build_routes(state)) for wire, path in VENDOR_PATHS.items()
     ]
     for vendor in compatible:
-        routes = _load_wire(vendor.wire).build_compatible_routes(vendor)
+        routes = _WIRES[vendor.wire].build_compatible_routes(vendor)
         mounts.append(Mount(vendor.path, routes=routes))
     app = Starlette(
         routes=[Mount("/_sandbox", routes=_build_control_routes(state)), *mounts],

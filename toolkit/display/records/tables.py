@@ -2,8 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
 
@@ -56,7 +55,10 @@ def to_polars(records: Sequence[BaseModel], model: type[BaseModel] | None = None
     Raises:
         MissingLibraryError: polars is not installed.
     """
-    polars = _load_library("polars")
+    try:
+        import polars
+    except ModuleNotFoundError:
+        raise MissingLibraryError("polars") from None
     if not records and model is not None:
         return polars.DataFrame(schema=list_columns(model))
     return polars.DataFrame(list_flat_rows(records), infer_schema_length=None)
@@ -71,17 +73,13 @@ def to_arrow(records: Sequence[BaseModel], model: type[BaseModel] | None = None)
     Raises:
         MissingLibraryError: pyarrow is not installed.
     """
-    arrow = _load_library("pyarrow")
+    try:
+        import pyarrow as arrow
+    except ModuleNotFoundError:
+        raise MissingLibraryError("pyarrow") from None
     if not records and model is not None:
         return arrow.table({name: arrow.nulls(0) for name in list_columns(model)})
     return arrow.Table.from_pylist(list_flat_rows(records))
-
-
-def _load_library(name: str) -> Any:
-    try:
-        return import_module(name)
-    except ModuleNotFoundError:
-        raise MissingLibraryError(name) from None
 
 
 def export_arrow(
