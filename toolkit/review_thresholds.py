@@ -1,4 +1,4 @@
-"""The thresholds of the reviewer's checks, which an operator can set."""
+"""Thresholds of the reviewer's checks, which an operator can set."""
 
 from typing import Annotated
 
@@ -8,21 +8,23 @@ Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class SoundThresholds(BaseModel):
-    """The thresholds of the checks of sounds; loudness is in decibels of full scale.
+    """Thresholds of the checks of sounds; loudness is in decibels of full scale.
 
     Attributes:
-        min_loudness_db: the least loudness that counts as heard.
-        min_heard_s: the least that has to be heard.
-        heard_share: the share of the least time for a text that has to be heard, between pauses.
-        min_judged_s: the least that has to be heard for the rest to be judged.
-        min_shape_change_db: the least that a spectrum changes; noise has 1.6, speech 2 to 8.
-        max_steady_share: the most that may be the same a tenth of a second later; speech has 0.2.
-        max_tonal_share: the most that may be one pure tone; speech in a hum has 0.6.
-        min_level_change_db: the least that loudness changes; a tune has 1, speech 2.5 to 10.
-        clipped_peak: the highest value from which on clipping is looked for.
-        max_clipped_share: the most that may be as high as that; speech has 0.02.
-        min_repeated_s: the least that has to be heard for repeats to be told.
-        cut_end_share: the share of the usual time that what ends at full loudness has to take.
+        min_loudness_db: minimum loudness of audible sound.
+        min_heard_s: minimum audible time, in seconds.
+        heard_share: minimum audible time between pauses, as a share of the shortest time that the
+            text takes.
+        min_judged_s: minimum audible time for all other checks, in seconds.
+        min_shape_change_db: minimum change of the spectrum; noise has 1.6, speech 2 to 8.
+        max_steady_share: maximum share that is the same a tenth of a second later; speech has 0.2.
+        max_tonal_share: maximum share that is a pure tone; speech in a hum has 0.6.
+        min_level_change_db: minimum change of loudness; a tune has 1, speech 2.5 to 10.
+        clipped_peak: peak from which clipping is checked.
+        max_clipped_share: maximum share of samples at the peak; speech has 0.02.
+        min_repeated_s: minimum audible time for the check of repetition, in seconds.
+        cut_end_share: minimum time of a sound that ends at full loudness, as a share of the usual
+            time of its text.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -42,18 +44,18 @@ class SoundThresholds(BaseModel):
 
 
 class PictureThresholds(BaseModel):
-    """The thresholds of the checks of pictures; levels are of 255.
+    """Thresholds of the checks of pictures; levels are of 255.
 
     Attributes:
-        min_visible_share: the least share of pixels that are not transparent.
-        min_contrast: the least difference between the lightest and the darkest part, in levels.
-        max_noise: how little pixels may be like those beside them, of 1.
-        max_dead_share: the most that may be one colour from an edge on, cut off from the rest.
-        min_block: the side from which on blocks of one colour are told, in pixels.
-        min_finest_detail: the least that the sharpest places lose when it is made half as large.
-        min_turns: how often it has to turn from light to dark for detail to be missed.
-        min_detailed_contrast: the contrast from which on detail is missed.
-        max_same_bits: by how many of 192 bits the fingerprints of equal pictures differ at most.
+        min_visible_share: minimum share of pixels that are not transparent.
+        min_contrast: minimum difference between the lightest and the darkest part, in levels.
+        max_noise: maximum unlikeness of neighbouring pixels, from 0 to 1.
+        max_dead_share: maximum share of the picture that is one colour from an edge on.
+        min_block: minimum side of a block of one colour, in pixels.
+        min_finest_detail: minimum loss of the sharpest places if the picture is halved, in levels.
+        min_turns: minimum number of changes from light to dark for the check of detail.
+        min_detailed_contrast: minimum contrast for the check of detail, in levels.
+        max_same_bits: maximum difference between fingerprints of equal pictures, of 192 bits.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -70,20 +72,21 @@ class PictureThresholds(BaseModel):
 
 
 class CardThresholds(BaseModel):
-    """The thresholds of the checks of cards.
+    """Thresholds of the checks of cards.
 
     Attributes:
-        max_lost_share: the most letters that may have no glyph, of 1.
-        min_text_share: the least share of the words of each text that was given.
-        min_cut_share: the same where the layout says that it cut some.
-        max_foreign_share: the most words of a text that nobody gave, of 1.
-        min_source_share: the least share of a body's words that are from what it was made from.
-        max_outside: how far a text may stand out of a card, of its shorter side.
-        min_type: the least size of type, of the card's shorter side.
-        legible_px: the least size of type on a large card, in pixels.
-        max_overlap: the most of a text that may lie upon another, of 1.
-        min_contrast: the least ratio of a text to what is behind it.
-        min_picture_share: the least share of a picture's colours that are on a card.
+        max_lost_share: maximum share of letters without a glyph.
+        min_text_share: minimum share of the words of each input text on the card.
+        min_cut_share: the same share, if the layout reports that it cut the text.
+        max_foreign_share: maximum share of words of a text that are in no input.
+        min_source_share: minimum share of a body's words that are in its sources.
+        max_outside: maximum distance of a text outside the card, as a share of the card's shorter
+            side.
+        min_type: minimum size of type, as a share of the card's shorter side.
+        legible_px: minimum size of type on a large card, in pixels.
+        max_overlap: maximum share of a text that overlaps another text.
+        min_contrast: minimum contrast ratio of a text and its background.
+        min_picture_share: minimum share of a picture's colours on the card.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -102,14 +105,14 @@ class CardThresholds(BaseModel):
 
 
 class TextThresholds(BaseModel):
-    """The thresholds of the checks of texts; shares are from 0 to 1.
+    """Thresholds of the checks of texts; shares are from 0 to 1.
 
     Attributes:
-        foreign_share: the most of a text that may be sentences in other languages.
-        repeated_share: the most of a text that may have stood in it before.
-        echo_share: the share of a brief that a text repeats to be an echo of it.
-        hidden_share: the most of a text that may be signs that are not seen.
-        short_characters: in texts shorter than that, one garbled letter is too many.
+        foreign_share: maximum share of sentences in other languages.
+        repeated_share: maximum share of repeated sentences.
+        echo_share: share of the brief in a text at which the text is an echo of it.
+        hidden_share: maximum share of invisible characters.
+        short_characters: length up to which a single garbled letter is too many.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -122,12 +125,12 @@ class TextThresholds(BaseModel):
 
 
 class ResearchThresholds(BaseModel):
-    """The thresholds of the checks of research.
+    """Thresholds of the checks of research.
 
     Attributes:
-        min_letters: the least letters of facts.
-        min_filled_share: the least share of parts that are no placeholders.
-        min_language_letters: the letters from which on the language is told.
+        min_letters: minimum number of letters in the facts.
+        min_filled_share: minimum share of parts that are not placeholders.
+        min_language_letters: minimum number of letters for the check of language.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -138,15 +141,15 @@ class ResearchThresholds(BaseModel):
 
 
 class ReviewThresholds(BaseModel):
-    """The thresholds of the reviewer's checks.
+    """Thresholds of the reviewer's checks.
 
     Attributes:
-        pass_score: the least score that passes where nothing blocks.
-        text: of the checks of texts.
-        sound: of the checks of sounds.
-        picture: of the checks of pictures.
-        card: of the checks of cards.
-        research: of the checks of research.
+        pass_score: minimum score that passes if nothing blocks.
+        text: thresholds of the checks of texts.
+        sound: thresholds of the checks of sounds.
+        picture: thresholds of the checks of pictures.
+        card: thresholds of the checks of cards.
+        research: thresholds of the checks of research.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

@@ -18,13 +18,13 @@ _ORIGIN = re.compile(r"https?://[a-z0-9.-]+(:\d{1,5})?|https?://\[[0-9a-f:]+\](:
 
 @dataclass(frozen=True)
 class Limit:
-    """What a setting limits, as metadata of its type: `docs/limits.md` lists it.
+    """A limit that a setting sets, as metadata of the setting's type. `docs/limits.md` lists it.
 
     Attributes:
-        scope: what has the limit, such as "account".
-        counted: where it is counted; "service" means all processes of a deployment together.
-        beyond: what happens beyond the limit: an error, or a wait.
-        algorithm: its name in textbooks, if it is more than a comparison.
+        scope: kind of thing that has the limit, such as "account".
+        counted: place of the counter; "service" means all processes of a deployment together.
+        beyond: error or wait beyond the limit.
+        algorithm: textbook name of the algorithm, if it is more than a comparison.
     """
 
     scope: str
@@ -67,13 +67,13 @@ def _check_network(text: str) -> str:
 
 
 def is_scheduler(text: str) -> bool:
-    """Tell whether a text is the host and port of a scheduler.
+    """Return whether a text is the host and port of a scheduler.
 
     >>> [is_scheduler(each) for each in ("10.0.0.7:8786", "[::1]:8786", "10.0.0.7", "a:99999")]
     [True, True, False, False]
     """
-    found = _SCHEDULER.fullmatch(text)
-    return found is not None and 0 < int(found[2]) < 65_536
+    match = _SCHEDULER.fullmatch(text)
+    return match is not None and 0 < int(match[2]) < 65_536
 
 
 def _check_dispatch(text: str) -> str:
@@ -123,12 +123,13 @@ EndpointUrl = Annotated[str, AfterValidator(_check_endpoint)]
 
 
 class TlsFiles(BaseModel):
-    """The files by which a client of a Dask cluster and its scheduler know each other, as PEM.
+    """PEM files with which a client and the scheduler of a Dask cluster authenticate each other.
 
     Attributes:
-        ca_file: the authority that signed the certificates of both.
-        cert_file: the client's certificate.
-        key_file: its private key, which only this user can read; where it is in `cert_file`, none.
+        ca_file: certificate of the authority that signed both certificates.
+        cert_file: certificate of the client.
+        key_file: private key of the client, which only this user can read; None if it is in
+            `cert_file`.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

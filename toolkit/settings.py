@@ -55,12 +55,12 @@ SANDBOX_URL = f"http://{SANDBOX_HOST}"
 
 
 class Timeouts(BaseModel):
-    """Timeouts of one call, in seconds; those not given are as elsewhere.
+    """Timeouts of a call in seconds; a timeout that is not given has its general value.
 
     Attributes:
-        connect_s: until the connection is established.
-        first_byte_s: until the answer begins.
-        total_s: until its last byte.
+        connect_s: time to connect.
+        first_byte_s: time until the answer begins.
+        total_s: time until the last byte of the answer.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -72,7 +72,7 @@ class Timeouts(BaseModel):
 
 def _reject_bool(value: object) -> object:
     if isinstance(value, bool):
-        raise ValueError("is no price: give US dollars, 0 for what costs nothing")
+        raise ValueError("is no price: give US dollars, 0 if there is no charge")
     return value
 
 
@@ -84,11 +84,11 @@ EVERY_MODEL = "*"
 
 
 class TokenPrices(BaseModel):
-    """Prices of a model's tokens, in US dollars per million, as its operator says.
+    """An operator's prices of a model's tokens, in US dollars per million.
 
     Attributes:
-        input_tokens: of what is sent; 0 for a server of one's own.
-        output_tokens: of what it answers.
+        input_tokens: price of input; 0 for a server of your own.
+        output_tokens: price of output.
         cached_input_tokens: price of input read from the server's prompt cache; by default, the
             price of other input.
         cache_write_tokens: price of input written to that cache; unknown by default.
@@ -103,15 +103,16 @@ class TokenPrices(BaseModel):
 
 
 class VendorSettings(BaseModel):
-    """Settings of how one vendor is reached.
+    """Settings of a vendor.
 
     Attributes:
-        base_urls: its hosts by name, over the vendor's own; `api` is the main one.
-        models: by kind of operation, the one model to ask for, or a model for each tier
-            (`economy`, `standard`, `premium`).
-        prices: of text models, over the list prices; `"*"` is for every model without its own.
-        timeouts: of its calls, over those of capabilities.
-        max_concurrent_calls: of one connection.
+        base_urls: base URLs by name, instead of the vendor's own; `api` is the main one.
+        models: model by kind of operation, or a model for each tier (`economy`, `standard`,
+            `premium`).
+        prices: prices of text models, instead of list prices; `"*"` is for all other models.
+        timeouts: timeouts of its calls, which win over the timeouts of capabilities.
+        max_concurrent_calls: maximum number of calls at once of a connection, instead of the
+            general setting.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -132,19 +133,19 @@ class VendorSettings(BaseModel):
     )
 
     def find_prices(self, model: str) -> TokenPrices | None:
-        """Find the operator's prices of a text model; none where list prices hold."""
+        """Return the operator's prices of a text model, or None if list prices apply."""
         return self.prices.get(model) or self.prices.get(EVERY_MODEL)
 
 
 class ModelUse(BaseModel):
-    """Settings of the language model that the engine itself asks, to plan or to judge.
+    """Settings of the language model that plans or judges.
 
     Attributes:
-        provider: whom it asks, by a provider's id or a connection's (`prv_…`); by default the
-            provider that the router chooses for texts.
-        deadline_s: what takes longer is not waited for, in seconds.
-        max_tokens: the most that an answer may have, reasoning included; a planner's answer that is
-            cut off there is asked for once more with twice as many.
+        provider: id of a provider or connection (`prv_…`); by default the provider that the router
+            chooses for texts.
+        deadline_s: maximum time of an answer, in seconds.
+        max_tokens: maximum number of tokens of an answer, reasoning included. An answer of the
+            planner that is cut off there is requested again with twice as many.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -159,28 +160,31 @@ class SettingsError(RequestError, ValueError):
 
 
 class Settings(BaseSettings):
-    """All settings of an engine, given when it is opened.
+    """All settings of an engine, read when it opens.
 
-    What is given in code wins over `TOOLKIT_…` variables, and those over `toolkit.toml` in the
-    working directory.
+    Arguments win over `TOOLKIT_…` variables, and those over `toolkit.toml` in the working
+    directory.
 
     Attributes:
-        data_dir: the directory of all data.
-        durability: `full` has each commit on the disk before it is acknowledged.
-        artifact_url: where artifacts' bytes go: `s3://bucket/prefix` (the extra `s3`), or another
-            URL of fsspec's (the extra `remote`); beside the database if not given.
-        sandbox: simulated vendors: no keys, no bills.
-        vendors: how each is reached, by its id.
-        encyclopedia_url: whose articles `research.gather` reads.
-        zim_path: a ZIM file to read them from instead.
-        max_price_age_days: after which `toolkit doctor` says that list prices are old.
-        lease_s: how long work stays with a process that does not renew its claim on it.
-        first_byte_timeout_s: seconds until a vendor's answer begins; limited by `timeout_s` and
-            `total_s` alone by default.
-        connect_timeout_s: until a connection to a vendor is established.
-        retry_base_s: the longest first wait between tries of a call; it doubles each time.
-        retry_cap_s: a vendor that asks for a longer wait is not tried again, but the next one.
-        breaker_cooldown_s: the first wait of an open breaker; it doubles, up to a minute.
+        data_dir: directory of all data.
+        durability: `full` waits until each commit is on the disk before it is acknowledged.
+        artifact_url: place of artifacts: `s3://bucket/prefix` (the extra `s3`), or another URL of
+            fsspec (the extra `remote`); next to the database by default.
+        sandbox: whether simulated vendors answer, without keys and without bills.
+        vendors: settings of vendors, by id.
+        encyclopedia_url: address of the encyclopedia that `research.gather` reads.
+        zim_path: ZIM file that `research.gather` reads instead.
+        max_price_age_days: age in days at which `toolkit doctor` reports old list prices.
+        lease_s: seconds until other processes may take over the work of a process that does not
+            renew its lease.
+        first_byte_timeout_s: seconds until a vendor's answer begins; by default only `timeout_s`
+            and `total_s` limit it.
+        connect_timeout_s: seconds to connect to a vendor.
+        retry_base_s: longest first wait between attempts of a call, in seconds; it doubles with
+            each attempt.
+        retry_cap_s: longest wait for a vendor, in seconds; if a vendor asks for more, the job goes
+            to the next provider.
+        breaker_cooldown_s: first wait of an open circuit breaker, in seconds; it doubles up to 60.
 
     >>> Settings(data_dir="elsewhere").max_nodes
     1000
@@ -198,60 +202,70 @@ class Settings(BaseSettings):
     durability: Literal["normal", "full"] = "normal"
     database: DatabaseUrl | None = Field(
         default=None,
-        description="the database of PostgreSQL that has the rows, as `postgresql://user@host/name`"
-        " (the extra `postgres`), instead of one in `data_dir`; its password may also be in"
-        " PGPASSWORD or a password file, as libpq has them",
+        description="address of a PostgreSQL database for all rows, as `postgresql://user@host/name`"
+        " (the extra `postgres`), instead of a file in `data_dir`; its password may also"
+        " be in PGPASSWORD or in a password file of libpq",
     )
     database_wait_s: float = Field(
         default=60.0,
         ge=0,
-        description="how long an engine that starts waits for PostgreSQL if that is away, in"
-        " seconds",
+        description="seconds that an engine waits for PostgreSQL when it starts",
     )
     artifact_url: ArtifactUrl | None = None
     artifact_endpoint_url: EndpointUrl | None = Field(
-        default=None, description="of a service that speaks S3, such as MinIO, for s3:// artifacts"
+        default=None, description="address of an S3 service such as MinIO, for s3:// artifacts"
     )
     artifact_reads: Literal["proxied", "presigned"] = Field(
         default="proxied",
-        description="who sends artifacts' bytes: a server itself, or their storage by a signed URL",
+        description="whether a server sends the bytes of artifacts itself or redirects to a signed"
+        " URL",
     )
     artifact_link_s: int = Field(
-        default=300, ge=1, le=604_800, description="how long a signed URL of an artifact holds"
+        default=300, ge=1, le=604_800, description="seconds until a signed URL expires"
     )
     sandbox: bool = False
     vendors: dict[str, VendorSettings] = Field(default_factory=dict)
     timeouts: dict[str, Timeouts] = Field(
-        default_factory=dict, description="by capability, such as `image.generate`"
+        default_factory=dict, description="timeouts by capability, such as `image.generate`"
     )
     encyclopedia_url: str = "https://en.wikipedia.org"
     zim_path: Path | None = None
     review: ReviewThresholds = Field(
-        default=DEFAULT_THRESHOLDS, description="of the checks that review a task's results"
+        default=DEFAULT_THRESHOLDS,
+        description="thresholds of the checks that review results of tasks",
     )
     take_up: bool | None = Field(
-        default=None, description="false takes up nothing that was left; true even what is a copy's"
+        default=None,
+        description="False leaves unfinished work alone; True resumes it even if the directory is a"
+        " copy",
     )
     contact: str = Field(
-        default="", max_length=200, description="email or page of the operator, for public services"
+        default="",
+        max_length=200,
+        description="email address or page of the operator, sent to public services",
     )
     allow_env: frozenset[str] = Field(
-        default=frozenset(), description="variables that a server's callers may point to"
+        default=frozenset(),
+        description="environment variables that callers of a server may point to",
     )
     allow_secrets: frozenset[str] = Field(
-        default=frozenset(), description="names in AWS Secrets Manager that they may point to"
+        default=frozenset(), description="names in AWS Secrets Manager that callers may point to"
     )
 
-    closed_signup: bool = Field(default=False, description="accounts are the operator's to make")
+    closed_signup: bool = Field(
+        default=False, description="whether only the operator makes accounts"
+    )
     signups_per_hour: Annotated[int, SIGNUP_RATE] = Field(
         default=10, ge=1, description="new accounts per hour"
     )
     trust_proxy: frozenset[TrustedNetwork] = Field(
         default=frozenset(),
-        description="addresses or networks of proxies that are believed whom they speak for",
+        description="addresses or networks of reverse proxies whose X-Forwarded-For header is"
+        " trusted",
     )
     cors_origins: frozenset[CorsOrigin] = Field(
-        default=frozenset(), description="web pages that a browser lets ask, such as a dashboard"
+        default=frozenset(),
+        description="origins of web pages that may call the server from a browser",
     )
 
     rate_limit_per_s: Annotated[float, REQUEST_RATE] = Field(
@@ -274,15 +288,15 @@ class Settings(BaseSettings):
     )
 
     planner: Literal["rules", "auto", "llm"] = Field(
-        default="auto", description="who plans where a task's constraints do not say"
+        default="auto", description="planner of tasks whose constraints do not name one"
     )
     reviewer: Literal["checks", "auto", "judge"] = Field(
-        default="auto", description="who reviews where a task's constraints do not say"
+        default="auto", description="reviewer of tasks whose constraints do not name one"
     )
-    planning: ModelUse = Field(default=ModelUse(), description="of the language model that plans")
+    planning: ModelUse = Field(default=ModelUse(), description="the language model that plans")
     judging: ModelUse = Field(
         default=ModelUse(max_tokens=400),
-        description="of the language model that judges; its provider is the planner's by default",
+        description="the language model that judges; by default the planner's provider",
     )
     max_nodes: Annotated[int, WORKFLOW_SIZE] = Field(default=1_000, ge=1, description="nodes")
     max_edges: Annotated[int, WORKFLOW_SIZE] = Field(default=10_000, ge=1, description="edges")
@@ -336,8 +350,8 @@ class Settings(BaseSettings):
     cpu_workers: int | None = Field(
         default=None,
         ge=1,
-        description="number of CPU steps at once, by default as many as cores, and at least 2; one"
-        " more worker process is for an account that runs no step",
+        description="maximum number of CPU steps at once; by default the number of cores, and at"
+        " least 2. An account that runs no step has one more worker process",
     )
     cpu_timeout_s: Annotated[float, STEP_TIME] = Field(
         default=60.0, gt=0, description="seconds in a worker process"
@@ -347,21 +361,21 @@ class Settings(BaseSettings):
     )
     dispatch: DaskAddress | None = Field(
         default=None,
-        description="the Dask cluster that does CPU steps, as `dask://host:port`, or `tls://…` for"
-        " encrypted connections (the extra `dask`); worker processes of this machine if not given",
+        description="address of a Dask cluster for CPU steps, as `dask://host:port`, or `tls://…`"
+        " if encrypted (the extra `dask`); by default worker processes of this machine",
     )
     dispatch_tls: TlsFiles | None = Field(
         default=None,
-        description="paths of the certificates for a cluster that encrypts: `ca_file`, `cert_file`,"
-        " `key_file`; those of Dask's own configuration if not given",
+        description="paths of the certificates of an encrypted cluster: `ca_file`, `cert_file`,"
+        " `key_file`; by default those of Dask's configuration",
     )
     scheduler_wait_s: float = Field(
-        default=60.0, ge=0, description="a step, or a batch, waits this long for Dask's scheduler"
+        default=60.0, ge=0, description="seconds that a step or a batch waits for Dask's scheduler"
     )
     worker_wait_s: float = Field(
         default=600.0,
         ge=0,
-        description="they wait this long for a worker of it that has what they need, such as a GPU",
+        description="seconds that a step waits for a Dask worker with its resources, such as a GPU",
     )
     timeout_s: Annotated[float, CALL_TIME] = Field(
         default=120.0, gt=0, description="seconds of a call"
@@ -369,16 +383,22 @@ class Settings(BaseSettings):
     # A default of its own would cut a longer `total_s` that an operator gives a slow server.
     first_byte_timeout_s: float | None = Field(default=None, gt=0)
     connect_timeout_s: float = Field(default=5.0, gt=0)
-    retries: int = Field(default=2, ge=0, le=5, description="of one vendor call, inside a job")
+    retries: int = Field(
+        default=2, ge=0, le=5, description="maximum number of retries of a vendor call within a job"
+    )
     retry_base_s: float = Field(default=0.5, ge=0)
     retry_cap_s: float = Field(default=30.0, ge=0)
     connection_test_s: float = Field(
-        default=3.0, ge=0, description="that a new connection is tested for; 0 tests none"
+        default=3.0,
+        ge=0,
+        description="seconds of the test of a new connection; 0 disables the test",
     )
-    breaker_failures: int = Field(default=5, ge=1, description="in a row, that open a breaker")
+    breaker_failures: int = Field(
+        default=5, ge=1, description="failures in a row that open a circuit breaker"
+    )
     breaker_cooldown_s: float = Field(default=5.0, gt=0)
     max_cooldown_wait_s: float = Field(
-        default=60.0, ge=0, description="a job waits this long for connections that cool down"
+        default=60.0, ge=0, description="seconds that a job waits for connections that cool down"
     )
     max_concurrent_calls: Annotated[int, CALL_PLACES] = Field(
         default=16, ge=1, description="calls at once"
@@ -391,7 +411,7 @@ class Settings(BaseSettings):
             raise SettingsError(
                 ErrorCode.INVALID_REQUEST,
                 "The settings (`toolkit.toml`, TOOLKIT_ variables) cannot be used.",
-                details=_list_faults(error),
+                details=_list_errors(error),
             ) from None
         except tomllib.TOMLDecodeError as error:
             raise SettingsError(
@@ -411,39 +431,40 @@ class Settings(BaseSettings):
         return init_settings, env_settings, TomlConfigSettingsSource(settings_cls)
 
     def names_engine(self) -> bool:
-        """Tell whether an embedded engine is configured: where its data is, or the sandbox."""
+        """Return whether an embedded engine is configured: its data directory, or the sandbox."""
         return self.sandbox or bool({"data_dir", "database"} & self.model_fields_set)
 
     def get_database_url(self) -> str | None:
-        """Return the address of the database, with its password if it has one; none for SQLite."""
+        """Return the address of the database with its password, or None for SQLite."""
         return None if self.database is None else self.database.get_secret_value()
 
     def get_max_concurrent_calls(self, vendor_id: str) -> int:
-        """Return the number of calls a connection to a vendor may have under way."""
-        own = self.vendors.get(vendor_id)
-        return (own.max_concurrent_calls if own else None) or self.max_concurrent_calls
+        """Return the maximum number of calls at once of a connection to a vendor."""
+        vendor = self.vendors.get(vendor_id)
+        return (vendor.max_concurrent_calls if vendor else None) or self.max_concurrent_calls
 
     def resolve_timeouts(self, vendor_id: str, capability_id: str = "") -> Timeouts:
-        """Resolve the timeouts of a call: the vendor's, else the capability's, else all."""
-        everyones = Timeouts(
+        """Return the timeouts of a call: the vendor's, else the capability's, else the general."""
+        general = Timeouts(
             connect_s=self.connect_timeout_s,
             first_byte_s=self.first_byte_timeout_s,
             total_s=self.timeout_s,
         )
-        capabilitys = self.timeouts.get(capability_id)
-        vendors = self.vendors.get(vendor_id)
+        vendor = self.vendors.get(vendor_id)
         update: dict[str, float] = {}
-        for given in (capabilitys, vendors.timeouts if vendors else None):
-            update |= given.model_dump(exclude_none=True) if given else {}
-        return everyones.model_copy(update=update)
+        for timeouts in (self.timeouts.get(capability_id), vendor.timeouts if vendor else None):
+            update |= timeouts.model_dump(exclude_none=True) if timeouts else {}
+        return general.model_copy(update=update)
 
 
-def _list_faults(error: ValidationError) -> list[Detail]:
-    """List every fault, without the value: it may be a secret in the wrong place."""
+def _list_errors(validation: ValidationError) -> list[Detail]:
+    """List every error without the value, because it may be a secret in the wrong place."""
     return [
         Detail(
-            ".".join(str(part) for part in fault["loc"] if part != "[key]"),
-            fault["msg"].removeprefix("Value error, "),
+            ".".join(str(part) for part in error["loc"] if part != "[key]"),
+            error["msg"].removeprefix("Value error, "),
         )
-        for fault in error.errors(include_url=False, include_input=False, include_context=False)
+        for error in validation.errors(
+            include_url=False, include_input=False, include_context=False
+        )
     ]
