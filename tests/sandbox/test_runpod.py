@@ -103,6 +103,17 @@ async def test_endpoints_are_checked(
     assert {"title", "status", "detail"} <= set(reply.json())
 
 
+async def test_a_refusal_names_every_fault(runpod: httpx.AsyncClient) -> None:
+    """Given several faults, then each is named by its path, an unknown field first."""
+    body = {**ENDPOINT, "colour": "red", "scaling": {"type": "QUEUE_DELAY"}, "name": 3}
+    errors = (await runpod.post(f"{V2}/serverless", json=body)).json()["errors"]
+    assert [error.partition(":")[0] for error in errors] == [
+        "body.colour",
+        "body.scaling.queueDelay",
+        "body.name",
+    ]
+
+
 async def test_volumes_and_pods(runpod: httpx.AsyncClient) -> None:
     """A volume has bounds; a pod comes up while it is watched and can be stopped."""
     small = {"name": "v", "size": 5, "dataCenter": "EU-RO-1"}

@@ -13,8 +13,8 @@ from starlette.routing import BaseRoute, Route
 
 JsonObject = dict[str, Any]
 Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
-# The parts of an error's location that name the type of a field instead of a member.
-_TYPE_NAME = re.compile(r"str|int|float|\w+\[.*\]", re.DOTALL)
+# The parts of an error's location that name a type of a union instead of a member.
+_TYPE_NAME = re.compile(r"str|int|float|[A-Z_]+|\w+\[.*\]", re.DOTALL)
 
 
 class NotJsonError(ValueError):
@@ -72,9 +72,13 @@ class BodyFault:
         """True if the value is of a wrong type."""
         return self.kind.endswith("_type")
 
-    def join_path(self) -> str:
-        """Join the path with dots."""
+    @property
+    def name(self) -> str:
+        """The path, joined with dots."""
         return ".".join(map(str, self.path))
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.message}"
 
 
 B = TypeVar("B", bound=RequestBody)

@@ -193,7 +193,7 @@ async def _create_message(request: Request) -> Response:
 def _refuse_body(faults: list[BodyFault]) -> RefusalError:
     if not faults:
         return AnthropicRefusalError(400, "The request body is not valid JSON")
-    return AnthropicRefusalError(400, f"{faults[0].join_path()}: {faults[0].message}")
+    return AnthropicRefusalError(400, str(faults[0]))
 
 
 def _refuse_sampling(body: MessageRequest) -> None:

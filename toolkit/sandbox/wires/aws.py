@@ -161,7 +161,7 @@ async def _generate_answer(request: Request) -> tuple[SimulatedReply, str]:
 def _refuse_body(faults: list[BodyFault]) -> RefusalError:
     if not faults:
         return refuse(400, "SerializationException", "The body is not JSON.")
-    message = f"{faults[0].join_path()} is not valid: {faults[0].message}."
+    message = f"{faults[0].name} is not valid: {faults[0].message}."
     return refuse(400, "ValidationException", message)
 
 

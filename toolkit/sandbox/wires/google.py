@@ -213,7 +213,7 @@ def _refuse_body(faults: list[BodyFault]) -> RefusalError:
         return refuse(
             400, f'Invalid JSON payload received. Unknown name "{name}"{where}: Cannot find field.'
         )
-    return refuse(400, f"Invalid value at '{faults[0].join_path()}': {faults[0].message}.")
+    return refuse(400, f"Invalid value at '{faults[0].name}': {faults[0].message}.")
 
 
 def _parse_turns(body: ContentRequest) -> list[ChatTurn]:

@@ -303,7 +303,7 @@ def _refuse_params(message: str) -> MiniMaxRefusalError:
 def _refuse_body(faults: list[BodyFault]) -> RefusalError:
     if not faults:
         return _refuse_params("the body is not a JSON object")
-    return _refuse_params(f"{faults[0].join_path()}: {faults[0].message}")
+    return _refuse_params(str(faults[0]))
 
 
 def _resolve_model(model: str, models: tuple[str, ...]) -> str:

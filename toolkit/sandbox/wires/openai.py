@@ -248,7 +248,7 @@ def _refuse_body(faults: list[BodyFault]) -> RefusalError:
     if not faults:
         return refuse(400, "The body of the request could not be parsed as JSON.")
     fault = faults[0]
-    param = re.sub(r"\.(\d+)", r"[\1]", fault.join_path())
+    param = re.sub(r"\.(\d+)", r"[\1]", fault.name)
     code = "invalid_type" if fault.is_type else _FAULT_CODES.get(fault.kind)
     if code is None:
         number = "integer" if param in _INTEGERS else "decimal"

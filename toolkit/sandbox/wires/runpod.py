@@ -127,7 +127,7 @@ class _RunPodWire:
             BODIES[kind].validate_python(body)
         except ValidationError as error:
             faults = [
-                f"body.{fault.join_path()}: {fault.message}"
+                f"body.{fault}"
                 for fault in list_faults(error)
                 if is_whole or fault.kind != "missing" or fault.value is not body
             ]

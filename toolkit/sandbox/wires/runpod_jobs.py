@@ -116,7 +116,7 @@ def refuse(status: int, message: str) -> RefusalError:
 def _refuse_body(faults: list[BodyFault]) -> RefusalError:
     if not faults:
         return refuse(400, "the body is not a JSON object")
-    return refuse(400, f"{faults[0].join_path()}: {faults[0].message}")
+    return refuse(400, str(faults[0]))
 
 
 class _RunPodJobsWire:
@@ -373,7 +373,7 @@ def check_input(given: JsonObject, worker: str) -> str:
         asked = PictureInput.model_validate(given)
     except ValidationError as error:
         fault = list_faults(error)[0]
-        return f"{fault.join_path()}: {fault.message}."
+        return f"{fault}."
     step = 64 if worker in _USD_PER_MEGAPIXEL else 8
     if asked.width % step or asked.height % step:
         return f"width and height must be in steps of {step}."
