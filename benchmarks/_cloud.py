@@ -60,7 +60,7 @@ async def connect_account(engine: Engine, *vendors: str) -> RequestContext:
     """The engine's own account, with connections to some vendors."""
     account, _ = await engine.accounts.open_local_account()
     context = RequestContext(account.id)
-    for vendor in await engine.providers.list(context):
+    for vendor in await engine.connections.list_providers(context):
         if vendor.id in vendors:
             pointer = ConnectionCreate(
                 provider=vendor.id,

@@ -363,7 +363,7 @@ async def _sign_in(engine: Engine, registry: Registry, functions: FunctionTable)
     context = RequestContext(account.id)
     if engine.settings.sandbox:
         simulated = list_simulated_ids(registry)
-        for provider in await engine.providers.list(context):
+        for provider in await engine.connections.list_providers(context):
             if provider.id in simulated and not provider.connected:
                 pointer = ConnectionCreate(
                     provider=provider.id,

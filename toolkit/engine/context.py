@@ -1,6 +1,5 @@
 """The engine's context: its shared parts, made once when it opens and passed to all others."""
 
-import logging
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -24,8 +23,6 @@ from toolkit.functions import FunctionTable
 from toolkit.plugins import Capability
 from toolkit.store import ConfigurationCache, Store
 
-log = logging.getLogger(__name__)
-
 
 @dataclass(kw_only=True)
 class EngineContext(ProviderContext):
@@ -47,15 +44,7 @@ class EngineContext(ProviderContext):
     """
 
     store: Store
-    records: Records
-    directory: ProviderDirectory
-    grants: Grants
-    shares: Shares
-    concurrency: FairSemaphore
     deployment: Deployment
-    gates: GateRegistry
-    allowances: Allowances
-    quotas: Quotas
     is_draining: bool = False
     is_reproducible: bool = False
     observer: Observer = field(default_factory=Observer)
@@ -65,6 +54,27 @@ class EngineContext(ProviderContext):
     function_limits: FairSemaphore = field(
         default_factory=lambda: FairSemaphore(MAX_FUNCTION_THREADS)
     )
+
+    def __post_init__(self) -> None:
+        settings, store = self.settings, self.store
+        self.records = Records(store)
+        self.shares = Shares(store)
+        self.grants = Grants(store, [one.variable for one in self.registry.vendors.values()])
+        self.gates = GateRegistry(settings, store, self.deployment)
+        self.allowances = Allowances(store)
+        self.quotas = Quotas(store, settings)
+        self.concurrency = FairSemaphore(
+            settings.max_concurrent_jobs, per_group=settings.max_concurrent_jobs_per_account
+        )
+        self.directory = ProviderDirectory(
+            settings,
+            self.registry,
+            store,
+            self.records,
+            self.shares,
+            self.gates,
+            has_statistics=not self.is_reproducible,
+        )
 
     def require_for_node(self, name: str) -> Capability:
         """Find the capability of a workflow's node; a function is one there, and nowhere else.

@@ -14,10 +14,6 @@ from toolkit.contract.runs import Run
 from toolkit.contract.version import read_installed_version
 from toolkit.engine.access.accounts import Accounts
 from toolkit.engine.access.api_keys import ApiKeys
-from toolkit.engine.access.grants import Grants
-from toolkit.engine.access.quotas import Quotas
-from toolkit.engine.access.shares import Shares
-from toolkit.engine.concurrency.fair_semaphore import FairSemaphore
 from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.job_executor import JobExecutor
 from toolkit.engine.execution.leases import LeaseManager
@@ -28,7 +24,6 @@ from toolkit.engine.infrastructure.reconciler import Reconciler
 from toolkit.engine.infrastructure.storage import Storages
 from toolkit.engine.infrastructure.templates import Templates
 from toolkit.engine.limits.deployment import Deployment
-from toolkit.engine.money.allowance import Allowances
 from toolkit.engine.observer import GateState, Observer
 from toolkit.engine.orchestration.agent_runs import AgentRuns
 from toolkit.engine.orchestration.agents import Agents
@@ -45,14 +40,11 @@ from toolkit.engine.orchestration.task_manager import TaskManager
 from toolkit.engine.orchestration.tasks import Tasks
 from toolkit.engine.orchestration.workflow_reruns import WorkflowReruns
 from toolkit.engine.orchestration.workflows import Workflows
-from toolkit.engine.provider_directory import ProviderDirectory
-from toolkit.engine.records import Records
 from toolkit.engine.request_context import RequestContext
-from toolkit.engine.routing.connection_gate import GateRegistry
 from toolkit.engine.routing.registry import Registry
 from toolkit.engine.services.artifacts import Artifacts
 from toolkit.engine.services.billing import Billings
-from toolkit.engine.services.connections import Connections, Providers
+from toolkit.engine.services.connections import Connections
 from toolkit.engine.services.events import Events
 from toolkit.engine.services.idempotency import IdempotencyStore
 from toolkit.engine.services.lineage import Lineages
@@ -101,7 +93,6 @@ class Engine:
         self.accounts = Accounts(core.store, core.settings, core.deployment)
         self.keys = ApiKeys(core.store, core.quotas, core.allowances)
         self.connections = Connections(core)
-        self.providers = Providers(core)
         self.capabilities = core.registry
         single_jobs = SingleJobs(core, self.leases, executor, self.artifacts)
         self.jobs = Jobs(core, single_jobs)
@@ -204,21 +195,9 @@ class Engine:
             except ToolkitError:
                 await store.close()
                 raise
-        records, shares = Records(store), Shares(store)
-        gates = GateRegistry(settings, store, deployment)
         core = EngineContext(
             settings=settings,
             store=store,
-            records=records,
-            directory=ProviderDirectory(
-                settings,
-                registry,
-                store,
-                records,
-                shares,
-                gates,
-                has_statistics=not reproducible,
-            ),
             registry=registry,
             driver=Driver(
                 (lambda: transport) if transport else NetworkTransport,
@@ -228,15 +207,7 @@ class Engine:
                 lookup_cache=None if reproducible else LookupCache(),
             ),
             resolver=resolver or EnvironmentResolver(None),
-            shares=shares,
-            grants=Grants(store, [vendor.variable for vendor in registry.vendors.values()]),
-            concurrency=FairSemaphore(
-                settings.max_concurrent_jobs, per_group=settings.max_concurrent_jobs_per_account
-            ),
             deployment=deployment,
-            gates=gates,
-            allowances=Allowances(store),
-            quotas=Quotas(store, settings),
             is_reproducible=reproducible,
             observer=observer or Observer(),
             functions=functions,

@@ -255,7 +255,9 @@ def _bind_own() -> Iterator[tuple[str, Handler[Any, Any]]]:
         lambda call: call.engine.connections.unshare(call.context, call.id, call.input.account_id),
     )
     yield _bind(providers.HEALTH_READ, _read_health)
-    yield _bind(providers.PROVIDERS_LIST, lambda call: call.engine.providers.list(call.context))
+    yield _bind(
+        providers.PROVIDERS_LIST, lambda call: call.engine.connections.list_providers(call.context)
+    )
     yield _bind(
         work.ARTIFACTS_CREATE,
         lambda call: call.engine.artifacts.create(

@@ -234,14 +234,7 @@ class Connections:
         await self._core.store.write([saved, *ended])
         return connection
 
-
-class Providers:
-    """`/v1/providers`: the catalogue of providers."""
-
-    def __init__(self, core: EngineContext) -> None:
-        self._core = core
-
-    async def list(self, context: RequestContext) -> list[Provider]:
+    async def list_providers(self, context: RequestContext) -> Sequence[Provider]:
         """List every provider, its capabilities, and whether this account has connected it."""
         registry = self._core.registry
         connected = await self._core.directory.list_connections(context.scope)
