@@ -89,10 +89,6 @@ class Admission:
             named = given.get(field)
             if binding.mode == "artifact" and isinstance(named, str):
                 await self._artifacts.find(self._scope, named)
-        await self._check_place(options)
-
-    async def _check_place(self, options: Options) -> None:
-        """Refuse an endpoint or compute that is not there; look up what many nodes name once."""
         place = options.endpoint_id, options.compute_id
         if place not in self._places:
             if None not in place:

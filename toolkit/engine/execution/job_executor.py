@@ -107,7 +107,9 @@ class JobExecutor:
                 raise
             except Exception as error:
                 info, retryable = _explain_error(error)
-                is_lasting = job_run.stops_when_lasting and _is_lasting(info, before)
+                # The same useless output again: a third would be paid in vain.
+                is_same = info.code == ErrorCode.INVALID_OUTPUT.name and info == before
+                is_lasting = job_run.stops_when_lasting and is_same
                 before = info
                 if is_lasting or not retryable or job_run.job.retry_count >= job_run.max_retries:
                     return self._fail(job_run, info)
@@ -319,11 +321,6 @@ def make_deadline_error(deadline_s: float) -> ErrorInfo:
     """Make the error of something that was not done within its deadline."""
     message = f"It was not done within its deadline of {deadline_s:g} s."
     return ErrorInfo(code=ErrorCode.PROVIDER_TIMEOUT.name, message=message)
-
-
-def _is_lasting(error: ErrorInfo, before: ErrorInfo | None) -> bool:
-    """Tell whether an input gave the same useless output again: a third would be paid in vain."""
-    return error.code == ErrorCode.INVALID_OUTPUT.name and error == before
 
 
 def _check_output(capability: Capability, result: Result) -> None:

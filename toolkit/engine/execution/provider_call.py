@@ -73,7 +73,8 @@ class ProviderCall:
         access = await ask_store(core, self._resolve_access, operation)
         shown = None
         if isinstance(operation, TextRequest) and operation.stream:
-            if self._is_watched():
+            watched = core.texts.is_wanted(self._job_run.resource_id, self._job_run.job.id)
+            if watched and not core.is_reproducible:  # what is recorded or replayed is as ever
                 shown = _ShownText(core.texts, self._job_run, access.secret)
             else:
                 operation = replace(operation, stream=False)
@@ -123,12 +124,6 @@ class ProviderCall:
             return redact_reply(reply, access.secret)
         redact = partial(redact_reply, reply, access.secret)
         return await core.driver.run_in_thread(redact, self._job_run.account_id)
-
-    def _is_watched(self) -> bool:
-        """Tell whether somebody watches the text; what is recorded or replayed is as ever."""
-        job_run = self._job_run
-        watched = self._core.texts.is_wanted(job_run.resource_id, job_run.job.id)
-        return watched and not self._core.is_reproducible
 
     async def _resolve_access(self, operation: Operation[Any]) -> Access:
         """Resolve the secret, and the vendor's own id of the place that the job names."""

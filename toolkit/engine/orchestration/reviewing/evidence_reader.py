@@ -77,19 +77,14 @@ class EvidenceReader:
                 kept = await self._artifacts.find(AccountScope(account_id), node.artifact_id)
                 blob = await self._artifacts.load_blob(kept)
             evidence[node.id] = replace(item, output=output, blob=blob)
-        return [
-            replace(
+        for node_id, item in evidence.items():
+            upstream = [evidence[up] for up in item.node.depends_on if up in evidence]
+            evidence[node_id] = replace(
                 item,
-                upstream_text=_join_texts(
-                    item.capability,
-                    [evidence[up] for up in item.node.depends_on if up in evidence],
-                ),
-                pictures=_find_pictures(
-                    item, [evidence[up] for up in item.node.depends_on if up in evidence]
-                ),
+                upstream_text=_join_texts(item.capability, upstream),
+                pictures=_find_pictures(item, upstream),
             )
-            for item in evidence.values()
-        ]
+        return list(evidence.values())
 
     async def read_requests(
         self, account_id: str, task: Task, workflow: WorkflowRecord, plan: Plan
@@ -147,20 +142,14 @@ class EvidenceReader:
             AccountScope(account_id), capability, options
         )
         asked = {run.provider for run in runs}
-        return tuple(
-            sorted(
-                (
-                    vendor.id
-                    for vendor in pool.vendors
-                    if vendor.id not in asked
-                    and pool.is_connected(vendor.id)
-                    and is_servable(
-                        capability, options.model_copy(update={"provider": vendor.id}), pool
-                    )
-                ),
-                key=lambda provider: provider != capability.default_provider,
-            )
-        )
+        others = [
+            vendor.id
+            for vendor in pool.vendors
+            if vendor.id not in asked
+            and pool.is_connected(vendor.id)
+            and is_servable(capability, options.model_copy(update={"provider": vendor.id}), pool)
+        ]
+        return tuple(sorted(others, key=lambda provider: provider != capability.default_provider))
 
 
 def _is_bound(item: Evidence, planned: PlanNode, upstream: Sequence[Evidence]) -> bool:
