@@ -8,7 +8,6 @@ from typing import Any
 
 from toolkit.contract.operations import account, infrastructure, providers, work
 from toolkit.contract.operations.definitions import ApiOperation
-from toolkit.contract.operations.entry import matches_path
 
 # In the order in which documents have them.
 OPERATIONS: tuple[ApiOperation[Any, Any], ...] = tuple(
@@ -22,10 +21,3 @@ OPERATIONS: tuple[ApiOperation[Any, Any], ...] = tuple(
         key=lambda operation: operation.resource.tag,
     )
 )
-
-
-def find_operation(method: str, path: str) -> ApiOperation[Any, Any] | None:
-    """Find the operation that a request asks for; none for a path or method that is not there."""
-    return next(
-        (one for one in OPERATIONS if one.method == method and matches_path(one.path, path)), None
-    )
