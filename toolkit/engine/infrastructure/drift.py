@@ -88,14 +88,19 @@ def _compare_kind(
     real = [row for row in rows if not json.loads(row["spec"]).get("sandbox")]
     by_vendor_id = {row["vendor_id"]: row for row in real if row["vendor_id"]}
     by_id = {row["id"]: row for row in real}
-    there = [one for one in items if not _is_terminated(one)]
+    there = [one for one in items if not (isinstance(one, PodState) and one.status == "terminated")]
     for one in there:
         match = _ID_IN_NAME.search(one.name)
         row = by_vendor_id.get(one.vendor_id)
         if row is None and match is not None:
             row = by_id.get(match.group())
         if row is not None:
-            yield from _report_orphan(vendor, row, one)
+            never_made = row["status"] == "failed" and row["vendor_id"] is None
+            if row["status"] == "deleted" or never_made:
+                yield DataDirIssue(
+                    f"`{row['id']}` is {row['status']} here and still at {vendor}, where it may be"
+                    f" billed: delete `{one.name}` there."
+                )
         elif match is not None and match.group() not in ours:
             yield _advise(
                 f"`{one.name}` at {vendor} was made from another data directory: delete it there"
@@ -114,20 +119,6 @@ def _compare_kind(
                 f"`{row['id']}` is {row['status']} here and not at {vendor} any more: delete it"
                 " here."
             )
-
-
-def _report_orphan(vendor: str, row: Row, one: ResourceState) -> Iterator[DataDirIssue]:
-    """Report what still exists at the cloud and was given up here."""
-    given_up = row["status"] == "failed" and row["vendor_id"] is None
-    if row["status"] == "deleted" or given_up:
-        yield DataDirIssue(
-            f"`{row['id']}` is {row['status']} here and still at {vendor}, where it may be billed:"
-            f" delete `{one.name}` there."
-        )
-
-
-def _is_terminated(one: ResourceState) -> bool:
-    return isinstance(one, PodState) and one.status == "terminated"
 
 
 def _advise(what: str) -> DataDirIssue:

@@ -38,27 +38,21 @@ class _GzipDecoder:
 
     A file may have several members, which are decoded one after the other. Padding behind the last
     member is ignored.
+
+    Attributes:
+        has_more: True if more can be read before the next `feed`.
+        is_complete: True if the last member has ended, or nothing was there to decode.
     """
 
     def __init__(self) -> None:
         self._inflater = zlib.decompressobj(_GZIP_WINDOW)
         self._input = b""
-        self._is_full = False
-        self._has_begun = False
-
-    @property
-    def is_drained(self) -> bool:
-        """True if nothing more can be read before the next `feed`."""
-        return not self._input and not self._is_full
-
-    @property
-    def is_complete(self) -> bool:
-        """True if the last member has ended, or nothing was there to decode."""
-        return self._inflater.eof or not self._has_begun
+        self.has_more = False
+        self.is_complete = True
 
     def feed(self, data: bytes) -> None:
         """Add input; all of the input before it has been read."""
-        self._input = data
+        self._input, self.has_more = data, bool(data)
 
     def read(self, max_bytes: int) -> bytes:
         """Return the next decoded bytes; empty if more input is needed.
@@ -66,29 +60,22 @@ class _GzipDecoder:
         Raises:
             UnreadableCodingError: the input is not gzip, or is damaged.
         """
-        try:
-            while not self.is_drained:
-                if self._inflater.eof and not self._begin_member():
+        piece = b""
+        while self.has_more and not piece:
+            if self._inflater.eof:
+                if not _GZIP_MAGIC.startswith(self._input[: len(_GZIP_MAGIC)]):
+                    self.has_more = False
                     break
-                self._has_begun = True
+                self._inflater = zlib.decompressobj(_GZIP_WINDOW)
+            try:
                 piece = self._inflater.decompress(self._input, max_bytes)
-                self._input = self._inflater.unconsumed_tail or self._inflater.unused_data
-                self._is_full = len(piece) == max_bytes
-                if piece:
-                    return piece
-        except zlib.error:
-            raise UnreadableCodingError from None
-        return b""
-
-    def _begin_member(self) -> bool:
-        """Begin the next member; false if the rest of the input is padding."""
-        self._is_full = False
-        if not _GZIP_MAGIC.startswith(self._input[: len(_GZIP_MAGIC)]):
-            self._input = b""
-        if not self._input:
-            return False
-        self._inflater = zlib.decompressobj(_GZIP_WINDOW)
-        return True
+            except zlib.error:
+                raise UnreadableCodingError from None
+            self._input = self._inflater.unconsumed_tail or self._inflater.unused_data
+            self.is_complete = self._inflater.eof
+            is_full = len(piece) == max_bytes and not self.is_complete
+            self.has_more = is_full or bool(self._input)
+        return piece
 
 
 def is_compressed(headers: httpx.Headers) -> bool:
@@ -122,7 +109,7 @@ async def iter_unpacked(
         decoder.feed(chunk)
         if len(chunk) <= MAX_INLINE_BYTES and (piece := decoder.read(INLINE_PIECE_BYTES)):
             yield piece
-        while not decoder.is_drained:
+        while decoder.has_more:
             if piece := await run_in_thread(lambda: decoder.read(PIECE_BYTES)):
                 yield piece
     if until_complete and not decoder.is_complete:
