@@ -85,20 +85,18 @@ def test_a_key_with_the_end_of_its_line(server: Server) -> None:
         assert len(client.capabilities.list())
 
 
-def test_no_key(server: Server) -> None:
+@pytest.mark.parametrize(
+    ("key", "ways"), [(None, ("api_key", "TOOLKIT_API_KEY", "account.create")), (KEY, ())]
+)
+def test_no_key_or_one_that_nobody_has(
+    server: Server, key: str | None, ways: tuple[str, ...]
+) -> None:
     """Given no key, then the error says where one is given, and where one comes from."""
-    with Client(server.url) as client, pytest.raises(RequestError) as refused:
-        client.runs.list()
-    for way in ("api_key", "TOOLKIT_API_KEY", "account.create"):
-        assert way in get_message(refused.value)
-
-
-def test_a_key_that_nobody_has(server: Server) -> None:
-    """Given a key that the server does not know, then the error says so."""
-    with Client(server.url, KEY) as client, pytest.raises(RequestError) as refused:
+    with Client(server.url, key) as client, pytest.raises(RequestError) as refused:
         client.runs.list()
     assert refused.value.code is ErrorCode.UNAUTHENTICATED
-    get_message(refused.value)
+    message = get_message(refused.value)
+    assert [way for way in ways if way not in message] == []
 
 
 def test_a_port_where_nobody_listens() -> None:
