@@ -27,7 +27,7 @@ from toolkit.contract.connections import ConnectionCreate
 from toolkit.engine import Registry
 from toolkit.engine.request_context import RequestContext
 from toolkit.engine.transport import worker_pool
-from toolkit.local import EngineThread
+from toolkit.local import EngineThread, open_engine
 from toolkit.sandbox import Faults
 from toolkit.settings import Settings
 
@@ -216,7 +216,7 @@ class Server:
         from toolkit.server import create_app
         from toolkit.server.http_protocol import HTTP_PROTOCOL
 
-        self.thread = EngineThread(settings, registry, faults)
+        self.thread = EngineThread(open_engine(settings, registry=registry, faults=faults))
         listener = socket.socket()
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(("127.0.0.1", port))

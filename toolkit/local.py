@@ -54,19 +54,14 @@ class EngineThread:
 
     This way plain calls work inside Jupyter's running loop, a cell that blocks stalls no workflow,
     and an interrupt ends the wait and not the work.
+
+    Args:
+        opening: opens the engine, as `open_engine` does.
+        functions: the functions of this process that its workflows may call.
     """
 
     def __init__(
-        self,
-        settings: Settings,
-        registry: Registry | None = None,
-        faults: "Faults | None" = None,
-        cassette: str | Path | None = None,
-        mode: "CassetteMode" = "replay",
-        *,
-        take_up: bool | None = None,
-        read_only: bool = False,
-        functions: FunctionTable | None = None,
+        self, opening: Coroutine[Any, Any, Engine], functions: FunctionTable | None = None
     ) -> None:
         self.functions = functions
         self._closed = False
@@ -75,24 +70,13 @@ class EngineThread:
         self._thread = threading.Thread(target=self._run, name="toolkit-engine", daemon=True)
         self._thread.start()
         try:
-            self.engine = self.call(
-                open_engine(
-                    settings,
-                    registry=registry,
-                    faults=faults,
-                    cassette=cassette,
-                    mode=mode,
-                    take_up=take_up,
-                    read_only=read_only,
-                    functions=functions,
-                )
-            )
+            self.engine = self.call(opening)
         except BaseException:
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join(timeout=2)
             raise
         self.operations = LocalOperations(self.engine)
-        if not read_only:
+        if not self.engine.is_read_only:
             self._loop.call_soon_threadsafe(
                 self._loop.call_later, PREPARE_AFTER_S, self._prepare_worker
             )
@@ -332,16 +316,17 @@ def start_engine(
     settings = settings.model_copy(update=update)
     registry = registry or Registry.load()
     functions = FunctionTable()
-    thread = EngineThread(
+    opening = open_engine(
         settings,
-        registry,
-        faults,
-        cassette,
-        mode,
+        registry=registry,
+        faults=faults,
+        cassette=cassette,
+        mode=mode,
         take_up=take_up,
         read_only=read_only,
         functions=functions,
     )
+    thread = EngineThread(opening, functions)
     if thread.engine.is_held and take_up is None and not read_only:
         log.warning(
             "%s is a copy of another one: what was left lying in it is not taken up;"

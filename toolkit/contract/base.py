@@ -109,13 +109,12 @@ class Envelope(Record, Generic[T]):
     error: ErrorInfo | None = None
 
 
-ENVELOPE_FIELDS = ("id", "status")
-
-
 def dump_envelope(record: BaseModel) -> bytes:
     """Write the envelope of one record: id and status beside it, its error where it failed."""
     beside = {
-        name: getattr(record, name) for name in ENVELOPE_FIELDS if name in type(record).model_fields
+        name: getattr(record, name)
+        for name in ("id", "status")
+        if name in type(record).model_fields
     }
     error = getattr(record, "error", None)
     after = b"" if error is None else b',"error":%s' % to_json(error)

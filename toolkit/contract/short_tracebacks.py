@@ -9,7 +9,7 @@ ShortTraceback               how IPython shows an error of ours; others are show
 
 from collections.abc import Iterable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from toolkit.contract.key_shapes import looks_like_key
 from toolkit.contract.pickled_errors import PicklableError
@@ -19,18 +19,6 @@ PACKAGE = __name__.partition(".")[0]
 MAX_LINE_CHARACTERS = 120
 # The names that IPython and ipykernel give to the code of cells.
 _CELL_MARKS = ("<ipython-input-", "ipykernel_")
-
-
-class CodeLine(NamedTuple):
-    """A line of a caller's code.
-
-    Attributes:
-        place: where it is: `line 3 of the cell`.
-        code: the line itself.
-    """
-
-    place: str
-    code: str
 
 
 class ShortTraceback(PicklableError):  # noqa: N818 - a mixin
@@ -49,7 +37,7 @@ class ShortTraceback(PicklableError):  # noqa: N818 - a mixin
         notes = getattr(self, "__notes__", [])
         line = None if notes else find_cell_line(self.__traceback__)
         if line is not None:
-            shown.append(format_code_line(line))
+            shown.append(format_code_line(*line))
         return [*shown, *notes]
 
 
@@ -118,23 +106,26 @@ def _restore_unknown_attribute(message: str, name: str) -> UnknownAttributeError
     return error
 
 
-def format_code_line(line: CodeLine) -> str:
-    """Write a line of code below an error; what may be a key is not repeated.
+def format_code_line(place: str, code: str) -> str:
+    """Write a line of a caller's code below an error; what may be a key is not repeated.
 
-    >>> format_code_line(CodeLine("line 3 of the cell", "    wf.add('a')"))
+    >>> format_code_line("line 3 of the cell", "    wf.add('a')")
     "  line 3 of the cell: wf.add('a')"
     """
-    code = truncate_text(line.code.strip(), MAX_LINE_CHARACTERS)
+    code = truncate_text(code.strip(), MAX_LINE_CHARACTERS)
     words = "".join(c if c.isalnum() or c in "_-" else " " for c in code).split()
     if not code or any(looks_like_key(word) for word in words):
-        return f"  {line.place}"
-    return f"  {line.place}: {code}"
+        return f"  {place}"
+    return f"  {place}: {code}"
 
 
-def find_cell_line(traceback: TracebackType | None) -> CodeLine | None:
+def find_cell_line(traceback: TracebackType | None) -> tuple[str, str] | None:
     """Find the line of a cell that led to an error: the last one before this package's own code.
 
     Nothing is found outside of a notebook, and for a magic, whose line of code is IPython's own.
+
+    Returns:
+        where the line is, and the line itself.
     """
     found: tuple[str, int, str] | None = None
     while traceback is not None:
@@ -153,4 +144,4 @@ def find_cell_line(traceback: TracebackType | None) -> CodeLine | None:
     if text.startswith("get_ipython()."):
         return None
     inside = "" if name.startswith("<") else f", in {name}"
-    return CodeLine(f"line {number} of the cell{inside}", text)
+    return f"line {number} of the cell{inside}", text

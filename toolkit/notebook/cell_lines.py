@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from toolkit.contract.errors import ToolkitError
-from toolkit.contract.short_tracebacks import CodeLine, format_code_line
+from toolkit.contract.short_tracebacks import format_code_line
 from toolkit.input_parsing import find_document_line
 
 _QUOTED_NAME = re.compile(r"`([^`]+)`")
@@ -29,8 +29,8 @@ def point_at_cell(magic: str, line: str, cell: str, *, is_document: bool = False
         if number is None:
             number = _find_name(error, lines)
         if number is not None:
-            place = CodeLine(f"line {number + 1} of the cell", lines[number])
-            error.add_note(format_code_line(place))
+            place = f"line {number + 1} of the cell"
+            error.add_note(format_code_line(place, lines[number]))
         raise
 
 

@@ -97,7 +97,8 @@ async def test_a_loop_that_is_held_keeps_its_leases(
     that it is not the machine's speed that is tried.
     """
     faults = Faults()
-    busy = EngineThread(short, Registry.load(extra=[holder.capability]), faults)
+    registry = Registry.load(extra=[holder.capability])
+    busy = EngineThread(open_engine(short, registry=registry, faults=faults))
     context = await connect_account(engine, "minimax")
     graph = WorkflowCreate(
         name="held",

@@ -14,7 +14,7 @@ from tests.support.slow_capability import load_slow_registry
 from tests.support.timing import PATIENCE_S
 from toolkit import Client, Workflow
 from toolkit.engine.request_context import RequestContext
-from toolkit.local import EngineThread
+from toolkit.local import EngineThread, open_engine
 from toolkit.settings import Settings
 
 STREAM = {"Accept": "text/event-stream"}
@@ -86,7 +86,7 @@ def test_refusals_come_before_the_stream(
 def test_a_stream_ends_with_its_key(settings: Settings) -> None:
     """Given a stream under way, when another process revokes its key, then it ends."""
     served = Server(settings, registry=load_slow_registry())
-    other = EngineThread(settings, load_slow_registry())
+    other = EngineThread(open_engine(settings, registry=load_slow_registry()))
     try:
         with sign_up_client(served.url) as client:
             run = client.runs.create("test.nap", {"seconds": 60})
