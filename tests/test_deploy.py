@@ -37,9 +37,10 @@ def test_a_stranger_puts_up_the_parts(tmp_path: Path, postgres: PostgresCluster)
     assert psql is not None
     env = {
         "PGHOST": "127.0.0.1", "PGPORT": str(postgres.port), "PGUSER": "toolkit",
-        "PGPASSWORD": postgres.password, "TOOLKIT_LEASE_S": "5",
+        "PGPASSWORD": postgres.password, "TOOLKIT_LEASE_S": "2",
     }  # fmt: skip
-    done = type_commands(rehearse(tmp_path), tmp_path / "here", tmp_path, env)
+    modules = "s3fs", "distributed"
+    done = type_commands(rehearse(tmp_path), tmp_path / "here", tmp_path, env, *modules)
     logs = "\n".join(path.read_text()[-2_000:] for path in (tmp_path / "srv").glob("*.log"))
     assert done.exit_code == 0, f"{done.answers}\n{done.errors}\n{logs}"
     assert len(re.findall("^status +✓ completed", done.answers, re.M)) == 3

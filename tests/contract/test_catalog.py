@@ -5,7 +5,7 @@ import pytest
 from toolkit import Client, RequestError
 from toolkit.vendors import load_vendors
 
-pytestmark = pytest.mark.embedded
+pytestmark = [pytest.mark.embedded, pytest.mark.sqlite("other tests have its statements")]
 
 
 def test_gpus(client: Client) -> None:

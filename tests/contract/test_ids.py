@@ -6,6 +6,8 @@ import pytest
 
 from toolkit.contract.ids import Prefix, is_id, new_id
 
+pytestmark = pytest.mark.sqlite("other tests have its statements")
+
 
 def test_ids_are_unique_and_in_order() -> None:
     """Given many ids made at once, then none is there twice, and each is above the one before."""

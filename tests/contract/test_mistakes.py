@@ -11,6 +11,8 @@ from tests.support.timing import PATIENCE_S
 from toolkit import Client, RequestError, WorkError, Workflow
 from toolkit.sandbox import Fault, Faults
 
+pytestmark = pytest.mark.sqlite("other tests have its statements")
+
 ASKED = {"objective": "One line on tides"}
 
 

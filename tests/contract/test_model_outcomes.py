@@ -8,6 +8,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
@@ -26,6 +27,8 @@ from tests.contract.test_who_plans import (
     write_plan,
 )
 from tests.support.scripted_model import PLAIN_TEXT, Say, ScriptedModel
+
+pytestmark = pytest.mark.sqlite("other tests have its statements")
 
 __all__ = ["_key", "caller", "door", "model"]  # fixtures
 

@@ -18,6 +18,8 @@ from toolkit.planning import steps
 from toolkit.sandbox import Fault
 from toolkit.settings import Settings
 
+pytestmark = pytest.mark.sqlite("other tests have its statements")
+
 OBJECTIVE = "A poem about tea on a social card, and read it aloud"
 CHAT = "/chat/completions"
 

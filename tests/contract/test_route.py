@@ -4,7 +4,7 @@ import pytest
 
 from toolkit import Client, RequestError
 
-pytestmark = pytest.mark.embedded
+pytestmark = [pytest.mark.embedded, pytest.mark.sqlite("other tests have its statements")]
 
 ASKED = {"objective": "One line on tea"}
 

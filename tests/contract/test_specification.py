@@ -19,6 +19,8 @@ from tests.contract.raw_http import NAMES, POINTER, VENDORS, Json, RawCaller
 from tests.contract.specification.sections import section
 from toolkit.vendors import load_vendors
 
+pytestmark = pytest.mark.sqlite("other tests have its statements")
+
 RESOURCES = "Resources and their fields"
 LLM = ["V1", "V2", "V3", "V4", "V6", "V7"]
 VOICE = ["V4", "V5"]

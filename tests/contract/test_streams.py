@@ -9,6 +9,8 @@ from toolkit import AsyncClient, Client, WorkError
 from toolkit.client import TextPiece
 from toolkit.sandbox import Faults
 
+pytestmark = pytest.mark.sqlite("other tests have its statements")
+
 OBJECTIVE = {"objective": "Write two sentences about tides."}
 
 

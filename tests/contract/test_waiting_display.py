@@ -15,6 +15,8 @@ from toolkit.client import WorkflowRun
 from toolkit.sandbox import Faults
 from toolkit.settings import Settings
 
+pytestmark = pytest.mark.sqlite("other tests have its statements")
+
 ASKED = {"objective": "Write two sentences about tides."}
 
 

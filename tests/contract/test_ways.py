@@ -18,6 +18,8 @@ from toolkit.contract.errors import ToolkitError
 from toolkit.local import LOCAL_URL
 from toolkit.settings import Settings
 
+pytestmark = pytest.mark.sqlite("other tests have its statements")
+
 UNKNOWN_RUN = "run_01k23tfp431g22yas787jwqrky"
 TEXT = {"objective": "One line on tides"}
 Ask = Callable[[Client], object]

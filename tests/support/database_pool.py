@@ -170,7 +170,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip what is SQLite's alone, with its reason."""
     mark = item.get_closest_marker("sqlite")
     if mark is not None and ON_POSTGRESQL:
-        pytest.skip(f"SQLite's alone: {mark.args[0]}")
+        pytest.skip(f"on SQLite alone: {mark.args[0]}")
 
 
 @pytest.fixture(autouse=True, scope="session")

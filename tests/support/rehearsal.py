@@ -34,7 +34,7 @@ class Rehearsal:
 
 
 def type_commands(
-    script: str, folder: Path, beside: Path, env: Mapping[str, str] | None = None
+    script: str, folder: Path, beside: Path, env: Mapping[str, str] | None = None, *modules: str
 ) -> Rehearsal:
     """Type commands into a shell that knows `toolkit`; all that they began ends with it.
 
@@ -45,10 +45,11 @@ def type_commands(
         folder: where they are typed.
         beside: a folder for what is needed to do so.
         env: more variables of the environment.
+        modules: what most of the commands import, beside what a server does.
     """
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     with (
-        install_forked_programs(beside / "bin") as found,
+        install_forked_programs(beside / "bin", *modules) as found,
         (beside / "typed").open("w+") as typed,
         (beside / "shown").open("w+") as shown,
     ):

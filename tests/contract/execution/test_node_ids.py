@@ -10,7 +10,7 @@ import pytest
 
 from toolkit import Client, RequestError, Workflow
 
-pytestmark = pytest.mark.embedded
+pytestmark = [pytest.mark.embedded, pytest.mark.sqlite("other tests have its statements")]
 
 # As the tools that people come from name their steps, and what breaks those who paste ids.
 IDS = {

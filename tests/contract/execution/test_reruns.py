@@ -17,7 +17,7 @@ from toolkit.settings import Settings
 from toolkit.store import Change, UpdateRow
 from toolkit.vendors import load_vendors
 
-pytestmark = pytest.mark.embedded
+pytestmark = [pytest.mark.embedded, pytest.mark.sqlite("other tests have its statements")]
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from toolkit import Client, RequestError
 from toolkit.contract.money import format_usd
 from toolkit.notebook import widget_html
 
-pytestmark = pytest.mark.embedded
+pytestmark = [pytest.mark.embedded, pytest.mark.sqlite("other tests have its statements")]
 
 TINY = 1e-07
 EXPONENT = re.compile(r"\d[eE][+-]?\d")

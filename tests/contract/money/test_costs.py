@@ -14,6 +14,8 @@ from toolkit.notebook import TaskReview, WorkflowGraph
 from toolkit.sandbox import Fault, Faults
 from toolkit.settings import Settings
 
+pytestmark = pytest.mark.sqlite("other tests have its statements")
+
 
 @pytest.fixture
 def stormy(settings: Settings, faults: Faults) -> Iterator[Client]:

@@ -5,7 +5,7 @@ import pytest
 from toolkit import Client, RequestError, WorkError, Workflow
 from toolkit.contract.plans import CostRange
 
-pytestmark = pytest.mark.embedded
+pytestmark = [pytest.mark.embedded, pytest.mark.sqlite("other tests have its statements")]
 
 WISHES = [None, "balanced", "cost", "latency", "quality"]
 CARD = "A social card with a spoken summary about tidal power"

@@ -13,7 +13,7 @@ from tests.contract.tasks.scripts import (
 from toolkit import Client, RequestError, Task, Workflow
 from toolkit.contract.tasks import Review
 
-pytestmark = pytest.mark.embedded
+pytestmark = [pytest.mark.embedded, pytest.mark.sqlite("other tests have its statements")]
 
 
 def list_scores(task: Task) -> list[float | None]:

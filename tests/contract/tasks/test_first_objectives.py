@@ -11,6 +11,8 @@ import pytest
 from toolkit import Client
 from toolkit.client import Task
 
+pytestmark = pytest.mark.sqlite("other tests have its statements")
+
 TEXT, FACTS, PICTURE, SOUND = "text/plain", "application/json", "image/png", "audio/mpeg"
 Form: TypeAlias = Callable[[str], object]
 

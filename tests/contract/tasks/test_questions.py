@@ -8,7 +8,7 @@ from toolkit.cli.work import wait_for_work
 from toolkit.contract.errors import ToolkitError
 from toolkit.display.text import format_event
 
-pytestmark = pytest.mark.embedded
+pytestmark = [pytest.mark.embedded, pytest.mark.sqlite("other tests have its statements")]
 
 VAGUE = "Something nice, please"
 ANSWER = "A paragraph about tea"

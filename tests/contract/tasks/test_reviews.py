@@ -7,7 +7,7 @@ import pytest
 from tests.support.timing import PATIENCE_S
 from toolkit import Client, RequestError
 
-pytestmark = pytest.mark.embedded
+pytestmark = [pytest.mark.embedded, pytest.mark.sqlite("other tests have its statements")]
 
 OBJECTIVE = "A short written summary of tea"
 

@@ -8,7 +8,7 @@ from toolkit.cli.output import ClientOutput
 from toolkit.display.text import format_event
 from toolkit.notebook import TaskReview, WorkflowGraph
 
-pytestmark = pytest.mark.embedded
+pytestmark = [pytest.mark.embedded, pytest.mark.sqlite("other tests have its statements")]
 
 
 def test_a_plan_is_a_dry_run(client: Client) -> None:
