@@ -1,9 +1,7 @@
-"""Fixtures of the tests of widgets: one sandbox engine, and what a notebook would save of them."""
+"""Fixtures of the tests of widgets: one sandbox engine, and its faults."""
 
-import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
-import ipywidgets
 import pytest
 
 from toolkit import Client
@@ -21,9 +19,3 @@ def client(tmp_path_factory: pytest.TempPathFactory, faults: Faults) -> Iterator
     """A sandbox with every vendor connected."""
     with Client.local(tmp_path_factory.mktemp("data"), faults=faults) as client:
         yield client
-
-
-@pytest.fixture
-def saved() -> Callable[[], str]:
-    """The state of every widget there is, as a saved notebook has it."""
-    return lambda: json.dumps(ipywidgets.Widget.get_manager_state(), default=str)

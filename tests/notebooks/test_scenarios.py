@@ -97,20 +97,11 @@ def test_nbval_takes_them_by_hand(tmp_path: Path, name: str) -> None:
     copy = tmp_path / f"{name}.ipynb"
     copy.write_bytes((ROOT / "notebooks" / copy.name).read_bytes())
     command = [
-        "-m",
-        "pytest",
-        "-c",
-        "pytest.ini",
-        "-p",
-        "nbval.plugin",
-        "--nbval",
-        "--nbval-sanitize-with",
-        str(SANITIZE),
-        "-q",
-        str(copy),
-    ]
+        sys.executable, "-m", "pytest", "-c", "pytest.ini", "-p", "nbval.plugin", "--nbval",
+        "--nbval-sanitize-with", str(SANITIZE), "-q", str(copy),
+    ]  # fmt: skip
     done = subprocess.run(
-        [sys.executable, *command],
+        command,
         cwd=tmp_path,
         capture_output=True,
         text=True,
