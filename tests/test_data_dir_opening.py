@@ -227,17 +227,26 @@ def test_a_directory_of_a_later_version(
 
 
 @pytest.mark.parametrize(
-    "command", [["account", "create", "ada@example.org"], ["keys", "create"], ["verify"]]
-)
+    "command",
+    [
+        "account create ada@example.org", "keys create", "verify", "doctor", "doctor --repair",
+        "prune --older-than 30d", "backup copy", "runs", "runs show run_x", "tasks cancel tsk_x",
+        "usage --sandbox", "keys",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("there", [True, False])
 def test_a_command_for_what_is_there_makes_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, there: bool
 ) -> None:
     """Given a mistyped directory, then no key is made that no server knows, nor a directory."""
     monkeypatch.chdir(tmp_path)
-    shown = CliRunner().invoke(app, [*command, "--data-dir", "typo"])
+    mistyped = tmp_path / "typo"
+    if there:
+        mistyped.mkdir()
+    shown = CliRunner().invoke(app, [*command.split(), "--data-dir", "typo"])
     assert isinstance(shown.exception, ServiceError), shown.output
     assert "no data directory at typo" in str(shown.exception)
-    assert list(tmp_path.iterdir()) == []
+    assert list(tmp_path.rglob("*")) == ([mistyped] if there else [])
 
 
 @pytest.mark.parametrize("command", [["run", "composition.layout", "title=Tea"], ["runs"]])

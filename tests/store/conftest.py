@@ -1,15 +1,19 @@
 """What tests of the store share."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.support.database_pool import BOTH_DATABASES
+from tests.support.database_pool import BOTH_DATABASES, execute_sql
 from toolkit import Client
 from toolkit.settings import Settings
 from toolkit.store import Store
 from toolkit.store.maintenance import prune
+
+Execute = Callable[[str], list[tuple[Any, ...]]]
 
 
 @pytest.fixture(params=BOTH_DATABASES)
@@ -19,6 +23,12 @@ def url(request: pytest.FixtureRequest) -> str | None:
         return None
     found: str = request.getfixturevalue("postgres_url")
     return found
+
+
+@pytest.fixture
+def execute(tmp_path: Path, url: str | None) -> Execute:
+    """Run a statement in the database, beside all stores."""
+    return partial(execute_sql, tmp_path, url)
 
 
 @pytest.fixture

@@ -3,23 +3,23 @@
 import json
 import re
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 import toolkit.store
+from tests.store.rows import make_row
 from toolkit.store import (
     AccountScope,
     AllAccounts,
     Change,
-    InsertRow,
     ReadScope,
     Store,
 )
 
 ACCOUNTS = ("acc_ada", "acc_grace")
 SCOPES: list[ReadScope] = [*map(AccountScope, ACCOUNTS), AccountScope("acc_none"), AllAccounts()]
-AT = "2026-11-20T08:00:00.000000Z"
 STATUSES = ("completed", "failed")
 MADE = 12
 
@@ -30,34 +30,16 @@ def _get_account(number: int) -> str:
 
 def _make_rows(number: int) -> list[Change]:
     account_id, run_id = _get_account(number), f"run_{number:02}"
-    made = {"account_id": account_id, "created_at": AT}
-    root = {
-        "id": run_id, "kind": "run", "open": number % 2 == 0, "cancel_requested": False,
-        "owner": None, "lease_until": 0.0, "fence": 1, "key_id": None, "agent_id": None,
-    }  # fmt: skip
-    job = {
-        "id": f"job_{number:02}", "root_id": run_id, "run_id": run_id,
-        "status": STATUSES[number % 2], "capability": "llm.generate@1",
-        "doc": json.dumps({"input": {"objective": f"tea {number}"}, "cost_usd": 0.5}),
-    }  # fmt: skip
-    note = {"id": run_id, "tags": json.dumps(["t", f"t{number % 4}"]), "note": ""}
-    connection = {"id": f"prv_{number:02}", "provider": "p", "deleted": False, "doc": "{}"}
+    owned = partial(make_row, account_id=account_id)
     # Each account's work goes by the other's connection, too.
-    usage = {
-        "id": f"{number}", "account_id": account_id, "day": "2026-11-20", "capability": "c",
-        "connection_id": f"prv_{(number * 5) % MADE:02}", "jobs": number,
-    }  # fmt: skip
+    by_another = {"connection_id": f"prv_{(number * 5) % MADE:02}", "jobs": number}
+    status = STATUSES[number % 2]
     return [
-        InsertRow("usage", usage),
-        *(
-            InsertRow(table, {**row, **made})
-            for table, row in (
-                ("roots", root),
-                ("jobs", job),
-                ("annotations", note),
-                ("connections", connection),
-            )
-        ),
+        owned("usage", f"{number}", day="2026-11-20", **by_another),
+        owned("roots", run_id, kind="run", open=number % 2 == 0),
+        owned("jobs", f"job_{number:02}", root_id=run_id, run_id=run_id, status=status),
+        owned("annotations", run_id, tags=json.dumps(["t", f"t{number % 4}"])),
+        owned("connections", f"prv_{number:02}"),
     ]
 
 

@@ -280,7 +280,7 @@ def test_who_looks_for_too_long_holds_up_no_other_start(
     One of another place is refused, and told who it waits for.
     """
     deployment.open("one", s3_url).close()
-    monkeypatch.setattr("toolkit.store.postgres.artifact_place.LOCK_WAIT_S", 0.2)
+    monkeypatch.setattr("toolkit.store.postgres.marks.LOCK_WAIT_S", 0.2)
     with psycopg.connect(postgres_url) as holder:
         holder.execute("SELECT pg_advisory_lock(hashtextextended('toolkit artifacts', 0))")
         session = f"session {holder.info.backend_pid} of the server"

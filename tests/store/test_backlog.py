@@ -11,14 +11,14 @@ from typing import Literal
 
 import pytest
 
-from tests.store.test_store import acquire_lease, job
+from tests.store.rows import acquire, make_job
 from tests.support.timing import PATIENCE_S, check_stays, yield_turns
 from tests.support.write_lock import WriteLock
 from toolkit.store import Store
-from toolkit.store.sqlite.write_turns import WriteTurns
+from toolkit.store.sqlite.writes import WriteTurns
 from toolkit.store.writing.writer import MOST_PAUSE_S
 
-FEW, MANY = 1_000, 16_000
+FEW, MANY = 1_000, 8_000
 RENEWALS = 8
 
 
@@ -33,7 +33,7 @@ async def synced(tmp_path: Path) -> AsyncIterator[Store]:
 async def measure_cpu_s(store: Store, first: int, rows: int) -> float:
     """Write so many rows, all handed over at once; return the seconds of CPU for each."""
     began = time.process_time()
-    await asyncio.gather(*[store.write([job(str(n))]) for n in range(first, first + rows)])
+    await asyncio.gather(*[store.write([make_job(str(n))]) for n in range(first, first + rows)])
     return (time.process_time() - began) / rows
 
 
@@ -43,7 +43,7 @@ async def test_a_long_backlog_costs_each_row_what_a_short_one_does(synced: Store
     gc.freeze()  # else collections would visit what all tests before have left
     try:
         few = [await measure_cpu_s(synced, FEW * n, FEW) for n in range(3)]
-        many = await measure_cpu_s(synced, FEW * len(few), MANY)
+        many = await measure_cpu_s(synced, FEW * len(few), 16 * FEW)
     finally:
         gc.unfreeze()
     assert many < 2 * max(few)
@@ -55,8 +55,8 @@ async def test_leases_are_renewed_between_two_transactions(
 ) -> None:
     """Given a writer that goes on without a pause, then renewals do not wait for its last one."""
     store = await Store.open(tmp_path, durability=durability)
-    await acquire_lease(store)
-    rows = [store.write([job(str(n))]) for n in range(MANY)]
+    await acquire(store, "run_r")
+    rows = [store.write([make_job(str(n))]) for n in range(MANY)]
     await asyncio.to_thread(lambda: [store.leases.renew() for _ in range(RENEWALS)])
     assert not rows[-1].done()
     await asyncio.gather(*rows)
@@ -72,9 +72,9 @@ async def test_what_others_hold_for_a_moment_is_waited_for_in_the_loop(
     store = await Store.open(tmp_path)
     others = WriteLock(tmp_path, None)
     others.take()
-    written = [store.write([job("a")])]
+    written = [store.write([make_job("a")])]
     await yield_turns(4)
-    written.append(store.write([job("b")]))
+    written.append(store.write([make_job("b")]))
     check_stays(lambda: not any(each.done() for each in written), MOST_PAUSE_S)
     others.release()
     await asyncio.gather(*written)
@@ -102,7 +102,7 @@ def test_the_writer_gives_way_to_a_small_change() -> None:
 
 async def test_work_waits_for_room(synced: Store) -> None:
     """Given far more handed over than is written, then work waits until only a little is left."""
-    rows = [synced.write([job(str(n))]) for n in range(MANY)]
+    rows = [synced.write([make_job(str(n))]) for n in range(MANY)]
     async with asyncio.timeout(PATIENCE_S):
         await synced.writer.backlog.wait_for_room()
     assert MANY // 2 < sum(row.done() for row in rows) < MANY

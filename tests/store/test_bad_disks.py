@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.store.disks import Disk, small_disk
-from tests.store.roots import acquire
+from tests.store.rows import acquire
 from tests.support.embedded import get_thread
 from tests.support.sqlite import get_sqlite
 from tests.support.timing import PATIENCE_S, check_stays, wait_until, wait_until_async

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.store.rows import make_row
 from tests.support.timing import PATIENCE_S
-from toolkit.store import InsertRow, Store, StoreUnavailableError
+from toolkit.store import Store, StoreUnavailableError
 from toolkit.store.writing import result_room
 from toolkit.store.writing.outages import ROWS, WriteOutages
 
 pytestmark = pytest.mark.sqlite("a server's disk is its own")
-AT = "2026-11-23T08:00:00.000Z"
 MORE_THAN_ANY_DISK = 1 << 45
 
 
@@ -21,8 +21,7 @@ async def test_a_request_is_written_while_calls_wait_for_room(tmp_path: Path) ->
     writer = store.writer
     writer.wanted_ballast_bytes = MORE_THAN_ANY_DISK
     growing = [writer.grow_ballast() for _ in range(12)]
-    plan = {"id": "a", "account_id": "acc", "created_at": AT, "doc": "{}"}
-    await store.write([InsertRow("plans", plan)])
+    await store.write([make_row("plans", "a")])
     assert not any(each.done() for each in growing)
     writer.wanted_ballast_bytes = 0
     for each in growing:

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Final
 
-from tests.store.roots import acquire
+from tests.store.rows import acquire
 from tests.support.s3_server import TcpRelay
 from toolkit.store import Lease, Row, Store, UpdateRow
 

@@ -6,12 +6,12 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from toolkit.store.postgres.writing.transactions import (
+from toolkit.store.postgres.database import (
     begin_postgres_transaction,
     create_postgres_engine,
 )
 from toolkit.store.sqlite.connections import create_sqlite_engine
-from toolkit.store.sqlite.write_turns import WriteTurns, begin_sqlite_transaction
+from toolkit.store.sqlite.writes import WriteTurns, begin_sqlite_transaction
 
 
 def test_the_last_transaction_closes_its_connection(tmp_path: Path, url: str | None) -> None:

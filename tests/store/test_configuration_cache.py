@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.store.rows import AT, make_row
 from toolkit.store import (
     Change,
     ConfigurationCache,
     DeleteRow,
-    InsertRow,
     PatchDocument,
     ReplaceRow,
     Store,
@@ -18,28 +18,19 @@ from toolkit.store import (
 )
 from toolkit.store.configuration_cache import MAX_ENTRIES
 
-AT = "2026-11-23T00:00:00.000Z"
-ACCOUNT = {"id": "acc_a", "email": "a@example.org", "created_at": AT, "doc": "{}"}
-KEY = {"id": "key_a", "account_id": "acc_a", "digest": "d", "created_at": AT, "doc": "{}"}
-CONNECTION = {
-    "id": "prv_a", "account_id": "acc_a", "provider": "openai", "deleted": False,
-    "created_at": AT, "doc": "{}",
-}  # fmt: skip
-SHARE = {"id": "prv_a|*", "connection_id": "prv_a", "shared_with": "*", "created_at": AT}
+ROWS = (
+    ("accounts", "acc_a"),
+    ("api_keys", "key_a"),
+    ("connections", "prv_a"),
+    ("shares", "prv_a|*"),
+)
 
 
 @pytest.fixture
 async def store(tmp_path: Path) -> AsyncIterator[Store]:
     """An open store with one row of each kind."""
     opened = await Store.open(tmp_path)
-    await opened.write(
-        [
-            InsertRow("accounts", ACCOUNT),
-            InsertRow("api_keys", KEY),
-            InsertRow("connections", CONNECTION),
-            InsertRow("shares", SHARE),
-        ]
-    )
+    await opened.write([make_row(table, row_id) for table, row_id in ROWS])
     yield opened
     await opened.close()
 
@@ -65,7 +56,7 @@ async def other(store: Store, tmp_path: Path) -> AsyncIterator[Store]:
         (UpdateRow("connections", "prv_a", {"doc": json.dumps({"overbilled": ["m"]})}), True),
         (UpdateRow("connections", "prv_a", {"health": "{}"}), False),
         (DeleteRow("shares", "prv_a|*"), True),
-        (ReplaceRow("shares", {**SHARE, "id": "prv_a|acc_b", "shared_with": "acc_b"}), True),
+        (ReplaceRow("shares", make_row("shares", "prv_a|acc_b").values), True),
     ],
 )
 async def test_a_change_by_anybody_is_seen_at_once(

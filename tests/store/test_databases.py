@@ -1,6 +1,5 @@
 """What both databases do for themselves: each trigger, and each filter of a list."""
 
-import itertools
 import json
 import sqlite3
 from collections.abc import Iterator, Mapping
@@ -11,8 +10,8 @@ from typing import Any
 import psycopg
 import pytest
 from psycopg.rows import dict_row
-from sqlalchemy import Boolean, Float, Integer, LargeBinary
 
+from tests.store.rows import make_row
 from tests.support.database_pool import BOTH_DATABASES
 from toolkit.store.configuration_version import DECISIVE_COLUMNS, READ_VERSION_SQL
 from toolkit.store.dialects import DatabaseKind
@@ -21,7 +20,7 @@ from toolkit.store.postgres.schema import migrate_postgres_schema
 from toolkit.store.read_connection import Row
 from toolkit.store.schema import migrate_schema
 from toolkit.store.sqlite.connections import create_sqlite_engine
-from toolkit.store.sqlite.reads import SqliteReadConnection
+from toolkit.store.sqlite.database import SqliteReadConnection
 from toolkit.store.stored_bytes import (
     COUNTED_COLUMNS,
     EVENT_OVERHEAD_BYTES,
@@ -29,7 +28,6 @@ from toolkit.store.stored_bytes import (
     build_recount,
     build_shortfall_query,
 )
-from toolkit.store.tables import metadata
 
 AT = "2026-11-20T00:00:00Z"
 NUL_TEXT = "\x00 \\u0000"
@@ -50,13 +48,10 @@ class TriedDatabase:
 
     def insert(self, table: str, *rows: dict[str, object]) -> None:
         """Insert rows by one statement; columns that are not given have some value."""
-        of = metadata.tables[table]
-        given: dict[str, object] = {}
-        for n, row in enumerate(rows):
-            given |= {f"{c.name}_{n}": row.get(c.name, _make_value(c)) for c in of.columns}
-        names = [column.name for column in of.columns]
-        values = ("(" + ", ".join(f":{name}_{n}" for name in names) + ")" for n in range(len(rows)))
-        self.run(f"INSERT INTO {table} ({', '.join(names)}) VALUES {', '.join(values)}", **given)
+        made = [make_row(table, f"{n}", **row).values for n, row in enumerate(rows)]
+        given = {f"{name}_{n}": value for n, row in enumerate(made) for name, value in row.items()}
+        values = (f"({', '.join(f':{name}_{n}' for name in row)})" for n, row in enumerate(made))
+        self.run(f"INSERT INTO {table} ({', '.join(made[0])}) VALUES {', '.join(values)}", **given)
 
     def read_tuples(self, sql: str) -> list[tuple[Any, ...]]:
         """Fetch all rows as tuples."""
@@ -74,23 +69,6 @@ class TriedDatabase:
     def read_version(self) -> int:
         """Read the configuration's version."""
         return int(self.read_tuples(READ_VERSION_SQL[self.kind])[0][0])
-
-
-_numbers = itertools.count()
-
-
-def _make_value(column: Any) -> object:
-    """Make a value for a column: a text of its own, or what its type and rules allow."""
-    if column.nullable:
-        return None
-    if isinstance(column.type, Boolean):
-        return False
-    if isinstance(column.type, Integer | Float):
-        return 0
-    assert not isinstance(column.type, LargeBinary)
-    if column.name == "tags":
-        return "[]"
-    return "{}" if column.name in ("doc", "spec", "body") else f"{column.name}{next(_numbers)}"
 
 
 class TriedSqlite(TriedDatabase):

@@ -6,12 +6,10 @@ from pathlib import Path
 import psycopg
 
 from tests._postgres import PostgresCluster
+from tests.store.rows import make_row
 from tests.support.timing import wait_until_async
 from toolkit.contract.errors import ServiceError
-from toolkit.store import ConfigurationCache, InsertRow, PatchDocument, Store
-
-AT = "2026-11-23T00:00:00.000Z"
-KEY = {"id": "key_a", "account_id": "acc_a", "digest": "d", "created_at": AT, "doc": "{}"}
+from toolkit.store import ConfigurationCache, PatchDocument, Store
 
 
 async def test_what_is_kept_of_a_lost_configuration_is_dropped(
@@ -20,7 +18,7 @@ async def test_what_is_kept_of_a_lost_configuration_is_dropped(
     """Given a number that goes back and is reached again, then what was read at it is not used."""
     url = own_postgres.build_url()
     store = await Store.open(tmp_path, database=url)
-    await store.write([InsertRow("api_keys", KEY)])
+    await store.write([make_row("api_keys", "key_a")])
 
     async def load(key_id: str) -> object:
         row = await store.get_row("api_keys", key_id)

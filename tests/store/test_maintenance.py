@@ -274,35 +274,6 @@ def test_what_is_no_age(folder: Path, age: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "command",
-    [
-        ["doctor"],
-        ["doctor", "--repair"],
-        ["prune", "--older-than", "30d"],
-        ["backup", "copy"],
-        ["runs"],
-        ["runs", "show", "run_x"],
-        ["tasks", "cancel", "tsk_x"],
-        ["usage", "--sandbox"],
-        ["keys"],
-    ],
-)
-@pytest.mark.parametrize("there", [True, False])
-def test_a_mistyped_directory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str], there: bool
-) -> None:
-    """Given a folder that is no data directory, then a command says so and makes nothing in it."""
-    monkeypatch.chdir(tmp_path)
-    mistyped = tmp_path / "dta"
-    if there:
-        mistyped.mkdir()
-    shown = run_toolkit(*command, "--data-dir", "dta")
-    assert isinstance(shown.exception, ServiceError)
-    assert "no data directory at dta" in str(shown.exception)
-    assert list(tmp_path.rglob("*")) == ([mistyped] if there else [])
-
-
-@pytest.mark.parametrize(
     "command", [["capabilities"], ["runs", "--sandbox"], ["health"], ["usage"], ["keys"]]
 )
 def test_looking_makes_nothing(

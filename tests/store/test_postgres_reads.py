@@ -10,8 +10,7 @@ from tests._postgres import PostgresCluster
 from tests.support.timing import PATIENCE_S, Watch, wait_until_async, yield_turns
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.store.postgres.connections import NETWORK_OPTIONS
-from toolkit.store.postgres.listener import CommitListener
-from toolkit.store.postgres.notices import NOTIFY_SQL, build_payloads
+from toolkit.store.postgres.notices import NOTIFY_SQL, CommitListener, build_payloads
 from toolkit.store.postgres.reads import MAX_CONNECTIONS, PostgresReadConnection
 
 NAME = "toolkit test"

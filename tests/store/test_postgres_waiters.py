@@ -3,17 +3,15 @@
 import asyncio
 import logging
 import signal
-import sqlite3
 from collections.abc import AsyncIterator, Callable
-from contextlib import closing
 from pathlib import Path
 
 import psycopg
 import pytest
 
 from tests._postgres import PostgresCluster
-from tests.store.roots import plan
-from tests.support.database_pool import BOTH_DATABASES
+from tests.store.conftest import Execute
+from tests.store.rows import make_row
 from tests.support.timing import PATIENCE_S, Watch, wait_until_async, yield_turns
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.store import AppendEvent, Store
@@ -22,10 +20,6 @@ from toolkit.store.postgres.database import PostgresDatabase
 AT = "2026-11-20T08:00:00.000Z"
 SLOW_POLL_S = 600.0
 LISTENERS_SQL = "SELECT pid FROM pg_stat_activity WHERE starts_with(query, 'LISTEN')"
-INSERT_EVENT_SQL = (
-    "INSERT INTO events (resource_id, n, type, at, data, job_id, job_n)"
-    " VALUES (%s, %s, %s, 'now', '{}', %s, %s)"
-)
 
 
 @pytest.fixture
@@ -80,35 +74,18 @@ async def test_a_waiter_is_told_by_another_engine(
             assert await first.get_last_event_number("run_a") == n + 1
 
 
-@pytest.fixture(params=BOTH_DATABASES)
-async def silent(
-    request: pytest.FixtureRequest, tmp_path: Path
-) -> AsyncIterator[tuple[Store, Callable[..., None]]]:
-    """A store, and what adds an event without telling anybody, as an engine that dies then."""
-    if request.param == "postgresql":
-        url = request.getfixturevalue("postgres_url")
-        store = await Store.open(tmp_path, database=url)
-
-        def insert(*values: object) -> None:
-            with psycopg.connect(url, autocommit=True) as connection:
-                connection.execute(INSERT_EVENT_SQL.encode(), values)
-
-    else:
-        store = await Store.open(tmp_path)
-
-        def insert(*values: object) -> None:
-            with closing(sqlite3.connect(tmp_path / "state.db")) as connection:
-                connection.execute(INSERT_EVENT_SQL.replace("%s", "?"), values)
-                connection.commit()
-
-    yield store, insert
-    await store.close()
-
-
-async def test_nobody_has_to_be_told(silent: tuple[Store, Callable[..., None]]) -> None:
+async def test_nobody_has_to_be_told(tmp_path: Path, url: str | None, execute: Execute) -> None:
     """Given events that nobody tells of, then those who wait for them find them, and no others."""
-    store, insert = silent
-    insert("wfl_a", 1, "node.queued", "job_a", 1)
+    store = await Store.open(tmp_path, database=url)
+
+    def insert(resource: str, n: int, kind: str, job: str = "NULL, NULL") -> None:
+        """Add an event as an engine that dies before it tells of it."""
+        values = f"'{resource}', {n}, '{kind}', 'now', '{{}}', {job}"
+        execute(
+            f"INSERT INTO events (resource_id, n, type, at, data, job_id, job_n) VALUES ({values})"
+        )
+
+    insert("wfl_a", 1, "node.queued", "'job_a', 1")
 
     async def wait(key: str, after: int, *types: str) -> None:
         await store.wait_for_event(
@@ -120,16 +97,17 @@ async def test_nobody_has_to_be_told(silent: tuple[Store, Callable[..., None]]) 
     tasks = [asyncio.create_task(wait(*each)) for each in (*woken, *asleep)]  # type: ignore[arg-type]
     await asyncio.wait(tasks, timeout=0.01)
     assert not any(task.done() for task in tasks)
-    insert("wfl_a", 2, "node.completed", "job_a", 2)
-    insert("wfl_b", 1, "node.queued", None, None)
+    insert("wfl_a", 2, "node.completed", "'job_a', 2")
+    insert("wfl_b", 1, "node.queued")
     async with asyncio.timeout(PATIENCE_S):
         await asyncio.gather(*tasks[: len(woken)])
     assert not any(task.done() for task in tasks[len(woken) :])
-    insert("wfl_c", 1, "node.queued", None, None)
+    insert("wfl_c", 1, "node.queued")
     async with asyncio.timeout(PATIENCE_S):
         await tasks[-1]
     for task in tasks:
         task.cancel()
+    await store.close()
 
 
 async def test_a_waiter_is_found_while_the_listener_is_cut(
@@ -166,7 +144,7 @@ async def test_a_server_that_comes_and_goes(
     caplog.set_level(logging.INFO)
     url = own_postgres.build_url()
     first, second = [await Store.open(tmp_path / str(n), database=url) for n in range(2)]
-    await first.write([plan("a")])
+    await first.write([make_row("plans", "a")])
     told: list[ServiceError] = []
     answers: list[int] = []
 

@@ -7,11 +7,11 @@ from typing import Final
 import psycopg
 import pytest
 
+from tests.store.rows import make_row
 from tests.support.timing import PATIENCE_S, wait_until_async
 from toolkit.contract.errors import ServiceError
-from toolkit.store import InsertRow, Store
+from toolkit.store import Store
 
-ACCOUNT: Final = {"id": "acc", "email": "a@x.org", "created_at": "", "doc": "{}"}
 NOTE_SQL = """
 CREATE TABLE noted (jit text);
 CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql
@@ -26,7 +26,7 @@ async def test_no_statement_is_compiled(tmp_path: Path, postgres_url: str) -> No
     with psycopg.connect(postgres_url, autocommit=True) as connection:
         assert connection.execute("SHOW jit").fetchone() == ("on",)
         connection.execute(NOTE_SQL)
-        await store.write([InsertRow("accounts", ACCOUNT)])
+        await store.write([make_row("accounts", "acc")])
         assert connection.execute("SELECT jit FROM noted").fetchall() == [("off",)]
     await store.close()
 
@@ -79,7 +79,7 @@ async def test_a_small_change_that_hangs_leaves_nothing_on_the_server(
 async def test_a_write_that_hangs_is_tried_again(slow_store: Store, postgres_url: str) -> None:
     """Given a write that the server gives up, then it is tried again, one at a time, and kept."""
     with psycopg.connect(postgres_url, autocommit=True) as onlooker:
-        written = slow_store.write([InsertRow("accounts", ACCOUNT)], max_wait_s=PATIENCE_S)
+        written = slow_store.write([make_row("accounts", "acc")], max_wait_s=PATIENCE_S)
         tries: set[object] = set()
 
         def count_tries() -> int:

@@ -13,7 +13,7 @@ from toolkit.cli import app
 from toolkit.settings import Settings
 from toolkit.store.blobs import open_place
 from toolkit.store.maintenance.doctor import repair_database
-from toolkit.store.postgres.upkeep.database import PostgresUpkeep
+from toolkit.store.postgres.upkeep import PostgresUpkeep
 
 ASKED: Final = {"objective": "One line on tides"}
 WAITING_SQL: Final = (

@@ -7,7 +7,7 @@ from typing import Final
 import psycopg
 import pytest
 
-from tests.store.roots import acquire, plan
+from tests.store.rows import acquire, make_row
 from tests.support.clock import LeaseClock
 from tests.support.timing import wait_until_async
 from toolkit.store import AppendEvent, ReadOnlyStore, Store, UpdateRow
@@ -21,7 +21,7 @@ async def test_what_was_written_before_is_kept(stores: tuple[Store, Store]) -> N
     """Given writes that nobody waited for, when the lease is released, then they are made first."""
     first, second = stores
     (lease,) = await acquire(first, "run_a")
-    written = [first.write([plan(f"{n}")], lease=lease, eager=False) for n in range(5)]
+    written = [first.write([make_row("plans", f"{n}")], lease=lease, eager=False) for n in range(5)]
     await first.leases.release(lease, done=False)
     await asyncio.gather(*written)
     assert len(await second.find_rows("plans")) == 5
@@ -35,10 +35,10 @@ async def test_what_waits_for_the_database_is_kept(tmp_path: Path, postgres_url:
     (lease,) = await acquire(store, "run_a")
     with psycopg.connect(postgres_url) as holder:
         holder.execute("LOCK TABLE plans IN EXCLUSIVE MODE")
-        written = [store.write([plan("0")], lease=lease)]
+        written = [store.write([make_row("plans", "0")], lease=lease)]
         with psycopg.connect(postgres_url, autocommit=True) as onlooker:
             await wait_until_async(lambda: bool(onlooker.execute(WAITING_SQL).fetchone()))
-        written.append(store.write([plan("1")], lease=lease))
+        written.append(store.write([make_row("plans", "1")], lease=lease))
         releasing = asyncio.create_task(store.leases.release(lease, done=False))
         for _ in range(10):
             await store.find_rows("roots")  # time enough to get in between

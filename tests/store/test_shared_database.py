@@ -3,17 +3,15 @@
 import asyncio
 import random
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
-from functools import partial
+from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import psycopg
 import pytest
 
 from tests._postgres import PostgresCluster
-from tests.store.roots import acquire, claim_ended, plan
-from tests.support.database_pool import execute_sql
+from tests.store.conftest import Execute
+from tests.store.rows import acquire, claim_ended, make_row
 from tests.support.timing import PATIENCE_S, check_stays, wait_until_async, yield_turns
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.store import (
@@ -43,10 +41,9 @@ async def stores(tmp_path: Path, postgres_url: str) -> AsyncIterator[list[Store]
 
 
 @pytest.fixture
-def execute(tmp_path: Path, postgres_url: str) -> Callable[..., Sequence[tuple[Any, ...]]]:
-    """Run a statement in the database, beside all stores."""
-
-    return partial(execute_sql, tmp_path, postgres_url)
+def url(postgres_url: str) -> str:
+    """The address of the database, which is of the one kind."""
+    return postgres_url
 
 
 def event(resource: str, job: str | None = None) -> AppendEvent:
@@ -55,7 +52,7 @@ def event(resource: str, job: str | None = None) -> AppendEvent:
 
 
 async def test_who_stood_still_renews_a_lease_before_it_calls(
-    stores: list[Store], execute: Callable[..., object], monkeypatch: pytest.MonkeyPatch
+    stores: list[Store], execute: Execute, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Given a lease that ended as its process stood still, then nobody takes it during a call."""
     first, second, _ = stores
@@ -70,7 +67,7 @@ async def test_who_stood_still_renews_a_lease_before_it_calls(
 async def test_after_an_outage_who_lives_renews_first(
     tmp_path: Path,
     stores: list[Store],
-    execute: Callable[..., object],
+    execute: Execute,
     postgres: PostgresCluster,
     postgres_url: str,
 ) -> None:
@@ -87,28 +84,19 @@ async def test_after_an_outage_who_lives_renews_first(
             await asyncio.to_thread(check_stays, lambda: not claiming.done(), 0.7)
         assert await claiming == []
         first.leases.renew()
-        taken: list[Lease] = []
-
-        async def is_claimed() -> bool:
-            taken.extend(await other.leases.claim(10))
-            return bool(taken)
-
-        await wait_until_async(is_claimed)
-        assert [lease.root_id for lease in taken] == ["run_dead"]
+        assert [lease.root_id for lease in await claim_ended(other)] == ["run_dead"]
     finally:
         await other.close()
 
 
-async def test_what_a_limit_refuses_ends_no_lease(
-    stores: list[Store], execute: Callable[..., Sequence[tuple[Any, ...]]]
-) -> None:
+async def test_what_a_limit_refuses_ends_no_lease(stores: list[Store], execute: Execute) -> None:
     """Given a spending that a limit refuses, then all else under its lease is written."""
     first, second, _ = stores
     (lease,) = await acquire(first, "run_a")
     writes = [
-        first.write([plan("a")], lease=lease),
+        first.write([make_row("plans", "a")], lease=lease),
         first.write([AddSpending("day", "key", 5, 3)], lease=lease, conditional=True),
-        first.write([plan("b")], lease=lease),
+        first.write([make_row("plans", "b")], lease=lease),
     ]
     refused = [type(each) for each in await asyncio.gather(*writes, return_exceptions=True)]
     assert refused == [type(None), OverLimit, type(None)]
@@ -119,9 +107,7 @@ async def test_what_a_limit_refuses_ends_no_lease(
     assert execute("SELECT coalesce(sum(nano), 0)::int FROM spending") == [(0,)]
 
 
-async def test_what_a_dead_one_left_is_taken_once(
-    stores: list[Store], execute: Callable[..., Sequence[tuple[Any, ...]]]
-) -> None:
+async def test_what_a_dead_one_left_is_taken_once(stores: list[Store], execute: Execute) -> None:
     """Given many leases that ended, when all want them at once, then each is taken by one."""
     names = [f"run_{n:02}" for n in range(30)]
     await acquire(stores[0], *names)
@@ -144,7 +130,7 @@ async def test_what_a_dead_one_left_is_taken_once(
 
 
 async def test_a_root_that_is_being_written_under_is_passed_over(
-    stores: list[Store], execute: Callable[..., object], postgres_url: str
+    stores: list[Store], execute: Execute, postgres_url: str
 ) -> None:
     """Given a lease that ended while its holder commits, then the others do not wait for it."""
     first, second, _ = stores
@@ -170,7 +156,7 @@ async def test_events_of_two_stores_have_no_gap_and_no_duplicate(stores: list[St
 
 
 async def test_who_writes_again_and_again_stays_in_one_group(
-    stores: list[Store], execute: Callable[..., Sequence[tuple[Any, ...]]]
+    stores: list[Store], execute: Execute
 ) -> None:
     """Given many who read this and that and write once more, then commits stay few."""
     store, times, chance = stores[0], 20, random.Random(18)
@@ -188,11 +174,11 @@ async def test_who_writes_again_and_again_stays_in_one_group(
 
 
 async def test_groups_in_each_others_way_are_all_written(
-    stores: list[Store], execute: Callable[..., Sequence[tuple[Any, ...]]]
+    stores: list[Store], execute: Execute
 ) -> None:
     """Given stores that change the same rows in other orders, then all of it is written."""
     names = [f"plan_{n}" for n in range(8)]
-    await stores[0].write([plan(name) for name in names])
+    await stores[0].write([make_row("plans", name) for name in names])
     chance = random.Random(18)
     sent = []
     for n in range(60):
@@ -208,13 +194,13 @@ async def test_groups_in_each_others_way_are_all_written(
 
 
 async def test_a_deadlock_is_tried_again(
-    tmp_path: Path, execute: Callable[..., object], postgres_url: str
+    tmp_path: Path, execute: Execute, postgres_url: str
 ) -> None:
     """Given a transaction that the database ended for another's, then it is made again."""
     database = postgres_url.rpartition("/")[2]
     execute(f"ALTER DATABASE {database} SET deadlock_timeout = '400ms'")
     store = await Store.open(tmp_path, database=postgres_url)
-    await store.write([plan("a"), plan("b")])
+    await store.write([make_row("plans", "a"), make_row("plans", "b")])
     waiting = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
     with psycopg.connect(postgres_url) as holder:
         # The store's is the one that looks for a deadlock, and is ended.
@@ -231,9 +217,7 @@ async def test_a_deadlock_is_tried_again(
     await store.close()
 
 
-async def test_a_limit_holds_to_the_last_nano_dollar(
-    stores: list[Store], execute: Callable[..., Sequence[tuple[Any, ...]]]
-) -> None:
+async def test_a_limit_holds_to_the_last_nano_dollar(stores: list[Store], execute: Execute) -> None:
     """Given stores that spend from one allowance, then it is spent to its end and never beyond."""
     limit = 10**12 + 7
     chance = random.Random(18)
@@ -253,16 +237,6 @@ async def test_a_limit_holds_to_the_last_nano_dollar(
     with pytest.raises(OverLimit):
         await stores[2].write([AddSpending("day", "key", 1, limit)])
     assert execute("SELECT nano FROM spending") == [(limit,)]
-
-
-async def test_the_worlds_are_kept_apart(tmp_path: Path, postgres_url: str) -> None:
-    """Given a database of the sandbox, when it is opened for real work, then that is refused."""
-    await (await Store.open(tmp_path, database=postgres_url, sandbox=True)).close()
-    with pytest.raises(ServiceError) as refused:
-        await Store.open(tmp_path, database=postgres_url, sandbox=False)
-    assert refused.value.code is ErrorCode.UNAVAILABLE
-    assert "sandbox" in refused.value.message
-    await (await Store.open(tmp_path, database=postgres_url, sandbox=True)).close()
 
 
 async def test_a_copy_is_told_from_its_original(

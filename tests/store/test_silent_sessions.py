@@ -8,16 +8,15 @@ from typing import Any
 
 import pytest
 
-from tests.store.roots import acquire
+from tests.store.rows import AT, acquire, claim_ended, make_row
 from tests.support.timing import PATIENCE_S, wait_until_async
-from toolkit.store import AppendEvent, InsertRow, Lease, LeaseLost, Store, UpdateRow
+from toolkit.store import AppendEvent, Lease, LeaseLost, Store, UpdateRow
 from toolkit.store.postgres import silent_sessions
 from toolkit.store.postgres.writing import statements
 from toolkit.store.writing import direct_writer, write_connection
 
 LEASE_S = 0.5
 TAKEN_WITHIN_S = 20.0
-AT = "2026-11-24T08:00:00.000Z"
 
 
 class StandingThread:
@@ -73,9 +72,8 @@ def stand_in_renewal(monkeypatch: pytest.MonkeyPatch, standing: StandingThread) 
 
 async def write_more(store: Store, lease: Lease) -> None:
     """Write under a lease."""
-    given = {"id": "plan_a", "account_id": "acc", "created_at": AT, "doc": "{}"}
     event = AppendEvent(lease.root_id, "node.completed", {}, AT)
-    await store.write([InsertRow("plans", given), event], lease=lease)
+    await store.write([make_row("plans", "plan_a"), event], lease=lease)
 
 
 async def renew(store: Store, _lease: Lease) -> None:
@@ -114,14 +112,8 @@ async def test_who_stands_still_keeps_no_work(
         standing.is_armed = True
         working = asyncio.ensure_future(work(first, lease))
         await wait_until_async(standing.stands.is_set, "it stands still")
-        taken: list[Lease] = []
-
-        async def is_taken() -> bool:
-            taken.extend(await second.leases.claim(1))
-            return bool(taken)
-
         async with asyncio.timeout(TAKEN_WITHIN_S):
-            await wait_until_async(is_taken, "the other one takes it")
+            taken = await claim_ended(second)
         standing.let_go()
         if work is write_more:
             with pytest.raises(LeaseLost):

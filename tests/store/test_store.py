@@ -19,17 +19,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Connection, create_engine
 
+from tests.store.rows import AT, acquire, claim_ended, make_job, make_row
 from tests.support.clock import LeaseClock
 from tests.support.sqlite import get_sqlite
-from tests.support.timing import PATIENCE_S, Watch, wait_until_async, yield_turns
+from tests.support.timing import PATIENCE_S, Watch, yield_turns
 from tests.support.write_lock import WriteLock
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.store import (
     AppendEvent,
     Change,
     Conflict,
-    InsertRow,
-    Lease,
     LeaseLost,
     Store,
     StoreUnavailableError,
@@ -41,26 +40,6 @@ from toolkit.store.sqlite.checkpoints import WalCheckpointer
 from toolkit.store.sqlite.connections import create_sqlite_engine
 from toolkit.store.sqlite.writes import SqliteWriteConnection
 from toolkit.store.tables import metadata
-
-AT = "2026-11-20T08:00:00.000Z"
-
-
-def job(name: str, root: str = "r", status: str = "queued") -> InsertRow:
-    """A new job's row."""
-    return InsertRow(
-        "jobs",
-        {
-            "id": f"job_{name}", "account_id": "acc", "root_id": root, "run_id": None,
-            "workflow_id": "wfl", "node_id": name, "status": status, "capability": "x@1",
-            "provider": None, "vendor_job_id": None, "created_at": AT, "doc": "{}",
-        },
-    )  # fmt: skip
-
-
-def account(name: str, email: str) -> InsertRow:
-    """A new account's row; its email must be unique."""
-    return InsertRow("accounts", {"id": name, "email": email, "created_at": AT, "doc": "{}"})
-
 
 LEASE_S = 0.2
 
@@ -99,13 +78,6 @@ def write_lock(
     lock = WriteLock(tmp_path, find_url(tmp_path))
     yield lock
     lock.close()
-
-
-async def acquire_lease(store: Store, name: str = "run_r") -> Lease:
-    """A root that the store holds."""
-    inserted, lease = store.leases.build_root(name, "run", "acc")
-    await store.write([inserted])
-    return lease
 
 
 def schema(connection: Connection) -> dict[str, object]:
@@ -160,9 +132,9 @@ async def test_all_that_was_handed_over_is_written_before_it_closes(
     store: Store, tmp_path: Path
 ) -> None:
     """Given more than one transaction takes, when closed at once, then all of it is there."""
-    lease = await acquire_lease(store)
+    (lease,) = await acquire(store, "run_r")
     for n in range(MANY):
-        store.write([job(str(n))], lease=lease, eager=bool(n % 2))
+        store.write([make_job(str(n))], lease=lease, eager=bool(n % 2))
     store.write([UpdateRow("jobs", "job_0", {"status": "running"})], lease=lease, eager=False)
     await store.close()
     again = await Store.open(tmp_path)
@@ -181,9 +153,9 @@ async def test_a_closed_store_changes_nothing_more(store: Store) -> None:
 
 async def test_a_new_request_waits_for_one_group_only(store: Store) -> None:
     """Given all that a large workflow writes, then another's request is not behind all of it."""
-    lease = await acquire_lease(store)
+    (lease,) = await acquire(store, "run_r")
     many = 2 * MANY
-    large = [store.write([job(str(n))], lease=lease) for n in range(many)]
+    large = [store.write([make_job(str(n))], lease=lease) for n in range(many)]
     inserted, _ = store.leases.build_root("run_other", "run", "other")
     event = AppendEvent("run_other", "run.queued", {}, AT)
     await store.write([inserted, event])
@@ -223,13 +195,17 @@ def test_many_at_once_make_one_directory(tmp_path: Path) -> None:
 
 async def test_a_call_is_written_whole_or_not_at_all(store: Store) -> None:
     """Given calls at once of which one conflicts, then that one leaves nothing and the rest all."""
-    await store.write([account("acc_1", "a@x.org")])
+    await store.write([make_row("accounts", "acc_1", email="a@x.org")])
     calls = [
-        store.write([job("a"), AppendEvent("wfl", "node.queued", {}, AT)]),
+        store.write([make_job("a"), AppendEvent("wfl", "node.queued", {}, AT)]),
         store.write(
-            [job("b"), account("acc_2", "a@x.org"), AppendEvent("wfl", "node.queued", {}, AT)]
+            [
+                make_job("b"),
+                make_row("accounts", "acc_2", email="a@x.org"),
+                AppendEvent("wfl", "node.queued", {}, AT),
+            ]
         ),
-        store.write([job("c"), AppendEvent("wfl", "node.queued", {}, AT)]),
+        store.write([make_job("c"), AppendEvent("wfl", "node.queued", {}, AT)]),
     ]
     outcomes = await asyncio.gather(*calls, return_exceptions=True)
     assert [type(outcome) for outcome in outcomes] == [type(None), Conflict, type(None)]
@@ -239,7 +215,7 @@ async def test_a_call_is_written_whole_or_not_at_all(store: Store) -> None:
 
 async def test_changes_of_a_row_merge_in_order(store: Store) -> None:
     """Given an insert and updates in one turn, then the last values are there."""
-    store.write([job("a"), UpdateRow("jobs", "job_a", {"status": "running"})])
+    store.write([make_job("a"), UpdateRow("jobs", "job_a", {"status": "running"})])
     await store.write([UpdateRow("jobs", "job_a", {"status": "completed", "doc": "1"})])
     row = await store.get_row("jobs", "job_a")
     assert row is not None
@@ -253,7 +229,7 @@ def test_event_numbers_have_no_gaps(calls: list[tuple[str, int, bool]]) -> None:
 
     async def main(folder: str) -> None:
         store = await Store.open(Path(folder))
-        await store.write([account("acc_1", "a@x.org")])
+        await store.write([make_row("accounts", "acc_1", email="a@x.org")])
         wanted: dict[str, int] = {}
         sent = []
         for resource, count, fails in calls:
@@ -262,7 +238,7 @@ def test_event_numbers_have_no_gaps(calls: list[tuple[str, int, bool]]) -> None:
                 for _ in range(count)
             ]
             if fails:
-                changes.append(account("acc_2", "a@x.org"))
+                changes.append(make_row("accounts", "acc_2", email="a@x.org"))
             else:
                 wanted[resource] = wanted.get(resource, 0) + count
             sent.append(store.write(changes))
@@ -281,27 +257,20 @@ async def test_only_the_holder_of_a_lease_can_write(
     clock: LeaseClock, store: Store, other: Store
 ) -> None:
     """Given a lease that ran out and was taken, then whoever had it is fenced off."""
-    old = await acquire_lease(store)
+    (old,) = await acquire(store, "run_r")
     assert await other.leases.claim(10) == []
     clock.now += LEASE_S * 1.25
-    taken: list[Lease] = []
-
-    async def is_taken() -> bool:
-        taken.extend(await other.leases.claim(10))
-        return bool(taken)
-
-    await wait_until_async(is_taken)
-    (new,) = taken
+    (new,) = await claim_ended(other)
     assert new.fence == old.fence + 1
     with pytest.raises(LeaseLost):
-        await store.write([job("a", "run_r")], lease=old)
-    await other.write([job("b", "run_r")], lease=new)
+        await store.write([make_job("a", "run_r")], lease=old)
+    await other.write([make_job("b", "run_r")], lease=new)
     assert [row["id"] for row in await store.find_rows("jobs")] == ["job_b"]
 
 
 async def test_a_renewed_lease_is_kept(clock: LeaseClock, store: Store, other: Store) -> None:
     """Given a heartbeat, then nobody else can claim the root."""
-    await acquire_lease(store)
+    await acquire(store, "run_r")
     for _ in range(3):
         clock.now += LEASE_S / 2
         store.leases.renew()
@@ -310,7 +279,7 @@ async def test_a_renewed_lease_is_kept(clock: LeaseClock, store: Store, other: S
 
 async def test_two_claim_a_root_once(store: Store, other: Store) -> None:
     """Given a root that was given back, when two claim it at once, then one of them gets it."""
-    lease = await acquire_lease(store)
+    (lease,) = await acquire(store, "run_r")
     await store.leases.release(lease, done=False)
     claims = await asyncio.gather(store.leases.claim(10), other.leases.claim(10))
     assert sorted(map(len, claims)) == [0, 1]
@@ -318,7 +287,7 @@ async def test_two_claim_a_root_once(store: Store, other: Store) -> None:
 
 async def test_a_closed_root_is_left_alone_until_reopened(store: Store, other: Store) -> None:
     """Given a root that is done, then nobody claims it, and it can be taken up again once."""
-    lease = await acquire_lease(store)
+    (lease,) = await acquire(store, "run_r")
     await store.leases.release(lease, done=True)
     assert await other.leases.claim(10) == []
     again = await other.leases.reacquire("run_r")
@@ -329,7 +298,7 @@ async def test_a_closed_root_is_left_alone_until_reopened(store: Store, other: S
 
 async def test_a_cancel_reaches_the_holder(store: Store, other: Store) -> None:
     """Given a root held by one process, when another asks to cancel it, then the holder is told."""
-    await acquire_lease(store)
+    await acquire(store, "run_r")
     await other.leases.request_cancel("run_r")
     assert await store.leases.list_cancel_requests() == {"run_r"}
     assert await other.leases.list_cancel_requests() == set()
@@ -406,12 +375,12 @@ async def test_a_locked_database_is_unavailable_and_then_works_again(
     monkeypatch.setattr("toolkit.store.writing.writer.REQUEST_WAIT_S", 0.1)
     write_lock.take()
     with pytest.raises(ServiceError) as refused:
-        await store.write([job("a")])
+        await store.write([make_job("a")])
     assert refused.value.code is ErrorCode.UNAVAILABLE
     assert refused.value.retry_after is not None
     assert await store.find_rows("jobs") == []
     write_lock.release()
-    await store.write([job("a")])
+    await store.write([make_job("a")])
     assert len(await store.find_rows("jobs")) == 1
 
 
@@ -423,9 +392,9 @@ async def test_a_store_that_closes_waits_for_no_lock_for_long(
     Else it would wait for as long as a database takes to be there again.
     """
     monkeypatch.setattr("toolkit.store.writing.writer.LAST_WAIT_S", 0.1)
-    held = await acquire_lease(store)
+    (held,) = await acquire(store, "run_r")
     write_lock.take()
-    writing = asyncio.ensure_future(store.write([job("a")], lease=held))
+    writing = asyncio.ensure_future(store.write([make_job("a")], lease=held))
     await yield_turns(5)
     await store.close()
     with pytest.raises(ServiceError, match=r"^UNAVAILABLE:"):
@@ -437,17 +406,17 @@ async def test_what_is_written_under_a_lease_has_no_gaps(
 ) -> None:
     """Given a write that failed, then nothing more is written until the lease is taken anew."""
     monkeypatch.setattr("toolkit.store.writing.writer.WORK_WAIT_S", 0.1)
-    held, elsewhere = await acquire_lease(store), await acquire_lease(store, "run_s")
+    held, elsewhere = await acquire(store, "run_r", "run_s")
     write_lock.take()
     with pytest.raises(ServiceError):
-        await store.write([job("a")], lease=held)
+        await store.write([make_job("a")], lease=held)
     write_lock.release()
     with pytest.raises(ServiceError):
-        await store.write([job("b")], lease=held)
-    await store.write([job("c", "run_s")], lease=elsewhere)
+        await store.write([make_job("b")], lease=held)
+    await store.write([make_job("c", "run_s")], lease=elsewhere)
     await store.leases.release(held, done=False)
     (again,) = await store.leases.claim(10)
-    await store.write([job("d")], lease=again)
+    await store.write([make_job("d")], lease=again)
     assert [row["node_id"] for row in await store.find_rows("jobs")] == ["c", "d"]
 
 
@@ -458,7 +427,7 @@ async def test_full_durability_commits_in_the_writer_thread(tmp_path: Path) -> N
     assert (
         get_sqlite(store).write_connection.exec_driver_sql("PRAGMA synchronous").scalar_one() == 2
     )
-    await asyncio.gather(*(store.write([job(str(i))]) for i in range(50)))
+    await asyncio.gather(*(store.write([make_job(str(i))]) for i in range(50)))
     assert len(await store.find_rows("jobs")) == 50
     await store.close()
 
@@ -480,7 +449,7 @@ async def test_numbers_go_on_when_they_are_not_remembered_any_more(
         )
     connection = store.writer._connection
     assert isinstance(connection, SqliteWriteConnection | PostgresWriteConnection)
-    assert len(connection._numbers) <= 10
+    assert len(connection.numbers) <= 10
 
 
 @pytest.mark.sqlite("the WAL of its file")
@@ -531,7 +500,7 @@ def test_a_log_that_stays_long_is_moved_as_it_grows(
 
 async def test_renewing_leases_holds_nothing_up(store: Store, write_lock: WriteLock) -> None:
     """Given a long transaction, when leases are renewed, then it waits and the loop goes on."""
-    await acquire_lease(store)
+    await acquire(store, "run_r")
     write_lock.take()
     renewing = asyncio.create_task(asyncio.to_thread(store.leases.renew))
     longest = 0.0

@@ -3,11 +3,10 @@
 import asyncio
 from pathlib import Path
 
+from tests.store.rows import make_row
 from tests.support.timing import yield_turns
-from toolkit.store import InsertRow, Store
+from toolkit.store import Store
 from toolkit.store.turn_memo import TurnMemo
-
-AT = "2026-11-23T00:00:00.000Z"
 
 
 async def test_a_value_is_read_once_a_turn() -> None:
@@ -91,7 +90,6 @@ async def test_what_was_written_is_read(tmp_path: Path) -> None:
     store = await Store.open(tmp_path)
     for n in range(5):
         before = await store.get_configuration_version()
-        row = {"id": f"acc_{n}", "email": f"{n}@example.org", "created_at": AT, "doc": "{}"}
-        await store.write([InsertRow("accounts", row)])
+        await store.write([make_row("accounts", f"acc_{n}")])
         assert await store.get_configuration_version() > before
     await store.close()

@@ -1,60 +1,38 @@
 """A database that a later version has migrated: used by this one, or refused."""
 
-from collections.abc import AsyncIterator, Callable
-from functools import partial
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
-from tests.support.database_pool import execute_sql
+from tests.store.conftest import Execute
+from tests.store.rows import make_row
 from toolkit.cli import app
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.contract.operations.work_queries import WorkFilter
-from toolkit.store import AccountScope, AddSpending, InsertRow, ReadOnlyStore, Store
+from toolkit.store import AccountScope, AddSpending, ReadOnlyStore, Store
 from toolkit.store.schema import HEAD_REVISION
 from toolkit.store.tables import metadata
 from toolkit.store.work_lists import RUN_LIST
 
-AT = "2026-11-23T08:00:00.000Z"
-ACCOUNT = {
-    "id": "acc_a", "email": "a@example.org", "created_at": AT, "doc": "{}",
-    "operator": False,
-}  # fmt: skip
-OPERATOR = {**ACCOUNT, "id": "acc_b", "email": "b@example.org", "operator": True}
-CONNECTION = {
-    "id": "prv_a", "account_id": "acc_b", "provider": "openai", "deleted": False,
-    "created_at": AT, "doc": "{}",
-}  # fmt: skip
 RUN_ID = new_id(Prefix.RUN)
-ROOT = {
-    "id": RUN_ID, "account_id": "acc_a", "kind": "run", "open": False, "cancel_requested": False,
-    "lease_until": 0.0, "fence": 1, "created_at": AT,
-}  # fmt: skip
-SHARE = {"id": "prv_a|*", "connection_id": "prv_a", "shared_with": "*", "created_at": AT}
-JOB = {
-    "id": "job_a", "account_id": "acc_a", "root_id": RUN_ID, "run_id": RUN_ID,
-    "status": "completed", "capability": "llm.generate", "created_at": AT, "doc": "{}",
-}  # fmt: skip
-
-Execute = Callable[..., list[tuple[object, ...]]]
-
-
-@pytest.fixture
-def execute(url: str | None, tmp_path: Path) -> Execute:
-    """Run a statement in the database, beside all stores."""
-
-    return partial(execute_sql, tmp_path, url)
+ROWS = (
+    make_row("accounts", "acc_a"),
+    make_row("accounts", "acc_b", operator=True),
+    make_row("connections", "prv_a", account_id="acc_b"),
+    make_row("shares", "prv_a|*", connection_id="prv_a", shared_with="*"),
+    make_row("roots", RUN_ID, account_id="acc_a", kind="run"),
+    make_row("jobs", "job_a", account_id="acc_a", root_id=RUN_ID, run_id=RUN_ID),
+)
 
 
 @pytest.fixture
 async def store(tmp_path: Path, url: str | None) -> AsyncIterator[Store]:
     """An open store with an account, a run, and a connection that is shared."""
     opened = await Store.open(tmp_path, database=url)
-    rows = [("accounts", ACCOUNT), ("accounts", OPERATOR), ("connections", CONNECTION)]
-    rows += [("shares", SHARE), ("roots", ROOT), ("jobs", JOB)]
-    await opened.write([InsertRow(table, row) for table, row in rows])
+    await opened.write(ROWS)
     yield opened
     await opened.close()
 
@@ -77,10 +55,9 @@ async def use(store: Store, number: int) -> None:
     (run,) = await store.list_work(RUN_LIST, AccountScope("acc_a"), WorkFilter(), 10, None)
     assert run["id"] == "job_a"
     (row,) = await store.find_rows("jobs", account_id="acc_a")
-    assert row["root_id"] == JOB["root_id"]
+    assert row["root_id"] == RUN_ID
     name = f"plan_{number}"
-    plan = {"id": name, "account_id": "acc_a", "created_at": AT, "doc": "{}"}
-    await store.write([InsertRow("plans", plan)])
+    await store.write([make_row("plans", name)])
     assert await store.get_row("plans", name) is not None
 
 

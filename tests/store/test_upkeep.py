@@ -25,7 +25,7 @@ from toolkit.engine import Registry
 from toolkit.settings import Settings
 from toolkit.store.blob_places.place import BlobPlace
 from toolkit.store.blobs import open_place
-from toolkit.store.postgres.upkeep import database as upkeep
+from toolkit.store.postgres import upkeep
 
 LONG_AGO = "2020-01-01T00:00:00.000Z"
 SPOKEN = {"text": "Tides turn twice a day, and mills with them. " * 12}

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.store.rows import make_row
 from tests.support.database_pool import ON_POSTGRESQL
 from toolkit.contract.base import format_rfc3339
 from toolkit.contract.ids import Prefix, make_earliest_id
 from toolkit.contract.operations.work_queries import WorkFilter
-from toolkit.store import RUN_LIST, AccountScope, Change, InsertRow, Store
+from toolkit.store import RUN_LIST, AccountScope, Change, Store
 from toolkit.store.work_lists import SLICE_ROWS
 
 MADE = 3 * SLICE_ROWS + 7
@@ -25,18 +26,13 @@ def _make_run(n: int) -> list[Change]:
     """A run a minute, of which every hundredth failed."""
     at = BEGIN + timedelta(minutes=n)
     run_id, created_at = make_earliest_id(Prefix.RUN, at), format_rfc3339(at)
-    job = {
-        "id": run_id.replace("run", "job"), "account_id": "acc", "root_id": run_id,
-        "run_id": run_id, "workflow_id": None, "node_id": None, "capability": "x@1",
-        "status": "completed" if n % 100 else "failed", "provider": None, "vendor_job_id": None,
-        "created_at": created_at, "doc": json.dumps({"input": {"n": str(n)}, "cost_usd": n}),
-    }  # fmt: skip
-    root = {
-        "id": run_id, "account_id": "acc", "kind": "run", "open": False,
-        "cancel_requested": False, "owner": None, "lease_until": 0.0, "fence": 1,
-        "created_at": created_at, "key_id": None, "agent_id": None,
-    }  # fmt: skip
-    return [InsertRow("roots", root), InsertRow("jobs", job)]
+    root = make_row("roots", run_id, kind="run", created_at=created_at)
+    doc = json.dumps({"input": {"n": str(n)}, "cost_usd": n})
+    job = make_row(
+        "jobs", run_id.replace("run", "job"), root_id=run_id, run_id=run_id, capability="x@1",
+        status="completed" if n % 100 else "failed", created_at=created_at, doc=doc,
+    )  # fmt: skip
+    return [root, job]
 
 
 @pytest.fixture

@@ -10,7 +10,8 @@ from tests.support.database_pool import ON_POSTGRESQL
 from toolkit import Client, ServiceError
 from toolkit.store.blobs import open_place
 from toolkit.store.maintenance.backup import create_backup
-from toolkit.store.sqlite.upkeep import SqliteUpkeep, repair_data_dir
+from toolkit.store.maintenance.doctor import repair_data_dir
+from toolkit.store.sqlite.upkeep import SqliteUpkeep
 
 LINE = {"objective": "One line on tea"}
 

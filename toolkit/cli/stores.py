@@ -90,7 +90,7 @@ def run_on_store(
 async def _open_store(settings: "Settings", *, read_only: bool) -> "Store":
     from toolkit.store import ReadOnlyStore, Store
     from toolkit.store.data_dir.location import find_database
-    from toolkit.store.extras import needs_postgres
+    from toolkit.store.dialects import needs_postgres
 
     if settings.database is None and read_only:
         return await ReadOnlyStore.view(
@@ -101,7 +101,7 @@ async def _open_store(settings: "Settings", *, read_only: bool) -> "Store":
         find_database(settings.data_dir)  # a key is of no use in a directory that no server has
     else:
         with needs_postgres():
-            from toolkit.store.postgres.opening import open_existing
+            from toolkit.store.postgres.schema import open_existing
         with open_existing(url):  # likewise
             pass
     return await Store.open(

@@ -15,8 +15,7 @@ from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.store.blob_places.folder import BlobFolder
 from toolkit.store.blob_places.object_storage import ObjectStorage
 from toolkit.store.blob_places.place import BlobPlace
-from toolkit.store.blob_places.remote_calls import make_remote_error
-from toolkit.store.blob_places.remote_threads import RemoteThreads
+from toolkit.store.blob_places.remote_calls import RemoteThreads, make_remote_error
 from toolkit.store.content import Content, watch_content
 from toolkit.store.sqlite.connections import make_unavailable_error
 
@@ -64,7 +63,6 @@ class BlobStore:
     """A store of immutable, content-addressed bytes.
 
     Args:
-        place: where they are.
         synced: whether they are on a disk before they count as stored.
     """
 
@@ -82,8 +80,6 @@ class BlobStore:
         """Store bytes under their SHA-256, unless they are stored already.
 
         Args:
-            digest: SHA-256 of the bytes.
-            data: the bytes.
             limit_s: the longest that a remote place may make no progress.
 
         Raises:
@@ -153,7 +149,6 @@ class BlobStore:
         """Delete bytes, unless they were stored too recently; return whether nothing is to do.
 
         Args:
-            digest: of the bytes.
             stored_before_s: the least age, in seconds.
             is_referenced: tells whether a record names them, which keeps them.
 
@@ -183,7 +178,6 @@ class BlobStore:
         """Return the bytes from `start` up to, but not including, `end`.
 
         Args:
-            digest: SHA-256 of the bytes.
             start: offset of the first byte.
             end: offset after the last byte; None reads to the end.
             limit_s: the longest that a remote place may make no progress; work has more patience
@@ -214,7 +208,6 @@ class BlobStore:
         """Make a URL by which bytes can be read without a key, for some seconds.
 
         Args:
-            digest: SHA-256 of the bytes.
             seconds: how long it holds.
             headers: `Content-Type` and `Content-Disposition` of the answer.
 

@@ -1,11 +1,14 @@
 """The two databases' dialects of SQL: statements that SQLAlchemy spells for each."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Literal, TypeAlias, cast
 
 from sqlalchemy import ClauseElement, Dialect
 from sqlalchemy.dialects import sqlite
+
+from toolkit.contract.errors import ErrorCode, ServiceError
 
 DatabaseKind: TypeAlias = Literal["sqlite", "postgresql"]
 
@@ -25,3 +28,19 @@ def compile_statement(kind: DatabaseKind, statement: ClauseElement) -> str:
     text = str(statement.compile(dialect=get_dialect(kind)))
     # Columns have their order of texts; of a value in BETWEEN, PostgreSQL takes none.
     return text.replace('::VARCHAR COLLATE "C"', "::VARCHAR")
+
+
+@contextmanager
+def needs_postgres() -> Iterator[None]:
+    """Explain a failed import of what the extra installs.
+
+    Raises:
+        ServiceError: `UNAVAILABLE` where it is not installed.
+    """
+    try:
+        yield
+    except ImportError as error:
+        raise ServiceError(
+            ErrorCode.UNAVAILABLE,
+            "PostgreSQL needs the extra `postgres`: pip install 'capability-toolkit[postgres]'.",
+        ) from error

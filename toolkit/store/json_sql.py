@@ -18,9 +18,6 @@ class JsonSql:
     """Builders of expressions over JSON, all of which are made of our own names.
 
     SQLite's are its functions, and PostgreSQL's are operators, after a function of our triggers.
-
-    Args:
-        kind: the database's.
     """
 
     def __init__(self, kind: DatabaseKind) -> None:

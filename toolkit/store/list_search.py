@@ -43,14 +43,7 @@ _MAX_NEWEST_MATCHES: Final = 50
 
 
 class WorkSearch:
-    """A search in a list of work.
-
-    Args:
-        connection: to the database.
-        work: the kind of work.
-        scope: whose.
-        wanted: the filter.
-    """
+    """A search in a list of work."""
 
     def __init__(
         self, connection: ReadConnection, work: WorkList, scope: ReadScope, wanted: WorkFilter
@@ -116,7 +109,8 @@ class WorkSearch:
         most = COUNTED_DOCUMENTS if query.reads_documents else _COUNTED_ROWS
         total = checked = 0
         if self._wanted.text is not None and not self._wanted.tags and self._work.has_text_index:
-            newest = await self._read_newest_ids(query)
+            statement = build_ids(self._scope.kind, self._work)
+            newest = await self._read_values(statement, query, limit=_NEWEST_ROWS)
             total = await self._count_batch(query, newest)
             if len(newest) < _NEWEST_ROWS:
                 return total
@@ -132,12 +126,10 @@ class WorkSearch:
                 total += await self._count_batch(query, batch)
         return total
 
-    async def _read_newest_ids(self, query: WorkListQuery) -> list[str]:
-        """Read the ids of the newest rows of the list, whatever they have."""
-        statement = build_ids(self._scope.kind, self._work)
-        bounds = {"lowest": query.lowest, "before": query.highest, "limit": _NEWEST_ROWS}
-        rows = await self._connection.fetch_rows(statement, {**query.given, **bounds})
-        return [row["value"] for row in rows]
+    async def _read_values(self, statement: str, query: WorkListQuery, **more: object) -> list[str]:
+        """Read ids of the list between its bounds, whatever their rows have."""
+        given = {**query.given, "lowest": query.lowest, "before": query.highest, **more}
+        return [row["value"] for row in await self._connection.fetch_rows(statement, given)]
 
     async def _count_batch(self, query: WorkListQuery, ids: list[str]) -> int:
         """Count the rows of a batch of ids that fit the filter."""
@@ -157,7 +149,6 @@ class WorkSearch:
         """Yield batches of ids that may fit the filter, newest first.
 
         Args:
-            query: the query of the list.
             limit: size of the first batch.
             is_count: True if the ids are counted, up to a number of them.
         """
@@ -185,24 +176,19 @@ class WorkSearch:
             if row_ids is None:
                 field, branches = await self._choose_field(is_text_indexed=False)
             else:
-                candidates = await self._read_candidates(query, row_ids, before)
-                statement = build_unindexed_ids(self._connection.kind, self._scope.kind, self._work)
-                found = merge_ids(candidates, read(statement, lowest, before))
+                kinds = self._connection.kind, self._scope.kind
+                found_ids = build_candidate_ids(*kinds, self._work)
+                candidates = await self._read_values(
+                    found_ids, query, before=before, ids=json.dumps(row_ids)
+                )
+                unindexed_ids = build_unindexed_ids(*kinds, self._work)
+                found = merge_ids(candidates, read(unindexed_ids, lowest, before))
         if field is not None:
             branches_sql = build_branch_ids(self._connection.kind, field, self._wanted)
             given = {**query.given, "branches": json.dumps(branches, ensure_ascii=False)}
             found = self._read_ids(given, limit, branches_sql, lowest, before)
         async for ids in found or all_ids(lowest, before):
             yield ids
-
-    async def _read_candidates(
-        self, query: WorkListQuery, row_ids: list[str], before: str
-    ) -> list[str]:
-        """Read the ids in the list of rows that the index of texts found."""
-        statement = build_candidate_ids(self._connection.kind, self._scope.kind, self._work)
-        bounds = {"lowest": query.lowest, "before": before, "ids": json.dumps(row_ids)}
-        rows = await self._connection.fetch_rows(statement, {**query.given, **bounds})
-        return [row["value"] for row in rows]
 
     async def _choose_field(
         self, *, is_text_indexed: bool
@@ -237,9 +223,7 @@ class WorkSearch:
         """Yield ids between two bounds, newest first, in batches that grow.
 
         Args:
-            given: the values of the filter.
             limit: size of the first batch.
-            statement: reads a batch.
             lowest: the least id.
             before: the id that all are below.
             most: number of ids after which it ends; all by default.

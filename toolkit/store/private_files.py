@@ -8,7 +8,14 @@ import stat
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import IO
 
+try:
+    import fcntl
+except ImportError:  # pragma: no cover - Windows
+    fcntl = None  # type: ignore[assignment]
+
+CAN_LOCK = fcntl is not None
 FILE_MODE, FOLDER_MODE = 0o600, 0o700
 # Files and folders of a data directory, and the beginning of the names of its database.
 _OWN_NAMES = frozenset({"artifacts", "owners", "place", "checkpoint.lock"})
@@ -49,6 +56,21 @@ def create_private_file(path: Path) -> None:
     """
     with suppress(FileExistsError):
         os.close(open_private(str(path), os.O_WRONLY | os.O_CREAT | os.O_EXCL))
+
+
+def lock_file(file: IO[bytes], *, wait: bool = False) -> bool:
+    """Lock a file until it is closed or the process dies; return False if another has it locked.
+
+    Args:
+        wait: wait until the other process unlocks it.
+    """
+    if fcntl is None:  # pragma: no cover - Windows
+        return True
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 def make_data_dir_private(data_dir: Path) -> None:

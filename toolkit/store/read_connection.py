@@ -24,7 +24,6 @@ class ReadConnection(Protocol):
 
         Args:
             sql: the statement; parameters in it are `:name`, or as its dialect spells them.
-            given: their values.
         """
         ...
 

@@ -2,10 +2,11 @@
 
 import asyncio
 from collections.abc import Container, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Self
 
-from sqlalchemy import Delete, Update
+from sqlalchemy import Connection
 
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.store.blobs import BlobStore, open_place
@@ -14,15 +15,15 @@ from toolkit.store.content import Content
 from toolkit.store.data_dir.location import find_database, is_copy
 from toolkit.store.data_dir.owners import Onlooker
 from toolkit.store.database import ViewedDatabase
+from toolkit.store.dialects import needs_postgres
 from toolkit.store.event_waiters import POLL_INTERVAL_S, EventWaiters
-from toolkit.store.extras import needs_postgres
 from toolkit.store.leases.clock import SharedClock
 from toolkit.store.leases.lease_store import LeaseStore
 from toolkit.store.limits.limit_store import LimitStore
 from toolkit.store.read_connection import Row
 from toolkit.store.reader import RowReader
 from toolkit.store.sqlite.connections import open_read_only, translate_errors
-from toolkit.store.sqlite.reads import SqliteReadConnection
+from toolkit.store.sqlite.database import SqliteReadConnection
 from toolkit.store.store import Store
 from toolkit.store.writing.direct_writer import DirectWriter
 from toolkit.store.writing.writer import ChangeWriter
@@ -33,7 +34,6 @@ class ReadOnlyStore(Store):
 
     Args:
         viewed: what was opened, of the newest revision.
-        blobs: the artifacts' bytes.
     """
 
     def __init__(self, viewed: ViewedDatabase, blobs: BlobStore) -> None:
@@ -44,7 +44,7 @@ class ReadOnlyStore(Store):
         self.blobs = blobs
         self._waiters = EventWaiters(reader, viewed.get_version, viewed.poll_interval_s)
         self.writer = _RefusingWriter()
-        self._changes = _RefusingDirectWriter()
+        self._changes = DirectWriter(_refuse_transaction)
         self._owner = viewed.owner
         self.leases = _ReadOnlyLeases(
             reader, self.writer, self._changes, self._owner, viewed.clock, 0
@@ -153,14 +153,8 @@ class _RefusingWriter(ChangeWriter):
         return done
 
 
-class _RefusingDirectWriter(DirectWriter):
-    """A writer that refuses to change anything."""
-
-    def __init__(self) -> None:
-        self._running = set()
-
-    def execute_now(self, statement: Update | Delete) -> int:  # noqa: ARG002 - a writer's
-        raise _make_read_only_error()
+def _refuse_transaction() -> AbstractContextManager[Connection]:
+    raise _make_read_only_error()
 
 
 def _make_read_only_error() -> ServiceError:

@@ -41,9 +41,6 @@ LastEvent: TypeAlias = tuple[int, str]
 class RowReader:
     """A reader of committed rows and events.
 
-    Args:
-        connection: to the database.
-
     Attributes:
         kind: the database's.
 
@@ -146,10 +143,6 @@ class RowReader:
         Each row has its `listed_id`, and the `tags` and the `note` that it was given, if any.
 
         Args:
-            work: the kind.
-            scope: whose.
-            wanted: the filter of the page.
-            limit: the most rows.
             before: the id that the page before this one ended with.
         """
         search = WorkSearch(self._connection, work, scope, wanted)
@@ -261,7 +254,6 @@ class RowReader:
             at: the time; leases that end before it have ended.
             dead: the owners that are known to be dead, whenever their leases end.
             after: the last root of the page before; none begins with the oldest.
-            limit: the greatest number.
         """
         given = {
             "owner": owner,
@@ -331,7 +323,6 @@ def _read_event_data(row: Row, only_job: str | None) -> dict[str, Any]:
     """Read an event's data; the ids that are known anyway are not stored in it again.
 
     Args:
-        row: the event's.
         only_job: the job that all of its resource's events tell of.
     """
     known = {"id": row["resource_id"]}

@@ -32,10 +32,7 @@ class Repository(Generic[T]):
     """The records of one table: their JSON, the columns beside it, and whose they are.
 
     Args:
-        store: the store.
-        table: the name of the table.
         word: what messages call one of its records.
-        model: the type of a record.
         without: the status of rows that are hidden.
         visible: the values that columns have unless the row is hidden.
     """
@@ -88,8 +85,6 @@ class Repository(Generic[T]):
         """List a page of a scope's rows, newest first, from below the id `before`.
 
         Args:
-            scope: whose.
-            limit: the greatest number.
             before: the id that the page before this one ended with.
             by: the column of the id to page by; rows without one are left out.
         """
@@ -107,7 +102,6 @@ class Repository(Generic[T]):
         """Count a scope's records as lists have them; None if there are more than 10,000.
 
         Args:
-            scope: whose.
             by: the column of the id that lists page by.
         """
         found = await self._store.count_page(
@@ -147,8 +141,6 @@ class Repository(Generic[T]):
         """Make the insert of a record.
 
         Args:
-            account_id: whose it is.
-            record: the record.
             columns: what the row has beside the record, its id and the time it was made; `doc` for
                 a record that is written in a way of its own.
         """

@@ -26,7 +26,6 @@ from toolkit.store.cost_index import build_cost_index
 from toolkit.store.dialects import get_dialect
 from toolkit.store.stored_bytes import TRIGGERS
 from toolkit.store.tables import metadata
-from toolkit.store.tag_index import TAG_TRIGGERS
 from toolkit.store.text_index import list_sqlite_schema
 
 FIRST_REVISION = "0100"  # of 0.1.0; smaller numbers are of versions that were never released
@@ -42,6 +41,21 @@ VERSION_TABLE_SQL = (
     "CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num))"
 )
 READ_VERSION_SQL = "SELECT version_num, oldest FROM alembic_version"
+# The index of tags has a row for each tag of each piece of work, whoever writes `annotations`.
+_ADD_TAGS_SQL = (
+    "INSERT OR IGNORE INTO tags (account_id, tag, resource_id)"
+    " SELECT NEW.account_id, each.value, NEW.id FROM json_each(NEW.tags) AS each;"
+)
+_REMOVE_TAGS_SQL = (
+    "DELETE FROM tags WHERE account_id = OLD.account_id AND resource_id = OLD.id"
+    " AND tag IN (SELECT each.value FROM json_each(OLD.tags) AS each);"
+)
+TAG_TRIGGERS: tuple[str, ...] = (
+    f"CREATE TRIGGER index_tags_insert AFTER INSERT ON annotations BEGIN {_ADD_TAGS_SQL} END",
+    "CREATE TRIGGER index_tags_update AFTER UPDATE OF tags ON annotations"
+    f" BEGIN {_REMOVE_TAGS_SQL} {_ADD_TAGS_SQL} END",
+    f"CREATE TRIGGER index_tags_delete AFTER DELETE ON annotations BEGIN {_REMOVE_TAGS_SQL} END",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +108,6 @@ def bring_up_to_date(
     Args:
         read: reads the version of the tables; None if there are none.
         lock: has others who do the same wait.
-        create_tables: creates the newest tables.
-        run_missing: runs the missing migrations.
         is_in_use: tells whether engines have the database open.
 
     Returns:

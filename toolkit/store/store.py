@@ -12,8 +12,8 @@ from toolkit.store.changes import AppendEvent, Change, Lease
 from toolkit.store.content import Content
 from toolkit.store.data_dir.owners import find_active_owners
 from toolkit.store.database import OpenDatabase
+from toolkit.store.dialects import needs_postgres
 from toolkit.store.event_waiters import EventWaiters
-from toolkit.store.extras import needs_postgres
 from toolkit.store.leases.lease_store import LeaseStore
 from toolkit.store.limits.limit_store import LimitStore
 from toolkit.store.private_files import make_data_dir_private, make_private_folder
@@ -40,8 +40,6 @@ class Store(RowReader):
         result_room: the disk space that is held for the results of calls in flight.
 
     Args:
-        database: what was opened.
-        blobs: the artifacts' bytes.
         is_synced: whether each commit waits for the disk.
         lease_s: how long a lease holds without being renewed, in seconds.
         timed: called with the seconds that each commit took, on the thread that made it.
@@ -85,7 +83,7 @@ class Store(RowReader):
             database.build_work_notice,
         )
         # An engine whose own writes fail supposes that no other can renew its leases either.
-        self._outages.on_failure = self.leases.note_failed_write
+        self._outages.on_failure = self.leases.outages.note_failed_write
         self.limits = LimitStore(
             database.reads, self._changes, self._owner, database.clock, list_engines
         )
@@ -209,7 +207,6 @@ class Store(RowReader):
         """Wait until a resource, or a job, may have an event above `after`, or time is up.
 
         Args:
-            resource_id: whose events.
             after: the number of the last event seen.
             timeout_s: the longest to wait, in seconds.
             types: wait for events of these types only; any, by default.
@@ -279,7 +276,6 @@ class Store(RowReader):
         """Delete bytes that no artifact refers to; return False if they were stored too recently.
 
         Args:
-            sha256: of the bytes.
             stored_before_s: the least age, in seconds.
         """
         if self.is_copy and self.blobs.place.is_remote:

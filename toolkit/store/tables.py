@@ -2,7 +2,7 @@
 
 Each table declares what upkeep does with its rows (`table_roles`).
 
-The triggers that stand beside them are in `stored_bytes`, `configuration_version`, `tag_index` and
+The triggers that stand beside them are in `stored_bytes`, `configuration_version`, `schema` and
 `text_index`, and those of PostgreSQL in `postgres/triggers`; `cost_index` has an index of an
 expression, and `text_index` the table of texts. What is a variant here is one in migrations, too.
 """
@@ -390,17 +390,13 @@ def list_original_tables() -> list[Table]:
 
 def list_pruned_tables() -> list[Table]:
     """List the tables with rows that are pruned with their owners, in the order of deletion."""
-    return _sort_owners_last(
-        [table for table in metadata.tables.values() if get_roles(table).deleted_with]
-    )
+    return [table for table in _sort_owners_last() if get_roles(table).deleted_with]
 
 
 def list_expiring_tables() -> list[Table]:
     """List the tables with rows that are pruned by their own age, in the order of deletion."""
-    return _sort_owners_last(
-        [table for table in metadata.tables.values() if get_roles(table).expires_by]
-    )
+    return [table for table in _sort_owners_last() if get_roles(table).expires_by]
 
 
-def _sort_owners_last(found: list[Table]) -> list[Table]:
-    return sorted(found, key=lambda table: get_roles(table).owns_rows)
+def _sort_owners_last() -> list[Table]:
+    return sorted(metadata.tables.values(), key=lambda table: get_roles(table).owns_rows)

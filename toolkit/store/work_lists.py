@@ -252,10 +252,6 @@ def make_list_query(
     """Make the query of a list of work.
 
     Args:
-        kind: of the database.
-        work: the kind of work.
-        scope: whose.
-        wanted: the filter.
         before: the id that the page before this one ended with.
     """
     given = get_scope_values(scope)

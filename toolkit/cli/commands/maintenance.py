@@ -53,8 +53,7 @@ def doctor(
 
 
 def _repair(settings: "Settings", place: "BlobPlace") -> list[str]:
-    from toolkit.store.maintenance.doctor import repair_database
-    from toolkit.store.sqlite.upkeep import repair_data_dir
+    from toolkit.store.maintenance.doctor import repair_data_dir, repair_database
 
     if settings.database is None:
         return repair_data_dir(settings.data_dir, place)
@@ -114,7 +113,7 @@ def _open_upkeep(
     settings: "Settings", *, is_read_only: bool = False
 ) -> "AbstractContextManager[UpkeepDatabase]":
     """Open the database for upkeep, of either kind."""
-    from toolkit.store.extras import needs_postgres
+    from toolkit.store.dialects import needs_postgres
     from toolkit.store.sqlite.upkeep import SqliteUpkeep
 
     url = settings.get_database_url()
@@ -122,7 +121,7 @@ def _open_upkeep(
         open_directory = SqliteUpkeep.view if is_read_only else SqliteUpkeep.open
         return open_directory(settings.data_dir)
     with needs_postgres():
-        from toolkit.store.postgres.upkeep.database import PostgresUpkeep
+        from toolkit.store.postgres.upkeep import PostgresUpkeep
     return PostgresUpkeep.view(url) if is_read_only else PostgresUpkeep.open(url)
 
 

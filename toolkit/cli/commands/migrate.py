@@ -125,7 +125,7 @@ def _move_data_dir(
 def _bring_up_to_date(data_dir: Path, database: str | None, *, as_json: bool) -> None:
     """Run the missing migrations, before any engine of this version does."""
     from toolkit.store.data_dir.location import find_database
-    from toolkit.store.extras import needs_postgres
+    from toolkit.store.dialects import needs_postgres
     from toolkit.store.sqlite.database import migrate_data_dir
 
     settings = make_settings(data_dir, database)
@@ -134,7 +134,7 @@ def _bring_up_to_date(data_dir: Path, database: str | None, *, as_json: bool) ->
         version = migrate_data_dir(find_database(settings.data_dir).parent)
     else:
         with needs_postgres():
-            from toolkit.store.postgres.opening import migrate_database
+            from toolkit.store.postgres.schema import migrate_database
         version = migrate_database(url)
     if as_json:
         print_json(asdict(version))
@@ -147,7 +147,8 @@ def _bring_up_to_date(data_dir: Path, database: str | None, *, as_json: bool) ->
 
 def _move_artifacts(settings: "Settings", artifacts: _Artifacts, *, as_json: bool) -> None:
     """Move the artifacts of a database to another place."""
-    from toolkit.store.extras import needs_postgres
+    from toolkit.store.dialects import needs_postgres
+    from toolkit.store.maintenance.moving import move_artifacts
 
     url = settings.get_database_url()
     if url is None:
@@ -155,10 +156,13 @@ def _move_artifacts(settings: "Settings", artifacts: _Artifacts, *, as_json: boo
             "name the database, or set TOOLKIT_DATABASE", param_hint="--database"
         )
     with needs_postgres():
-        from toolkit.store.postgres.upkeep.moving import move_artifacts
-    with _open_places(settings, artifacts, is_folder_first=False) as places:
+        from toolkit.store.postgres.upkeep import PostgresUpkeep
+    with (
+        _open_places(settings, artifacts, is_folder_first=False) as places,
+        PostgresUpkeep.open(url) as database,
+    ):
         moved = move_artifacts(
-            url, places.sources, places.target, may_be_lost=artifacts.may_be_lost
+            database, places.sources, places.target, may_be_lost=artifacts.may_be_lost
         )
     if as_json:
         print_json(asdict(moved))

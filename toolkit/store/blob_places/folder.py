@@ -6,34 +6,17 @@ import re
 import secrets
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from toolkit.contract.errors import ErrorCode, RequestError
-from toolkit.store.blob_places.place import MARK_NAME, BlobEntry, decode_mark
+from toolkit.store.blob_places.place import MARK_NAME, BlobEntry, HeldBlob, decode_mark
 from toolkit.store.content import CHUNK_BYTES, Content, iter_chunks
 from toolkit.store.crashpoints import find_crash_point
 from toolkit.store.private_files import make_private_folder, open_private
 from toolkit.store.writing.ballast import BallastFile
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
-
-
-@dataclass(slots=True)
-class _AsideFile:
-    """A file that was renamed, so that who stores the same bytes meanwhile writes them again."""
-
-    target: Path
-    aside: Path
-    is_old: bool
-
-    def delete(self) -> None:
-        """Delete it."""
-        self.aside.unlink()
-
-    def release(self) -> None:
-        """Give it its name again."""
-        self.aside.replace(self.target)
 
 
 class BlobFolder:
@@ -65,20 +48,18 @@ class BlobFolder:
         new = not target.parent.exists()
         make_private_folder(self._path)
         make_private_folder(target.parent)
-        partial = target.with_name(f".{secrets.token_hex(8)}")
+        unfinished = target.with_name(f".{secrets.token_hex(8)}")
         try:
-            self._write_chunks(partial, data)
+            self._write_chunks(unfinished, data)
         except OSError:
-            partial.unlink(missing_ok=True)  # it takes up space, which may be what is missing
+            unfinished.unlink(missing_ok=True)  # it takes up space, which may be what is missing
             raise
-        if self._crash is not None:
-            self._crash("before")
-        partial.replace(target)
+        self._crash("before")
+        unfinished.replace(target)
         if self._synced:
             # After a power cut a file without a directory entry would be lost.
             fsync_paths(target.parent, *((self._path, self._path.parent) if new else ()))
-        if self._crash is not None:
-            self._crash("after")
+        self._crash("after")
 
     def _write_chunks(self, path: Path, data: Content) -> None:
         with open(path, "wb", opener=open_private) as file:
@@ -98,15 +79,16 @@ class BlobFolder:
         """Find how many bytes are stored under a SHA-256."""
         return (self._path / get_blob_path(digest)).stat().st_size
 
-    def hold(self, digest: str, min_age_s: float) -> _AsideFile | None:
-        """Hold bytes in order to delete them; None if they are not there."""
+    def hold(self, digest: str, min_age_s: float) -> HeldBlob | None:
+        """Rename a file, so that who stores the same bytes meanwhile writes them again."""
         target = self._path / get_blob_path(digest)
         aside = target.with_name(f".{secrets.token_hex(8)}")
         try:
             target.replace(aside)
         except FileNotFoundError:
             return None
-        return _AsideFile(target, aside, time.time() - aside.stat().st_mtime >= min_age_s)
+        is_old = time.time() - aside.stat().st_mtime >= min_age_s
+        return HeldBlob(is_old, aside.unlink, partial(aside.replace, target))
 
     def list_entries(self) -> Iterator[BlobEntry]:
         """List all files, and those of interrupted writes."""

@@ -7,18 +7,18 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.store.blob_places.folder import make_unlinkable_error
-from toolkit.store.blob_places.place import MARK_NAME, BlobEntry, decode_mark
+from toolkit.store.blob_places.place import MARK_NAME, BlobEntry, HeldBlob, decode_mark
 from toolkit.store.blob_places.remote_calls import (
     NO_CONTAINER_CODES,
-    RemoteCalls,
     find_code,
     make_remote_error,
+    run_remotely,
 )
 from toolkit.store.content import CHUNK_BYTES, Content, iter_chunks
 
@@ -45,29 +45,6 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 _PREFIX = re.compile(r"[0-9a-f]{2}")
 # The names by which the kinds of file systems tell when something was stored.
 _TIME_FIELDS = ("LastModified", "last_modified", "mtime", "modified", "updated", "created")
-
-
-@dataclass(slots=True)
-class _MarkedObject:
-    """An object whose marker says that it is being deleted."""
-
-    storage: "ObjectStorage"
-    digest: str
-    marker: str
-    is_old: bool
-    began: float
-
-    def delete(self) -> None:
-        """Delete it.
-
-        Raises:
-            ServiceError: `UNAVAILABLE` if that took too long to be sure of the marker.
-        """
-        self.storage.delete_marked(self.digest, self.marker, self.began)
-
-    def release(self) -> None:
-        """Take its marker away."""
-        self.storage.remove_marker(self.marker)
 
 
 class ObjectStorage:
@@ -97,7 +74,6 @@ class ObjectStorage:
         self._s3_options = {"endpoint_url": endpoint_url, "profile": aws_profile}
         self._lock = threading.Lock()
         self._opened: Any = None
-        self._calls = RemoteCalls()
 
     def write(self, digest: str, data: Content) -> None:
         """Store bytes whole or not at all; a part at a time is in memory.
@@ -105,39 +81,39 @@ class ObjectStorage:
         Raises:
             ServiceError: `UNAVAILABLE`; also where the bytes are not those of the digest.
         """
-        files, path = self._open_filesystem(), self._find_path(digest)
+        path = self._find_path(digest)
         give_up = time.monotonic() + MARKER_WAIT_S
-        while (size := self._upload_unmarked(files, path, digest, data)) is None:
+        while (size := self._upload_unmarked(path, digest, data)) is None:
             while True:
                 if time.monotonic() > give_up:
                     raise make_remote_error("the same bytes are being deleted there")
-                if not self._calls.run(lambda: self._is_being_deleted(files, digest, path)):
+                if not run_remotely(self._is_being_deleted, digest, path):
                     break
                 time.sleep(MARKER_POLL_S)
         if size != len(data):
             raise make_remote_error(f"it kept {size} of {len(data)} bytes")
 
-    def _upload_unmarked(self, files: Any, path: str, digest: str, data: Content) -> int | None:
+    def _upload_unmarked(self, path: str, digest: str, data: Content) -> int | None:
         """Upload bytes and find how many are there; None if they are, or were, being deleted."""
-        self._calls.run(lambda: self._upload(files, path, digest, data))
-        if self._calls.run(lambda: self._is_being_deleted(files, digest, path)):
+        run_remotely(self._upload, path, digest, data)
+        if run_remotely(self._is_being_deleted, digest, path):
             return None
         try:
-            return int(self._calls.run(lambda: files.info(path)["size"]))
+            return int(run_remotely(self._files.info, path)["size"])
         except FileNotFoundError:
             # Deleted after the upload, by one whose marker went before it was looked for.
             return None
 
-    def _upload(self, files: Any, path: str, digest: str, data: Content) -> None:
+    def _upload(self, path: str, digest: str, data: Content) -> None:
         if isinstance(data, bytes) and len(data) <= PART_BYTES:
             _check_digest(hashlib.sha256(data).hexdigest(), digest)
-            self._make_folder(files, path)
-            files.pipe_file(path, data)
+            self._make_folder(path)
+            self._files.pipe_file(path, data)
             return
         found = hashlib.sha256()
-        self._make_folder(files, path)
+        self._make_folder(path)
         # Nothing is there before `commit`; closing a file commits it, be it whole or not.
-        file = files.open(path, "wb", block_size=PART_BYTES, autocommit=False)
+        file = self._files.open(path, "wb", block_size=PART_BYTES, autocommit=False)
         try:
             for piece in iter_chunks(data, CHUNK_BYTES):
                 found.update(piece)
@@ -152,15 +128,15 @@ class ObjectStorage:
                 file.closed = True  # or else it would be sent when it is collected
             raise
 
-    def _make_folder(self, files: Any, path: str) -> None:
+    def _make_folder(self, path: str) -> None:
         """Make the folder of a path, in a place that has folders: S3 would make the bucket."""
         if not self._is_s3:
-            files.makedirs(path.rpartition("/")[0], exist_ok=True)
+            self._files.makedirs(path.rpartition("/")[0], exist_ok=True)
 
-    def _is_being_deleted(self, files: Any, digest: str, path: str) -> bool:
+    def _is_being_deleted(self, digest: str, path: str) -> bool:
         """Tell whether bytes have a marker, unless whoever wrote it has gone."""
         try:
-            markers = files.ls(self._find_markers(digest), detail=True)
+            markers = self._files.ls(self._find_markers(digest), detail=True)
         except FileNotFoundError as error:
             if find_code(error) in NO_CONTAINER_CODES:
                 raise
@@ -168,7 +144,7 @@ class ObjectStorage:
         if not markers:
             return False
         try:
-            stored = self._read_time(files, path)
+            stored = self._read_time(path)
         except FileNotFoundError:
             return True
         # By the storage's own clock, as both times are its.
@@ -182,58 +158,56 @@ class ObjectStorage:
         """Read the bytes from `start` up to, but not including, `end`."""
         if end is not None and start >= end:
             return b""
-        files, path = self._open_filesystem(), self._find_path(digest)
-        data: bytes = self._calls.run(lambda: files.cat_file(path, start=start, end=end))
+        path = self._find_path(digest)
+        data: bytes = run_remotely(self._files.cat_file, path, start=start, end=end)
         return data
 
     def find_size(self, digest: str) -> int:
         """Find how many bytes are stored under a SHA-256."""
-        files, path = self._open_filesystem(), self._find_path(digest)
-        return int(self._calls.run(lambda: files.info(path)["size"]))
+        return int(run_remotely(self._files.info, self._find_path(digest))["size"])
 
-    def hold(self, digest: str, min_age_s: float) -> _MarkedObject | None:
+    def hold(self, digest: str, min_age_s: float) -> HeldBlob | None:
         """Mark an object as being deleted; None if it is not there."""
-        files, path = self._open_filesystem(), self._find_path(digest)
-        folder = self._find_markers(digest)
-        began, marker = (
-            time.monotonic(),
-            f"{folder}/{secrets.token_hex(8)}",
-        )  # its own: others' stay
+        path, began = self._find_path(digest), time.monotonic()
+        marker = f"{self._find_markers(digest)}/{secrets.token_hex(8)}"  # its own: others' stay
 
         def mark() -> None:
-            self._make_folder(files, marker)
-            files.pipe_file(marker, digest.encode())  # not empty: some storages take that for none
+            self._make_folder(marker)
+            # Not empty: some storages take that for none.
+            self._files.pipe_file(marker, digest.encode())
 
         try:
-            self._calls.run(lambda: files.info(path))  # most that is not there costs one request
-            self._calls.run(mark)
-            now = self._calls.run(lambda: self._read_time(files, marker))
-            stored = self._calls.run(lambda: self._read_time(files, path))
+            run_remotely(self._files.info, path)  # most that is not there costs one request
+            run_remotely(mark)
+            now = run_remotely(self._read_time, marker)
+            stored = run_remotely(self._read_time, path)
         except FileNotFoundError:
-            self.remove_marker(marker)
+            self._remove(marker)
             return None
         is_old = now is not None and stored is not None and now - stored >= min_age_s
-        return _MarkedObject(self, digest, marker, is_old, began)
+        delete = partial(self._delete_marked, path, marker, began)
+        return HeldBlob(is_old, delete, partial(self._remove, marker))
 
-    def delete_marked(self, digest: str, marker: str, began: float) -> None:
-        """Delete an object under its marker, which was written after `began`."""
-        files, path = self._open_filesystem(), self._find_path(digest)
+    def _delete_marked(self, path: str, marker: str, began: float) -> None:
+        """Delete an object under its marker, which was written after `began`.
 
-        def remove() -> None:
+        Raises:
+            ServiceError: `UNAVAILABLE` if that took too long to be sure of the marker.
+        """
+
+        def delete() -> None:
             if time.monotonic() - began > MAX_DELETION_S:
                 raise make_remote_error("a deletion took too long")
             with suppress(FileNotFoundError):
-                files.rm_file(path)
+                self._files.rm_file(path)
 
         # Where it failed, the marker stays: the request may yet be carried out.
-        self._calls.run(remove)
-        self.remove_marker(marker)
+        run_remotely(delete)
+        self._remove(marker)
 
-    def remove_marker(self, marker: str) -> None:
-        """Take the marker of an object away."""
-        files = self._open_filesystem()
+    def _remove(self, path: str) -> None:
         with suppress(FileNotFoundError):
-            self._calls.run(lambda: files.rm_file(marker))
+            run_remotely(self._files.rm_file, path)
 
     def list_entries(self) -> Iterator[BlobEntry]:
         """List all objects, those of one prefix at a time, and markers that were left."""
@@ -255,26 +229,23 @@ class ObjectStorage:
         return [_get_name(info) for info in self._list(folder)]
 
     def _list(self, folder: str) -> list[dict[str, Any]]:
-        files, path = self._open_filesystem(), f"{self._url}/{folder}".rstrip("/")
+        path = f"{self._url}/{folder}".rstrip("/")
         try:
-            return list(self._calls.run(lambda: files.ls(path, detail=True)))
+            return list(run_remotely(self._files.ls, path, detail=True))
         except FileNotFoundError:
             return []
 
     def _make_entry(self, name: str, digest: str | None, info: dict[str, Any]) -> BlobEntry:
         stored = _find_time(info)
         if stored is None:
-            files = self._open_filesystem()
             with suppress(FileNotFoundError):
-                stored = self._calls.run(lambda: self._read_time(files, f"{self._url}/{name}"))
+                stored = run_remotely(self._read_time, f"{self._url}/{name}")
         age_s = None if stored is None else time.time() - stored
         return BlobEntry(name, digest, int(info["size"] or 0), age_s)
 
     def remove_leftover(self, name: str) -> None:
         """Remove what an interrupted write or deletion left."""
-        files = self._open_filesystem()
-        with suppress(FileNotFoundError):
-            self._calls.run(lambda: files.rm_file(f"{self._url}/{name}"))
+        self._remove(f"{self._url}/{name}")
 
     def make_link(self, digest: str, seconds: int, headers: dict[str, str]) -> str:
         """Make a URL by which an object can be read without a key, for some seconds.
@@ -282,20 +253,19 @@ class ObjectStorage:
         Raises:
             RequestError: `INVALID_REQUEST` where this storage signs none.
         """
-        files, path = self._open_filesystem(), self._find_path(digest)
+        path = self._find_path(digest)
         given: dict[str, str] = {}
         if self._is_s3:
             given = {f"Response{name.replace('-', '')}": value for name, value in headers.items()}
         try:
-            return str(self._calls.run(lambda: files.sign(path, expiration=seconds, **given)))
+            return str(run_remotely(self._files.sign, path, expiration=seconds, **given))
         except NotImplementedError:
             raise make_unlinkable_error() from None
 
     def read_mark(self) -> str | None:
         """Read the mark of the place; none where it has none."""
-        files = self._open_filesystem()
         try:
-            return decode_mark(self._calls.run(lambda: files.cat_file(f"{self._url}/{MARK_NAME}")))
+            return decode_mark(run_remotely(self._files.cat_file, f"{self._url}/{MARK_NAME}"))
         except FileNotFoundError:
             return None
 
@@ -304,21 +274,21 @@ class ObjectStorage:
 
         The storage itself sees to that (`If-None-Match`), where it is able to.
         """
-        files, path = self._open_filesystem(), f"{self._url}/{MARK_NAME}"
+        path = f"{self._url}/{MARK_NAME}"
         data = f"{mark}\n".encode("ascii")
 
         def create() -> None:
-            self._make_folder(files, path)
+            self._make_folder(path)
             try:
-                files.pipe_file(path, data, mode="create")
+                self._files.pipe_file(path, data, mode="create")
             except Exception as error:
                 code = find_code(error)
                 if code in _UNCONDITIONAL_CODES:
-                    files.pipe_file(path, data)
+                    self._files.pipe_file(path, data)
                 elif not (isinstance(error, FileExistsError) or code in _EXISTING_CODES):
                     raise
 
-        self._calls.run((lambda: files.pipe_file(path, data)) if replace else create)
+        run_remotely(partial(self._files.pipe_file, path, data) if replace else create)
 
     def close(self) -> None:
         """Close its connections."""
@@ -338,16 +308,17 @@ class ObjectStorage:
     def _find_markers(self, digest: str) -> str:
         return f"{self._url}/{MARKER_FOLDER}/{digest}"
 
-    def _read_time(self, files: Any, path: str) -> float | None:
+    def _read_time(self, path: str) -> float | None:
         """Read when something was stored; None where the storage does not tell."""
-        stored = _find_time(files.info(path))
+        stored = _find_time(self._files.info(path))
         if stored is None:
             with suppress(NotImplementedError):
-                stored = _find_time({"modified": files.modified(path)})
+                stored = _find_time({"modified": self._files.modified(path)})
         return stored
 
-    def _open_filesystem(self) -> Any:
-        """Open the file system once, with connections of its own.
+    @property
+    def _files(self) -> Any:
+        """The file system, opened once, with connections of its own.
 
         Raises:
             ServiceError: `UNAVAILABLE` where what it needs is not installed.

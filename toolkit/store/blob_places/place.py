@@ -34,20 +34,19 @@ class BlobEntry:
         return self.age_s is not None and self.age_s > seconds
 
 
-class HeldBlob(Protocol):
+@dataclass(frozen=True, slots=True)
+class HeldBlob:
     """Bytes that are about to be deleted: whoever stores the same ones stores them again.
 
     Attributes:
         is_old: whether they were stored long enough ago to be deleted.
+        delete: deletes them.
+        release: lets them be as they were.
     """
 
     is_old: bool
-
-    def delete(self) -> None:
-        """Delete them."""
-
-    def release(self) -> None:
-        """Let them be as they were."""
+    delete: Callable[[], object]
+    release: Callable[[], object]
 
 
 class BlobPlace(Protocol):
@@ -94,7 +93,6 @@ class BlobPlace(Protocol):
         """Make a URL by which the bytes can be read without a key, for some seconds.
 
         Args:
-            digest: of the bytes.
             seconds: how long it holds.
             headers: `Content-Type` and `Content-Disposition` of the answer.
         """
@@ -122,8 +120,6 @@ def delete_unreferenced(
     The records are asked after the age is known: what is that old had its record by then.
 
     Args:
-        place: where they are.
-        digest: of the bytes.
         min_age_s: the least age, in seconds.
         is_referenced: tells whether a record names them.
     """

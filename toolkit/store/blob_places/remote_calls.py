@@ -1,53 +1,127 @@
-"""Calls of object storage: tried again where that may help, with errors that tell no secret."""
+"""Calls of object storage: in threads, as they may hang for as long as the network does; and tried
+again where that may help, with errors that tell no secret.
+"""
 
+import asyncio
 import random
 import re
+import threading
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import Final, ParamSpec, TypeVar
 
 from toolkit.contract.errors import ErrorCode, ServiceError
-from toolkit.store.blob_places.remote_threads import is_abandoned
 from toolkit.store.changes import StoreUnavailableError
 
+P = ParamSpec("P")
 T = TypeVar("T")
 MAX_TRIES = 4
 RETRY_BASE_S = 0.1  # the longest first wait; it doubles each time
 RETRY_AFTER_S = 5.0
 _CODE = re.compile(r"[A-Za-z]{1,60}")
 NO_CONTAINER_CODES = ("NoSuchBucket", "ContainerNotFound")
+# Of calls that wait for object storage: one that hangs must not hold up what else uses threads.
+MAX_THREADS: Final = 16
+CLOSE_WAIT_S: Final = 3.0
 
 
-class RemoteCalls:
-    """Runs calls of a file system that is far away; each may be repeated safely.
+class RemoteThreads:
+    """Runs each call in a thread of its own, some at a time.
+
+    Next to what such a call takes, to start a thread is nothing. An interpreter that ends waits for
+    none of them, unlike for those of an executor.
+    """
+
+    def __init__(self) -> None:
+        self._places = asyncio.Semaphore(MAX_THREADS)
+
+    async def run(self, call: Callable[[], T]) -> T:
+        """Run a call.
+
+        If the waiting caller is cancelled, the call goes on and keeps its place, but tries nothing
+        again (`is_abandoned`).
+        """
+        await self._places.acquire()
+        loop = asyncio.get_running_loop()
+
+        def free(_: "Future[T]") -> None:
+            with suppress(RuntimeError):  # the loop is closed
+                loop.call_soon_threadsafe(self._places.release)
+
+        abandoned = threading.Event()
+        try:
+            done = _start(call, abandoned)
+        except BaseException:
+            self._places.release()
+            raise
+        done.add_done_callback(free)
+        try:
+            return await asyncio.wrap_future(done)
+        except asyncio.CancelledError:
+            abandoned.set()
+            raise
+
+    async def close(self, call: Callable[[], object]) -> None:
+        """Run the call that closes the storage; neither it nor others are waited for for long."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_WAIT_S):
+                await asyncio.wrap_future(_start(call))
+
+
+_current = threading.local()
+
+
+def is_abandoned() -> bool:
+    """Return True if nobody waits any more for the call that this thread makes."""
+    abandoned: threading.Event | None = getattr(_current, "abandoned", None)
+    return abandoned is not None and abandoned.is_set()
+
+
+def _start(call: Callable[[], T], abandoned: threading.Event | None = None) -> "Future[T]":
+    done: Future[T] = Future()
+    done.set_running_or_notify_cancel()  # from now on, only the thread ends it
+
+    def work() -> None:
+        _current.abandoned = abandoned
+        try:
+            found = call()
+        except BaseException as error:
+            done.set_exception(error)
+        else:
+            done.set_result(found)
+
+    threading.Thread(target=work, name="artifact-storage", daemon=True).start()
+    return done
+
+
+def run_remotely(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Run a call of a file system that is far away, again if it failed for a reason that may pass.
 
     Objects are stored under the hash of their bytes, so to store, read or delete one twice is as
     good as once.
+
+    Raises:
+        FileNotFoundError: there is no such object.
+        NotImplementedError: this kind of storage cannot do that.
+        ServiceError: `UNAVAILABLE`.
     """
-
-    def run(self, call: Callable[[], T]) -> T:
-        """Run a call, again if it failed for a reason that may pass.
-
-        Raises:
-            FileNotFoundError: there is no such object.
-            NotImplementedError: this kind of storage cannot do that.
-            ServiceError: `UNAVAILABLE`.
-        """
-        for n in range(MAX_TRIES):
-            try:
-                return call()
-            except (ServiceError, NotImplementedError):
-                raise
-            except Exception as error:
-                code = find_code(error)
-                if isinstance(error, FileNotFoundError) and code not in NO_CONTAINER_CODES:
-                    raise FileNotFoundError from None
-                # Its own text may name keys and signed URLs: only its kind is told.
-                failed = _make_error(error, code)
-            if failed.retry_after is None or n + 1 == MAX_TRIES or is_abandoned():
-                break
-            time.sleep(random.uniform(0, RETRY_BASE_S * 2**n))  # noqa: S311 - no secret
-        raise failed
+    for n in range(MAX_TRIES):
+        try:
+            return call(*args, **kwargs)
+        except (ServiceError, NotImplementedError):
+            raise
+        except Exception as error:
+            code = find_code(error)
+            if isinstance(error, FileNotFoundError) and code not in NO_CONTAINER_CODES:
+                raise FileNotFoundError from None
+            # Its own text may name keys and signed URLs: only its kind is told.
+            failed = _make_error(error, code)
+        if failed.retry_after is None or n + 1 == MAX_TRIES or is_abandoned():
+            break
+        time.sleep(random.uniform(0, RETRY_BASE_S * 2**n))  # noqa: S311 - no secret
+    raise failed
 
 
 def make_remote_error(reason: str) -> StoreUnavailableError:

@@ -10,7 +10,7 @@ import hashlib
 import sqlite3
 from contextlib import closing
 from pathlib import Path
-from typing import cast
+from typing import Final, cast
 
 from sqlalchemy import Connection
 
@@ -24,8 +24,11 @@ MARKER_TEXT = """\
 A data directory is told from its copies by this file, among others: work that was left lying in a
 copy is not taken up until somebody says so (`toolkit serve --take-up`). Leave it here.
 """
-UNMARKED_NUMBER = 0  # as SQLite makes it, and as earlier versions left it
-COPY_NUMBER = 1  # known to be a copy, though of an original without a number
+UNMARKED_NUMBER = 0  # as SQLite makes it
+COPY_NUMBER = 1  # known to be a copy, whatever the files are
+# In the database's header (`PRAGMA application_id`), so that every copy of it has it, too.
+SANDBOX_WORLD: Final = 0x746B7362
+LIVE_WORLD: Final = 0x746B6C76
 
 
 def find_database(data_dir: Path, *, newest: bool = False) -> Path:
@@ -34,7 +37,6 @@ def find_database(data_dir: Path, *, newest: bool = False) -> Path:
     A damaged database is found, too: the code that reads it reports the damage.
 
     Args:
-        data_dir: where everything is kept.
         newest: refuse one of an earlier version, too, which may lack tables.
 
     Raises:
@@ -74,11 +76,7 @@ def find_database(data_dir: Path, *, newest: bool = False) -> Path:
 
 def is_copy(data_dir: Path, connection: sqlite3.Connection) -> bool:
     """Tell whether a data directory is a copy of another one, or of an earlier state of itself."""
-    kept = _read_stored_number(connection)
-    if kept == UNMARKED_NUMBER:
-        # A directory that an earlier version opened has a folder of owners; its backups have none.
-        return not (data_dir / "owners").exists() and _has_accounts(connection)
-    return kept != _compute_number(data_dir)
+    return _read_stored_number(connection) not in (UNMARKED_NUMBER, _compute_number(data_dir))
 
 
 def claim_location(connection: Connection, data_dir: Path, *, take_up: bool) -> bool:
@@ -86,7 +84,6 @@ def claim_location(connection: Connection, data_dir: Path, *, take_up: bool) -> 
 
     Args:
         connection: to the database, in no transaction.
-        data_dir: where everything is kept.
         take_up: go on with the open work of a copy, which is no copy from then on.
 
     Returns:
@@ -97,16 +94,12 @@ def claim_location(connection: Connection, data_dir: Path, *, take_up: bool) -> 
         return False
     connection.exec_driver_sql("BEGIN IMMEDIATE")  # another process may be marking it just now
     copy = is_copy(data_dir, driver) and not take_up
-    kept = _read_stored_number(driver)
     if not copy:
         marker = data_dir / MARKER_FILE
         if not marker.exists():
             with open(marker, "w", encoding="utf-8", opener=open_private) as file:
                 file.write(MARKER_TEXT)
-        kept = _compute_number(data_dir)
-    elif kept == UNMARKED_NUMBER:
-        kept = COPY_NUMBER
-    connection.exec_driver_sql(f"PRAGMA user_version = {kept}")
+        connection.exec_driver_sql(f"PRAGMA user_version = {_compute_number(data_dir)}")
     connection.exec_driver_sql("COMMIT")
     return copy
 
@@ -129,5 +122,47 @@ def _compute_number(data_dir: Path) -> int:
     return max(number, COPY_NUMBER + 1)
 
 
-def _has_accounts(connection: sqlite3.Connection) -> bool:
-    return connection.execute("SELECT 1 FROM accounts LIMIT 1").fetchone() is not None
+def claim_world(connection: Connection, data_dir: Path, *, sandbox: bool) -> None:
+    """Mark a directory as the sandbox's or the real world's, if it is not marked yet.
+
+    Args:
+        connection: to the database, in no transaction.
+        data_dir: how the directory is named in an error.
+        sandbox: the world that it is opened for.
+
+    Raises:
+        ServiceError: `UNAVAILABLE` when it belongs to the other world.
+    """
+    wanted = SANDBOX_WORLD if sandbox else LIVE_WORLD
+    kind = _read_world(connection)
+    if kind is None:
+        connection.exec_driver_sql("BEGIN IMMEDIATE")  # another process may be marking it just now
+        kind = _read_world(connection) or wanted
+        connection.exec_driver_sql(f"PRAGMA application_id = {kind}")
+        connection.exec_driver_sql("COMMIT")
+    if kind != wanted:
+        option = "data_dir, --data-dir"
+        raise make_world_error(f"The data directory {data_dir}", option, sandbox=sandbox)
+
+
+def make_world_error(name: str, option: str, *, sandbox: bool) -> ServiceError:
+    """Make the error for what belongs to the other world.
+
+    Args:
+        name: of the data directory, or the database.
+        option: the ways to name another one.
+        sandbox: the world that it was opened for.
+    """
+    told = (
+        f"{name} holds real work, which the sandbox's may not be mixed with: name another one"
+        f" ({option}) for the sandbox."
+        if sandbox
+        else f"{name} is the sandbox's: open it with sandbox=True (--sandbox), or name another one"
+        f" ({option}) for real work."
+    )
+    return ServiceError(ErrorCode.UNAVAILABLE, told)
+
+
+def _read_world(connection: Connection) -> int | None:
+    kind = int(connection.exec_driver_sql("PRAGMA application_id").scalar_one())
+    return kind if kind in (SANDBOX_WORLD, LIVE_WORLD) else None

@@ -7,55 +7,35 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
-from toolkit.store.private_files import make_private_folder, open_private
-
-try:
-    import fcntl
-except ImportError:  # pragma: no cover - Windows: a dead owner is known by its lease alone
-    fcntl = None  # type: ignore[assignment]
+from toolkit.store.private_files import CAN_LOCK, lock_file, make_private_folder, open_private
 
 
 class LeaseOwner:
     """One opening of the store, under an id of its own."""
 
-    def __init__(self, data_dir: Path) -> None:
+    def __init__(self, data_dir: Path, *, place: str = "") -> None:
         self._folder = data_dir / "owners"
         make_private_folder(self._folder)
-        self.id = secrets.token_hex(8)
-        self._lock: IO[bytes] | None = self._lock_own()
+        self.id = f"{place}{secrets.token_hex(8)}"
+        # Whoever only tries the lock has it for no time.
+        file = open(self._get_lock_path(self.id), "ab", opener=open_private)  # noqa: SIM115
+        lock_file(file, wait=True)
+        self._lock: IO[bytes] | None = file
 
     def _get_lock_path(self, owner: str) -> Path:
         return self._folder / f"{owner}.lock"
 
-    def _lock_own(self) -> IO[bytes]:
-        """Open and lock this owner's file; whoever only tries the lock has it for no time."""
-        file = open(self._get_lock_path(self.id), "ab", opener=open_private)  # noqa: SIM115
-        if fcntl is not None:
-            fcntl.flock(file, fcntl.LOCK_EX)
-        return file
-
-    def _try_lock(self, owner: str) -> IO[bytes] | None:
-        """Open and lock a lock file; return None when another process holds it."""
-        file = open(self._get_lock_path(owner), "ab", opener=open_private)  # noqa: SIM115
-        if fcntl is not None:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                file.close()
-                return None
-        return file
-
     def is_stale(self, owner: str) -> bool:
         """Tell whether the process of another owner has ended, as far as this machine knows."""
-        if owner == self.id or fcntl is None:
+        if owner == self.id or not CAN_LOCK:  # on Windows, a dead one is known by its lease alone
             return False
-        if not self._get_lock_path(owner).exists():
+        path = self._get_lock_path(owner)
+        if not path.exists():
             return True
-        lock = self._try_lock(owner)
-        if lock is None:
-            return False
-        lock.close()
-        self._get_lock_path(owner).unlink(missing_ok=True)
+        with open(path, "ab", opener=open_private) as file:
+            if not lock_file(file):
+                return False
+        path.unlink(missing_ok=True)
         return True
 
     def close(self) -> None:
@@ -74,11 +54,9 @@ class SharedOwner(LeaseOwner):
     """
 
     def __init__(self, data_dir: Path) -> None:
-        self._folder = data_dir / "owners"
-        make_private_folder(self._folder)
-        self._place = _compute_place(self._folder)
-        self.id = self._place + secrets.token_hex(8)
-        self._lock = self._try_lock(self.id)
+        make_private_folder(data_dir / "owners")
+        self._place = _compute_place(data_dir / "owners")
+        super().__init__(data_dir, place=self._place)
 
     def is_stale(self, owner: str) -> bool:
         """Tell whether the process of another owner has ended, as far as this machine knows."""
@@ -117,10 +95,6 @@ def find_active_owners(data_dir: Path) -> set[str]:
         # An owner that closes meanwhile deletes its file.
         # For reading: the file may not be writable for a process that only looks.
         with suppress(FileNotFoundError), path.open("rb") as file:
-            if fcntl is None:  # pragma: no cover - Windows
-                continue
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
+            if not lock_file(file):
                 found.add(path.stem)
     return found

@@ -10,7 +10,7 @@ class SharedClock:
     """A clock, in seconds since a moment of its own: by default the machine's monotonic clock.
 
     That is for processes of one machine. It starts anew when the machine does, but then every owner
-    is known to be dead.
+    is known to be dead. That of a server raises `ServiceError` `UNAVAILABLE` if it does not answer.
     """
 
     async def read(self) -> float:

@@ -47,10 +47,8 @@ class LeaseStore:
     """The leases of roots, as they are stored.
 
     Args:
-        reader: reads the roots.
         writer: closes them, in order with what was written under their leases.
         changes: takes, renews and lets go of leases at once.
-        owner: this opening of the store.
         clock: what leases end by.
         lease_s: how long a lease holds without being renewed, in seconds.
         build_notice: builds the statement that tells others of a root that is free, or is to be
@@ -73,7 +71,7 @@ class LeaseStore:
         self._owner = owner
         self._clock = clock
         self._lease_s = lease_s
-        self._outages = OutageMonitor(lease_s)
+        self.outages = OutageMonitor(lease_s)
         self._build_notice = build_notice
         self._on_work: Callable[[], None] | None = None
         # By the monotonic clock: when all leases that are held had most of their time left.
@@ -116,7 +114,6 @@ class LeaseStore:
         little of it is wanted.
 
         Args:
-            limit: the greatest number.
             wanted: tells of each whether to claim it; all are, by default.
         """
         await self._release_doubtful()
@@ -130,7 +127,7 @@ class LeaseStore:
         while True:
             after = rows[-1] if rows else None
             rows = await self._reader.list_free_roots(self._owner.id, at, dead, after, size)
-            self._outages.note_answer()
+            self.outages.note_answer()
             for row in rows:
                 if len(leases) == limit:
                     return leases
@@ -149,7 +146,7 @@ class LeaseStore:
         await self._release_doubtful()
         at = await self._clock.read()
         row = await self._reader.get_row("roots", root_id)
-        self._outages.note_answer()
+        self.outages.note_answer()
         if row is None or not row["open"] or row["owner"] == self._owner.id:
             return None
         dead = {row["owner"]} if row["owner"] and self._owner.is_stale(row["owner"]) else set()
@@ -175,7 +172,7 @@ class LeaseStore:
 
         Until then nothing is claimed whose lease has ended by the clock alone.
         """
-        self._outages.begin_grace()
+        self.outages.begin_grace()
 
     def _is_free(self, row: Row, at: float) -> bool:
         owner = row["owner"]
@@ -184,7 +181,7 @@ class LeaseStore:
     def _may_be_renewed(self, row: Row, dead: Container[str]) -> bool:
         """Tell whether a lease that has ended may be renewed in a moment, as its owner lives."""
         owner = row["owner"]
-        return bool(self._outages.is_recent and owner and owner not in dead)
+        return bool(self.outages.is_recent and owner and owner not in dead)
 
     async def _probe(self, row: Row) -> bool:
         """Find out whether rows can be written; return True if one was.
@@ -208,17 +205,16 @@ class LeaseStore:
         try:
             count = await self._changes.execute(statement)
         except ServiceError:
-            self._outages.note_failed_write()
+            self.outages.note_failed_write()
             raise
         if count:
-            self._outages.note_write()
+            self.outages.note_write()
         return count
 
     async def _take(self, row: Row, key_id: str | None = None) -> Lease | None:
         """Take the lease of a root, unless another process was quicker.
 
         Args:
-            row: the root's.
             key_id: the key that it is asked for with from now on; as it was, by default.
         """
         fence, key_id = int(row["fence"]), key_id or row["key_id"]
@@ -270,7 +266,6 @@ class LeaseStore:
         """Take a lease on a closed root; return None if it is open, or another was quicker.
 
         Args:
-            root_id: the root's id.
             key_id: the key that more work is asked for with.
         """
         await self._writer.submit([], None)  # it may just be closing
@@ -294,11 +289,11 @@ class LeaseStore:
         try:
             count = self._changes.execute_now(renewal.where(roots.c.id.in_(held), *mine))
         except ServiceError:
-            self._outages.note_failed_write()
+            self.outages.note_failed_write()
             self._renew_one_by_one(renewal, mine)
             raise
         if count:
-            self._outages.note_write()
+            self.outages.note_write()
         self._renewed_at = began
 
     def _renew_one_by_one(self, renewal: Update, mine: Sequence[ColumnElement[bool]]) -> None:
@@ -318,10 +313,6 @@ class LeaseStore:
                 self._changes.execute_now(renewal.where(roots.c.id == root_id, *mine))
             except ServiceError:
                 failures += 1
-
-    def note_failed_write(self) -> None:
-        """Note that a write of this engine failed, so that others may not be able to write."""
-        self._outages.note_failed_write()
 
     def note_idle(self) -> None:
         """Note that no lease is held, so that none has to be renewed; on any thread."""
@@ -377,7 +368,6 @@ class LeaseStore:
         """Release the lease on a root; `done` closes it, else the next process claims it.
 
         Args:
-            lease: the lease.
             done: whether there is no more to do.
             is_told: tell the others at once that it is free, as they look for that now and then.
 

@@ -59,10 +59,7 @@ class LimitStore:
         has_engines_apart: whether one of all engines does.
 
     Args:
-        reads: reads what is committed.
         changes: runs transactions, each on a thread.
-        owner: this opening of the store.
-        clock: the clock.
         list_engines: lists the owners that have the same store open now; none where no files tell,
             and engines are known by a row that each of them renews.
     """

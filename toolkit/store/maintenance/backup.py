@@ -57,7 +57,6 @@ def create_backup(database: UpkeepDatabase, target: Path, place: BlobPlace) -> B
     Args:
         database: opened for reading.
         target: the new directory; it appears once it is complete, and not before.
-        place: where artifacts' bytes are.
 
     Raises:
         ServiceError: `UNAVAILABLE` when it cannot be copied, `target` exists, or the disk is full.

@@ -2,16 +2,21 @@
 
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 from sqlalchemy import select
 
-from toolkit.contract.errors import ServiceError
+from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.store.blob_places.place import BlobPlace, compute_stored_sha256
+from toolkit.store.data_dir.location import find_database
+from toolkit.store.data_dir.owners import find_active_owners
 from toolkit.store.maintenance.prune import delete_unreferenced_files, list_unreferenced
 from toolkit.store.maintenance.upkeep_database import DataDirIssue, UpkeepDatabase
 from toolkit.store.read_connection import Row
 from toolkit.store.schema import HEAD_REVISION
+from toolkit.store.sqlite.rebuilding import rebuild_database
+from toolkit.store.sqlite.upkeep import SqliteUpkeep
 from toolkit.store.stored_bytes import ADD_SQL, build_shortfall_query
 from toolkit.store.table_roles import get_roles
 from toolkit.store.tables import connections, metadata
@@ -34,7 +39,6 @@ def check_database(
 
     Args:
         database: opened for reading, whatever state it is in.
-        place: of its artifacts' bytes.
         deep: also read all of them, and check them against their SHA-256.
 
     Raises:
@@ -68,7 +72,6 @@ def repair_database(database: UpkeepDatabase, place: BlobPlace) -> list[str]:
 
     Args:
         database: of the newest revision.
-        place: of its artifacts' bytes.
 
     Returns:
         a line for each repair that was made.
@@ -81,6 +84,35 @@ def repair_database(database: UpkeepDatabase, place: BlobPlace) -> list[str]:
         done += delete_unreferenced_files(database, place)
     if _correct_sums(database):
         done.append("Counted again what accounts keep.")
+    return done
+
+
+def repair_data_dir(data_dir: Path, place: BlobPlace) -> list[str]:
+    """Make the repairs that `check_database` offers for a data directory, and nothing else.
+
+    Returns:
+        a line for each repair that was made.
+
+    Raises:
+        ServiceError: `UNAVAILABLE` when there is none, or another process has it open.
+    """
+    database = find_database(data_dir)
+    if find_active_owners(data_dir):
+        raise ServiceError(
+            ErrorCode.UNAVAILABLE, "A process has this data directory open; stop it first."
+        )
+    done: list[str] = []
+    with SqliteUpkeep.view(data_dir) as records:
+        is_damaged = bool(records.find_damage())
+    if is_damaged:
+        done.append(rebuild_database(database))
+    with SqliteUpkeep.open(data_dir) as records:
+        done += repair_database(records, place)
+    locks = list((data_dir / "owners").glob("*.lock"))
+    for path in locks:
+        path.unlink()
+    if locks:
+        done.append(f"Deleted the lock files of {len(locks)} processes that have gone.")
     return done
 
 
@@ -177,8 +209,6 @@ def _check_bytes(
     """Check the bytes of one artifact; return what is wrong with them, if anything is.
 
     Args:
-        place: where they are.
-        sha256: theirs.
         size: as their record has it, if it does.
         sizes: of what the place had when it was listed, by SHA-256.
         deep: also read them.

@@ -1,4 +1,4 @@
-"""The move of a data directory into a database of PostgreSQL, with its artifacts' bytes.
+"""The move of a data directory into a database of PostgreSQL, and of artifacts' bytes.
 
 Rows are copied in the order of their keys, some hundred in a transaction, so that an interrupted
 move goes on behind the last row that is there.
@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Final
 from sqlalchemy import Boolean, Table
 
 from toolkit.contract.errors import ErrorCode, ServiceError
-from toolkit.store.blob_places.copying import copy_blobs
+from toolkit.store.blob_places.copying import BlobCopy, copy_blobs
+from toolkit.store.blob_places.ownership import PlaceFit
 from toolkit.store.blob_places.place import BlobPlace
-from toolkit.store.data_dir.location import COPY_NUMBER
-from toolkit.store.data_dir.world import LIVE_WORLD, SANDBOX_WORLD
-from toolkit.store.extras import needs_postgres
+from toolkit.store.data_dir.location import COPY_NUMBER, LIVE_WORLD, SANDBOX_WORLD
+from toolkit.store.dialects import needs_postgres
 from toolkit.store.maintenance.upkeep_database import UpkeepDatabase
 from toolkit.store.read_connection import Row
 from toolkit.store.sqlite.upkeep import SqliteUpkeep
@@ -26,7 +26,7 @@ from toolkit.store.stored_bytes import build_shortfall_query
 from toolkit.store.tables import list_original_tables
 
 if TYPE_CHECKING:
-    from toolkit.store.postgres.upkeep.moving import MoveTarget
+    from toolkit.store.postgres.upkeep import MoveTarget, PostgresUpkeep
 
 MOVED_NAME = "state.db.moved"
 ROWS_PER_TRANSACTION: Final = 500
@@ -80,8 +80,8 @@ def move_data_dir(
             bytes are lost, before which nothing is written to either database.
     """
     with needs_postgres():
-        from toolkit.store.postgres.opening import open_postgres
-        from toolkit.store.postgres.upkeep.moving import MoveTarget
+        from toolkit.store.postgres.schema import open_postgres
+        from toolkit.store.postgres.upkeep import MoveTarget
     with SqliteUpkeep.open(data_dir) as source, open_postgres(url) as connection:
         if source.has_engines():
             raise ServiceError(
@@ -133,8 +133,6 @@ def _iter_pages(
     """Yield the rows of a table in the order of its keys, some at a time, without leases.
 
     Args:
-        database: whose rows.
-        table: the table.
         after: the row behind which to begin; the first one by default.
     """
     keys = [column.name for column in table.primary_key.columns]
@@ -205,3 +203,43 @@ def _make_difference(what: str) -> ServiceError:
         f"After the move, {what} are not those of the data directory: empty the database, and move"
         " it again.",
     )
+
+
+def move_artifacts(
+    database: "PostgresUpkeep",
+    sources: Sequence[BlobPlace],
+    target: BlobPlace,
+    *,
+    may_be_lost: bool = False,
+) -> BlobCopy:
+    """Copy a database's artifacts to another place, read all of them there, and remember it.
+
+    What is there already is not copied again, so that an interrupted move goes on, and a place that
+    was restored or replicated is taken as it is. Nothing is deleted.
+
+    Args:
+        database: which no engine has open.
+        sources: where they have been, and then where else they may be.
+        target: where they are from now on.
+        may_be_lost: whether some of them may be lost.
+
+    Raises:
+        ServiceError: `UNAVAILABLE` when one of them cannot be used, an engine is running, or bytes
+            are lost, and the database goes on with the place that it had.
+    """
+    if database.has_engines():
+        raise ServiceError(
+            ErrorCode.UNAVAILABLE,
+            "An engine has the database open: stop all of them, and wait some seconds after one"
+            " that was killed.",
+        )
+    old, new = database.open_ownership(sources[0]), database.open_ownership(target)
+    digests = database.list_digests()
+    new.check(may_be_other=True)
+    fit = old.check(may_be_other=True)
+    # The old one may be gone for good: then all that is wanted has to be in the new one.
+    if fit is PlaceFit.OTHER and {*digests} - {each.digest for each in target.list_entries()}:
+        old.check()
+    moved = copy_blobs(digests, sources, target, may_be_lost=may_be_lost)
+    new.take(is_default=False)
+    return moved

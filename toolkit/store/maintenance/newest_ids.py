@@ -30,7 +30,6 @@ def list_newest_ids(data_dir: Path, area: str, most: int) -> list[tuple[str, str
     """Read the newest ids of a resource, each with a word on it, without writing or waiting.
 
     Args:
-        data_dir: where everything is kept.
         area: the path of the resource below `/v1`; also `accounts`, and `agents by name`.
         most: the greatest number of ids.
 

@@ -94,9 +94,7 @@ def prune_records(
     started from. Others may use the database meanwhile.
 
     Args:
-        database: whose rows.
         older_than: counted from when the work was asked for.
-        place: of its artifacts' bytes.
         dry_run: only return what would be deleted.
 
     Raises:
@@ -140,8 +138,6 @@ def list_unreferenced(
     """Yield the bytes that no record refers to, and those of interrupted writes.
 
     Args:
-        database: whose records.
-        place: of its artifacts' bytes.
         condition: more that a record has to fulfil.
     """
     query = _build_reference(database)
@@ -218,7 +214,6 @@ class _Pruning:
     """The deletion of old rows, or the count of them.
 
     Args:
-        database: whose.
         older_than: counted from when the work was asked for.
         rows: to count in, by table.
     """

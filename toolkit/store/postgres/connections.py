@@ -62,7 +62,6 @@ _UNWRITABLE_CLASSES: Final = frozenset({"53", "58"})
 # at the other end may be one that only reads.
 _ELSEWHERE_CLASSES: Final = frozenset({"08", "57"})
 _READ_ONLY_STATE: Final = errors.ReadOnlySqlTransaction.sqlstate
-_REFUSAL: Final = "FATAL:"
 # Refusals that end by themselves: the server starts, stops or recovers, or has no free connection.
 _TEMPORARY_REFUSALS: Final = (
     "the database system is",
@@ -70,7 +69,15 @@ _TEMPORARY_REFUSALS: Final = (
     "too many connections",
     "remaining connection slots",
 )
-_READ_ONLY_OPTION: Final = "-c default_transaction_read_only=on"
+_KEY: Final = "hashtextextended(%s, 0)"
+_LOCK_SQL: Final = f"SELECT pg_advisory_lock({_KEY})".encode()
+_UNLOCK_SQL: Final = f"SELECT pg_advisory_unlock({_KEY})".encode()
+_LOCK_UNTIL_END_SQL: Final = f"SELECT pg_advisory_xact_lock({_KEY})".encode()
+_HOLDER_SQL: Final = (
+    "SELECT pid, client_addr FROM pg_locks JOIN pg_stat_activity USING (pid)"  # noqa: S608 - our key
+    " WHERE locktype = 'advisory' AND granted AND datname = current_database()"
+    f" AND ((classid::bigint << 32) | objid::bigint) = {_KEY}"
+).encode()
 
 
 def build_parameters(
@@ -79,14 +86,13 @@ def build_parameters(
     """Build what a connection is opened with; what the address itself says comes first.
 
     Args:
-        url: the database's address.
         application_name: what the server's lists of sessions show.
         is_read_only: have the server refuse every write; it may be a standby then.
     """
     given = psycopg.conninfo.conninfo_to_dict(url)
     chosen = {"target_session_attrs": "read-write", **NETWORK_OPTIONS, **given}
     if is_read_only:
-        options = f"{given.get('options') or ''} {_READ_ONLY_OPTION}".strip()
+        options = f"{given.get('options') or ''} -c default_transaction_read_only=on".strip()
         chosen |= {"target_session_attrs": "any", "options": options}
     return {**chosen, "application_name": application_name}
 
@@ -139,8 +145,6 @@ def open_connection(
     """Open a connection whose transactions only the store begins.
 
     Args:
-        url: the database's address.
-        application_name: what the server's lists of sessions show.
         is_impatient: for statements that take no longer than `ANSWER_TIMEOUT_S`: the server gives
             up one that is about to, and where it does not answer, the connection is closed.
         is_read_only: have the server refuse every write.
@@ -196,9 +200,6 @@ def translate_postgres_errors(
     connection: Session | None = None,
 ) -> Iterator[None]:
     """Translate the database's errors into the store's; no text of the database leaves here.
-
-    Args:
-        connection: the one that is used.
 
     Raises:
         Conflict: a value that must be unique is taken.
@@ -271,7 +272,7 @@ def _find_reason(error: BaseException) -> str | None:
         return None
     told = error.diag.message_primary
     if told is None:  # a refused connection has the server's words among the driver's
-        _, found, told = str(error).rpartition(_REFUSAL)
+        _, found, told = str(error).rpartition("FATAL:")
         told = told.strip() if found else None
     return told.splitlines()[0][:120] if told else None
 
@@ -301,3 +302,49 @@ def format_server(url: str) -> str:
 def make_unreachable_error() -> StoreUnavailableError:
     """Make the error for a database that does not answer."""
     return make_retryable_error(DatabaseUnreachable.message)
+
+
+@contextmanager
+def hold_lock(connection: Session, name: str, *, timeout_s: float | None = None) -> Iterator[None]:
+    """Hold a lock, across transactions.
+
+    Args:
+        connection: to the database, in no transaction.
+        timeout_s: how long to wait for it, in seconds; for ever by default.
+
+    Raises:
+        psycopg.errors.LockNotAvailable: others had it for so long.
+    """
+    given = (_name_key(name),)
+    if timeout_s is None:
+        connection.execute(_LOCK_SQL, given)
+    else:
+        connection.execute(f"SET lock_timeout = {round(timeout_s * 1000)}".encode())
+        try:
+            connection.execute(_LOCK_SQL, given)
+        finally:
+            if not connection.closed:
+                connection.execute("RESET lock_timeout")
+    try:
+        yield
+    finally:
+        if not connection.closed:
+            connection.execute(_UNLOCK_SQL, given)
+
+
+def take_lock(connection: Session, name: str) -> None:
+    """Take a lock until the end of the transaction that the connection is in."""
+    connection.execute(_LOCK_UNTIL_END_SQL, (_name_key(name),))
+
+
+def describe_holder(connection: Session, name: str) -> str:
+    """Describe the session that has a lock, for whoever may have to end it."""
+    found = connection.execute(_HOLDER_SQL, (_name_key(name),)).fetchone()
+    if found is None:
+        return "another engine"
+    pid, address = found
+    return f"the engine at {address or 'the socket'} (session {pid} of the server)"
+
+
+def _name_key(name: str) -> str:
+    return f"toolkit {name}"

@@ -3,51 +3,125 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager, ExitStack, closing
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Final, Self
 
-from sqlalchemy import Connection, TextClause
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Engine,
+    Float,
+    TextClause,
+    create_engine,
+    literal_column,
+)
 
 from toolkit.contract.errors import ServiceError
 from toolkit.store.blob_places.place import BlobPlace
 from toolkit.store.data_dir.owners import Onlooker, SharedOwner
-from toolkit.store.database import OpenDatabase, ViewedDatabase
-from toolkit.store.postgres.artifact_place import claim_artifact_place
-from toolkit.store.postgres.clock import PostgresClock
+from toolkit.store.database import OpenDatabase, ViewedDatabase, connect_briefly
+from toolkit.store.leases.clock import SharedClock
 from toolkit.store.postgres.connections import (
+    IS_ENGINE_SQL,
+    Session,
     format_server,
     is_temporary,
     make_unreachable_error,
     open_connection,
     translate_opening_errors,
+    translate_postgres_errors,
 )
-from toolkit.store.postgres.listener import CommitListener
-from toolkit.store.postgres.mark import claim_mark, is_marked_as_copy
-from toolkit.store.postgres.notices import build_work_notice
-from toolkit.store.postgres.opening import open_existing, open_postgres
+from toolkit.store.postgres.marks import claim_artifact_place, claim_mark, is_marked_as_copy
+from toolkit.store.postgres.notices import CommitListener, build_work_notice
 from toolkit.store.postgres.reads import PostgresReadConnection
-from toolkit.store.postgres.schema import migrate_postgres_schema
+from toolkit.store.postgres.schema import migrate_postgres_schema, open_existing, open_postgres
 from toolkit.store.postgres.silent_sessions import SilentSessions
-from toolkit.store.postgres.writing.transactions import (
-    begin_postgres_transaction,
-    create_postgres_engine,
-)
+from toolkit.store.postgres.writing.statements import CLOCK_SQL
 from toolkit.store.postgres.writing.writes import PostgresWriteConnection
+from toolkit.store.read_connection import ReadConnection
 
+_READ_SQL: Final = f"SELECT {CLOCK_SQL}"
+# Of transactions that are under way, and where there are none, of this statement: one that begins
+# while it runs is later. Those of engines alone, as a dump may take hours, and writes nothing.
+_HORIZON_SQL: Final = (
+    "SELECT extract(epoch FROM coalesce(min(xact_start), statement_timestamp()))::float8"  # noqa: S608 - our condition
+    f" FROM pg_stat_activity WHERE {IS_ENGINE_SQL}"
+)
+LOCK_TIMEOUT_MS: Final = 2_000
+POOL_SIZE: Final = 4
 log = logging.getLogger(__name__)
 SAFETY_POLL_S: Final = 1.0  # others tell of their commits; this is for when that fails
 OPEN_PAUSE_S: Final = 0.5  # between two attempts to open a database whose server is away
+
+
+class PostgresClock(SharedClock):
+    """The server's clock."""
+
+    def __init__(self, reads: ReadConnection) -> None:
+        self._reads = reads
+
+    async def read(self) -> float:
+        """Return the time."""
+        (at,) = await self._reads.fetch_values(_READ_SQL, {}) or (0.0,)
+        return float(at)
+
+    async def read_horizon(self) -> float:
+        """Return when the oldest transaction of an engine began that has not ended yet.
+
+        A transaction reads the clock after it began, and is listed until others see what it wrote.
+        """
+        (at,) = await self._reads.fetch_values(_HORIZON_SQL, {}) or (0.0,)
+        return float(at)
+
+    def build_now(self) -> ColumnElement[float]:
+        """Build the expression of the time at which a statement runs."""
+        return literal_column(f"({CLOCK_SQL})", Float)
+
+    def build_first_end(self, lease_s: float) -> float:
+        """Build the value of `lease_until` in a row that is inserted: the writer adds the time."""
+        return lease_s
+
+
+def create_postgres_engine(url: str, application_name: str) -> Engine:
+    """Create an engine whose connections are looked at before they are used again."""
+
+    def connect() -> Session:
+        connection = open_connection(url, application_name, is_impatient=True)
+        try:
+            connection.execute(f"SET lock_timeout = {LOCK_TIMEOUT_MS}", prepare=False)
+            connection.autocommit = False
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    return create_engine(
+        "postgresql+psycopg://",
+        creator=connect,
+        pool_size=POOL_SIZE,
+        pool_pre_ping=True,
+        use_native_hstore=False,
+    )
+
+
+@contextmanager
+def begin_postgres_transaction(engine: Engine) -> Iterator[Connection]:
+    """Begin a transaction on a connection of its own, which ends without it unless it commits.
+
+    Raises:
+        DatabaseLocked: it may be tried again.
+    """
+    with translate_postgres_errors(), connect_briefly(engine) as connection:
+        yield connection
 
 
 class PostgresDatabase(OpenDatabase):
     """A database that engines on several machines may have open; made by `open`.
 
     Args:
-        url: its address.
-        owner: this opening of it.
         writes: where the writer's transactions are made.
         is_copy: whether it is a copy of another one.
     """
@@ -82,7 +156,6 @@ class PostgresDatabase(OpenDatabase):
         """Open a database, creating and migrating its tables as needed.
 
         Args:
-            url: its address.
             data_dir: where this machine's processes tell each other that they live.
             sandbox: whether the work in it is simulated or real; None does not check.
             take_up: true makes a copy a database of its own.
@@ -145,16 +218,13 @@ class PostgresDatabase(OpenDatabase):
         return build_work_notice(self.owner.id, root_id)
 
     async def claim_artifacts(self, place: BlobPlace) -> str | None:
-        """Have the database and the place of its artifacts know each other.
+        """Have the database and the place of its artifacts know each other."""
 
-        Raises:
-            ServiceError: `UNAVAILABLE` when it is not that of the database.
-        """
-        return await asyncio.to_thread(self._claim_artifacts_now, place)
+        def claim() -> str | None:
+            with open_postgres(self._url) as connection:
+                return claim_artifact_place(connection, place, self.owner.id)
 
-    def _claim_artifacts_now(self, place: BlobPlace) -> str | None:
-        with open_postgres(self._url) as connection:
-            return claim_artifact_place(connection, place, self.owner.id)
+        return await asyncio.to_thread(claim)
 
     async def close(self) -> None:
         """Close everything; what comes later is refused, and opens nothing anew."""

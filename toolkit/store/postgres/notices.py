@@ -2,10 +2,21 @@
 what work it has let go of, as that is committed.
 """
 
-from collections.abc import Iterable, Iterator
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
+import psycopg
 from sqlalchemy import TextClause, text
+
+from toolkit.store.postgres.connections import build_parameters
+from toolkit.store.postgres.reads import (
+    READ_TIMEOUT_S,
+    AsyncConnection,
+    cut_connection,
+    open_async_connection,
+)
 
 EVENT_CHANNEL: Final = "toolkit_events"
 WORK_CHANNEL: Final = "toolkit_work"
@@ -14,6 +25,8 @@ NOTIFY_SQL: Final = (
 )
 MAX_PAYLOAD_BYTES: Final = 7_900  # of PostgreSQL's 8,000
 _SEPARATOR: Final = " "
+log = logging.getLogger(__name__)
+RECONNECT_S: Final = 1.0
 
 
 def build_payloads(sender: str, ids: Iterable[str]) -> Iterator[str]:
@@ -34,12 +47,6 @@ def build_payloads(sender: str, ids: Iterable[str]) -> Iterator[str]:
         yield _SEPARATOR.join(named)
 
 
-def read_payload(payload: str) -> tuple[str, list[str]]:
-    """Read a payload: who sent it, and the ids of what has new events."""
-    sender, *ids = payload.split(_SEPARATOR)
-    return sender, ids
-
-
 def build_work_notice(sender: str, root_id: str) -> TextClause:
     """Build the statement that tells the others of a work item: it is free, or to be cancelled.
 
@@ -48,8 +55,83 @@ def build_work_notice(sender: str, root_id: str) -> TextClause:
 
     Args:
         sender: the owner that tells it.
-        root_id: of the work item.
     """
     (payload,) = build_payloads(sender, [root_id])
     statement = text("SELECT pg_notify(:channel, :payload)")
     return statement.bindparams(channel=WORK_CHANNEL, payload=payload)
+
+
+class CommitListener:
+    """A listener that tells what other engines have written, for as long as it runs.
+
+    Args:
+        owner: the id of this opening of the store, whose own notices are passed over.
+        on_commit: called with the ids of whatever has new events; with none where notices may have
+            been missed, as while the connection was cut.
+        on_work: called when others have let go of work, or may have.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        application_name: str,
+        owner: str,
+        on_commit: Callable[[Sequence[str] | None], None],
+        on_work: Callable[[], None],
+    ) -> None:
+        self._parameters = build_parameters(url, application_name)
+        self._owner = owner
+        self._on_commit = on_commit
+        self._on_work = on_work
+        self._listening: asyncio.Task[None] | None = None
+        self._connection: AsyncConnection | None = None
+        self._is_heard = True
+
+    def start(self) -> None:
+        """Begin to listen, on the running event loop."""
+        self._listening = asyncio.get_running_loop().create_task(self._listen_on())
+
+    async def close(self) -> None:
+        """Listen no longer."""
+        if self._connection is not None:
+            cut_connection(self._connection)  # as a server that hangs answers no farewell
+        if self._listening is not None:
+            self._listening.cancel()
+            await asyncio.wait([self._listening])
+
+    async def _listen_on(self) -> None:
+        """Listen, again and again: connections are cut, and servers restarted."""
+        loop = asyncio.get_running_loop()
+        while True:
+            began = loop.time()
+            try:
+                await self._listen()
+            except (psycopg.Error, OSError) as error:
+                if self._is_heard:
+                    log.info("no notices of commits for now: %s", type(error).__name__)
+                self._is_heard = False
+            await asyncio.sleep(began + RECONNECT_S - loop.time())
+
+    async def _listen(self) -> None:
+        connection = await open_async_connection(self._parameters)
+        self._connection = connection
+        limit = asyncio.get_running_loop().call_later(READ_TIMEOUT_S, cut_connection, connection)
+        try:
+            for channel in (EVENT_CHANNEL, WORK_CHANNEL):
+                await connection.execute(f"LISTEN {channel}".encode())
+            limit.cancel()
+            self._is_heard = True
+            self._on_commit(None)
+            self._on_work()
+            async for notice in connection.notifies():
+                sender, *ids = notice.payload.split(_SEPARATOR)
+                if sender == self._owner:
+                    continue
+                if notice.channel == WORK_CHANNEL:
+                    self._on_work()
+                else:
+                    self._on_commit(ids)
+        finally:
+            limit.cancel()
+            self._connection = None
+            await connection.close()

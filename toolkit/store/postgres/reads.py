@@ -56,8 +56,6 @@ class PostgresReadConnection:
     the middle leaves no connection with an answer still to come, and waits for nothing.
 
     Args:
-        url: the database's address.
-        application_name: what the server's lists of sessions show.
         is_read_only: have the server refuse every write.
     """
 

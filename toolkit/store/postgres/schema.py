@@ -5,16 +5,24 @@ as in a data directory.
 """
 
 from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from functools import partial
 from typing import Final
 
 from sqlalchemy import StaticPool, create_engine
 
+from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.store.configuration_version import FIRST_VERSION_SQL
 from toolkit.store.cost_index import POSTGRES_COST_FUNCTIONS, build_cost_index
 from toolkit.store.dialects import get_dialect
-from toolkit.store.postgres.advisory_locks import hold_lock
-from toolkit.store.postgres.connections import IS_ENGINE_SQL, Session, translate_postgres_errors
+from toolkit.store.postgres.connections import (
+    IS_ENGINE_SQL,
+    Session,
+    hold_lock,
+    open_connection,
+    translate_opening_errors,
+    translate_postgres_errors,
+)
 from toolkit.store.postgres.triggers import build_triggers
 from toolkit.store.schema import (
     HEAD_REVISION,
@@ -24,6 +32,8 @@ from toolkit.store.schema import (
     SchemaVersion,
     bring_up_to_date,
     build_tables,
+    check_not_later,
+    check_version,
     run_migrations,
 )
 from toolkit.store.text_index import POSTGRES_SCHEMA
@@ -31,11 +41,11 @@ from toolkit.store.writing.write_connection import DatabaseLocked
 
 # Of all who open the same database at once, one makes the tables.
 _LOCK: Final = "schema"
-_VERSION_TABLE: Final = "SELECT to_regclass('alembic_version')"
 _ENGINES_SQL: Final = f"SELECT EXISTS (SELECT 1 FROM pg_stat_activity WHERE {IS_ENGINE_SQL})"  # noqa: S608 - our condition
 # Who waits for a table has all others wait who come later, so it gives way, and tries again.
 LOCK_TIMEOUT_MS: Final = 1_000
 TRIES: Final = 10
+NAME: Final = "toolkit-command"  # what the server's lists of sessions show
 
 
 def migrate_postgres_schema(connection: Session) -> SchemaVersion:
@@ -106,7 +116,7 @@ def _try_missing(connection: Session) -> None:
 
 def read_postgres_version(connection: Session) -> SchemaVersion | None:
     """Return the version of a database's tables, or None where it has none yet."""
-    made = connection.execute(_VERSION_TABLE).fetchone()
+    made = connection.execute("SELECT to_regclass('alembic_version')").fetchone()
     if made is None or made[0] is None:
         return None
     row = connection.execute(READ_VERSION_SQL).fetchone()
@@ -122,3 +132,66 @@ def build_newest_schema() -> Iterator[str]:
     yield build_cost_index("postgresql")
     yield from POSTGRES_SCHEMA
     yield from build_triggers()
+
+
+@contextmanager
+def open_postgres(url: str, *, is_read_only: bool = False) -> Iterator[Session]:
+    """Open a connection in autocommit mode, whatever the database has.
+
+    Args:
+        is_read_only: have the server refuse every write.
+
+    Raises:
+        ServiceError: `UNAVAILABLE` when it cannot be used.
+    """
+    with (
+        translate_opening_errors(),
+        closing(open_connection(url, NAME, is_read_only=is_read_only)) as connection,
+    ):
+        yield connection
+
+
+def migrate_database(url: str) -> SchemaVersion:
+    """Run the missing migrations, or make the tables of a database that has none.
+
+    Returns:
+        the version of the tables from then on.
+
+    Raises:
+        ServiceError: `UNAVAILABLE` when that cannot be done now, or not by this version.
+    """
+    with open_postgres(url) as connection:
+        return migrate_postgres_schema(connection)
+
+
+@contextmanager
+def open_existing(
+    url: str, *, newest: bool = False, is_read_only: bool = False
+) -> Iterator[Session]:
+    """Open a connection to a database that has the tables of the toolkit.
+
+    Args:
+        newest: refuse all that are not the newest: of an earlier version, some may lack, and of a
+            later one, some may be unknown.
+        is_read_only: have the server refuse every write; those of a later version are read, too.
+
+    Raises:
+        ServiceError: `UNAVAILABLE` when it has none, or those of another version.
+    """
+    with open_postgres(url, is_read_only=is_read_only) as connection:
+        version = read_postgres_version(connection)
+        if version is None:
+            raise ServiceError(
+                ErrorCode.UNAVAILABLE,
+                "The database has no tables of the toolkit: `toolkit serve --database` makes them.",
+            )
+        check_version(version)
+        if newest and not is_read_only:
+            check_not_later(version)
+        if newest and version.revision < HEAD_REVISION:
+            raise ServiceError(
+                ErrorCode.UNAVAILABLE,
+                "The database is of an earlier version: open it first, such as with `toolkit serve"
+                " --database`, which brings it up to date.",
+            )
+        yield connection

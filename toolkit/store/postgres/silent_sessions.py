@@ -29,9 +29,6 @@ class SilentSessions:
     A process that is stopped, or whose machine is gone without a word, has its connections open:
     what it had locked would stay so for hours, and nobody could take its work up. An engine that
     goes on finds its session ended, as after a cut of the network.
-
-    Args:
-        reads: of the database.
     """
 
     def __init__(self, reads: ReadConnection) -> None:

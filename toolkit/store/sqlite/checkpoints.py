@@ -3,14 +3,8 @@
 import sqlite3
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import IO
 
-from toolkit.store.private_files import open_private
-
-try:
-    import fcntl
-except ImportError:  # pragma: no cover - Windows
-    fcntl = None  # type: ignore[assignment]
+from toolkit.store.private_files import lock_file, open_private
 
 # The longer, the fewer times a page that changes often is moved: at 4 MB it takes twice the CPU. To
 # read a log of this length, which a crash leaves, takes less than 0.1 s.
@@ -69,7 +63,7 @@ class WalCheckpointer:
     def _run_checkpoint(self, *modes: str) -> None:
         size = self._get_wal_size()
         with open(self._lock, "ab", opener=open_private) as file:
-            if not _try_lock(file):
+            if not lock_file(file):
                 return
             connection = sqlite3.connect(self._database, isolation_level=None)
             try:
@@ -80,13 +74,3 @@ class WalCheckpointer:
                 return  # another connection is writing: the log stays until the next time
             finally:
                 connection.close()
-
-
-def _try_lock(file: IO[bytes]) -> bool:
-    if fcntl is None:
-        return True
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True

@@ -101,7 +101,6 @@ def open_read_only(database: Path, *, briefly: bool = False) -> sqlite3.Connecti
     read.
 
     Args:
-        database: the file.
         briefly: for one short read, which leaves no other file behind if nobody has it open.
     """
     uri = f"{database.absolute().as_uri()}?mode=ro"

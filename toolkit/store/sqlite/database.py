@@ -1,27 +1,74 @@
 """A data directory's database of SQLite: its connections, and what stands beside it."""
 
 import sqlite3
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from sqlalchemy import Connection
 
-from toolkit.store.data_dir.location import claim_location
+from toolkit.store.data_dir.location import claim_location, claim_world
 from toolkit.store.data_dir.owners import LeaseOwner, find_active_owners
-from toolkit.store.data_dir.world import claim_world
 from toolkit.store.database import OpenDatabase
+from toolkit.store.dialects import DatabaseKind
 from toolkit.store.event_waiters import POLL_INTERVAL_S
+from toolkit.store.input_texts import has_text
+from toolkit.store.json_sql import HAS_TEXT
 from toolkit.store.leases.clock import SharedClock
+from toolkit.store.read_connection import Row
 from toolkit.store.schema import SchemaVersion, migrate_schema
 from toolkit.store.sqlite.checkpoints import WalCheckpointer
-from toolkit.store.sqlite.connections import create_sqlite_engine, translate_errors
-from toolkit.store.sqlite.reads import SqliteReadConnection
-from toolkit.store.sqlite.write_turns import WriteTurns, begin_sqlite_transaction
-from toolkit.store.sqlite.writes import SqliteWriteConnection
+from toolkit.store.sqlite.connections import (
+    create_sqlite_engine,
+    make_unavailable_error,
+    translate_errors,
+)
+from toolkit.store.sqlite.writes import SqliteWriteConnection, WriteTurns, begin_sqlite_transaction
 from toolkit.store.writing.ballast import BallastFile
 
 READ_TIMEOUT_MS = 50
+
+
+class SqliteReadConnection:
+    """A connection of SQLite's own driver, as running statements by SQLAlchemy is slower.
+
+    Its methods never wait for anything: a read that is in memory takes microseconds.
+    """
+
+    kind: DatabaseKind = "sqlite"
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        connection.create_function(HAS_TEXT, 3, has_text, deterministic=True)
+
+    async def fetch_rows(self, sql: str, given: Mapping[str, object]) -> list[Row]:
+        """Fetch all rows, each by the names of its columns."""
+        return self.read_rows(sql, given)
+
+    def read_rows(self, sql: str, given: Mapping[str, object]) -> list[Row]:
+        """Fetch all rows where nothing can be awaited."""
+        try:  # and not `translate_errors`: as a context manager it costs half a read
+            cursor = self._connection.execute(sql, given)
+            found = cursor.fetchall()
+        except (sqlite3.Error, OSError) as error:
+            raise make_unavailable_error(error) from error
+        if not found:
+            return []
+        names = [column[0] for column in cursor.description]
+        return [dict(zip(names, row, strict=True)) for row in found]
+
+    async def fetch_values(self, sql: str, given: Mapping[str, object]) -> tuple[Any, ...] | None:
+        """Fetch the values of the first row, if there is one."""
+        try:
+            row: tuple[Any, ...] | None = self._connection.execute(sql, given).fetchone()
+        except (sqlite3.Error, OSError) as error:
+            raise make_unavailable_error(error) from error
+        return row
+
+    def get_data_version(self) -> int:
+        """Return a number that changes when another connection has committed."""
+        return int(self.read_rows("PRAGMA data_version", {})[0]["data_version"])
 
 
 def _get_driver_connection(connection: Connection) -> sqlite3.Connection:

@@ -12,7 +12,6 @@ from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.store.blob_places.place import BlobPlace
 from toolkit.store.data_dir.location import find_database, is_copy
 from toolkit.store.data_dir.owners import find_active_owners
-from toolkit.store.maintenance.doctor import repair_database
 from toolkit.store.maintenance.upkeep_database import DataDirIssue, PlaceState, UpkeepDatabase
 from toolkit.store.private_files import create_private_file
 from toolkit.store.schema import check_not_later, read_schema_version
@@ -22,7 +21,6 @@ from toolkit.store.sqlite.connections import (
     open_read_only,
     translate_errors,
 )
-from toolkit.store.sqlite.rebuilding import rebuild_database
 
 LOW_DISK_BYTES: Final = 256 * 1024 * 1024
 # In these versions two connections that checkpoint at once can corrupt a database: the toolkit has
@@ -31,12 +29,7 @@ WAL_BUG_VERSIONS: Final = ((3, 7, 0), (3, 51, 2))
 
 
 class SqliteUpkeep(UpkeepDatabase):
-    """The database of a data directory that others may use meanwhile; made by `open` or `view`.
-
-    Args:
-        connection: to it.
-        data_dir: where it is.
-    """
+    """The database of a data directory that others may use meanwhile; made by `open` or `view`."""
 
     kind = "sqlite"
     word = "data directory"
@@ -108,11 +101,7 @@ class SqliteUpkeep(UpkeepDatabase):
         return sum(owner not in alive for (owner,) in owners)
 
     def check_place(self, place: BlobPlace) -> None:
-        """Refuse a place that belongs to a database: a directory's records name none of its bytes.
-
-        Raises:
-            ServiceError: `UNAVAILABLE`.
-        """
+        """Refuse the place of a database: a directory's records name none of its bytes."""
         if place.read_mark():
             raise ServiceError(
                 ErrorCode.UNAVAILABLE,
@@ -174,36 +163,3 @@ class SqliteUpkeep(UpkeepDatabase):
             name: json.dumps(value) if isinstance(value, list) else value
             for name, value in given.items()
         }
-
-
-def repair_data_dir(data_dir: Path, place: BlobPlace) -> list[str]:
-    """Make the repairs that `check_database` offers for a data directory, and nothing else.
-
-    Args:
-        data_dir: where everything is kept.
-        place: of its artifacts' bytes.
-
-    Returns:
-        a line for each repair that was made.
-
-    Raises:
-        ServiceError: `UNAVAILABLE` when there is none, or another process has it open.
-    """
-    database = find_database(data_dir)
-    if find_active_owners(data_dir):
-        raise ServiceError(
-            ErrorCode.UNAVAILABLE, "A process has this data directory open; stop it first."
-        )
-    done: list[str] = []
-    with SqliteUpkeep.view(data_dir) as records:
-        is_damaged = bool(records.find_damage())
-    if is_damaged:
-        done.append(rebuild_database(database))
-    with SqliteUpkeep.open(data_dir) as records:
-        done += repair_database(records, place)
-    locks = list((data_dir / "owners").glob("*.lock"))
-    for path in locks:
-        path.unlink()
-    if locks:
-        done.append(f"Deleted the lock files of {len(locks)} processes that have gone.")
-    return done

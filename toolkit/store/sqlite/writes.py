@@ -1,17 +1,21 @@
 """SQLite as the writer sees it: the SQL of a transaction, run in the loop or in a thread."""
 
 import sqlite3
+import threading
 import time
-from collections.abc import Callable, Collection, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, MutableMapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 
+from sqlalchemy import Connection, Engine
+
 from toolkit.store.changes import AddSpending, Lease, LeaseLost, OverLimit, PatchDocument
+from toolkit.store.database import connect_briefly
 from toolkit.store.sqlite.connections import (
     find_primary_code,
     make_unavailable_error,
     translate_write_errors,
 )
-from toolkit.store.sqlite.write_turns import WriteTurns
 from toolkit.store.text_index import (
     HAS_INDEX_SQL,
     TEXT_TABLES,
@@ -30,7 +34,61 @@ from toolkit.store.writing.write_connection import (
     WriteConnection,
 )
 
+CHANGE_TIMEOUT_MS = 2_000
 ROWS_PER_STATEMENT = 32  # by one statement, as SQLite takes 999 values in some of its builds
+
+
+class WriteTurns:
+    """Turns between the writer, which may begin one transaction after another, and small changes.
+
+    Who waits for SQLite's lock sleeps between its tries, ever longer, and whoever tries first after
+    a commit gets it: beside a writer that goes on at once, a lease could not be renewed for
+    seconds.
+    """
+
+    def __init__(self) -> None:
+        self._asking = 0
+        self._changed = threading.Condition()
+
+    @contextmanager
+    def ask(self) -> Iterator[None]:
+        """Have the writer give way until a small change is made."""
+        with self._changed:
+            self._asking += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._asking -= 1
+                self._changed.notify_all()
+
+    def give_way(self, most_s: float) -> bool:
+        """Wait for the small changes that are being made, but not for longer than so many seconds.
+
+        They may be waiting for another process.
+
+        Returns:
+            whether none is being made.
+        """
+        if not self._asking:
+            return True
+        with self._changed:
+            return self._changed.wait_for(lambda: not self._asking, most_s)
+
+
+@contextmanager
+def begin_sqlite_transaction(engine: Engine, turns: WriteTurns) -> Iterator[Connection]:
+    """Begin a transaction on a connection of its own, which ends without it unless it commits.
+
+    It does not wait long for others: the caller will try again.
+
+    Args:
+        turns: the writer's, which gives way.
+    """
+    with translate_write_errors(), connect_briefly(engine) as connection, turns.ask():
+        connection.exec_driver_sql(f"PRAGMA busy_timeout={CHANGE_TIMEOUT_MS}")
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+        yield connection
 
 
 class SqliteWriteConnection(WriteConnection):
@@ -38,7 +96,6 @@ class SqliteWriteConnection(WriteConnection):
 
     Args:
         connection: to the database; nobody else uses it.
-        owner: the id of this opening of the store.
         turns: shared with the small changes that this process makes beside the writer.
         ballast: space on the disk of the database.
     """
@@ -59,21 +116,19 @@ class SqliteWriteConnection(WriteConnection):
     def _write(self, leases: Collection[Lease], batch: MergedChanges, wait_ms: int) -> float:
         with translate_write_errors():
             self._begin(wait_ms)
-            self._numbers.begin(batch.inserts.values())
+            self.numbers.begin(batch.inserts.values())
             try:
                 self._check_leases(leases)
-                self._apply_changes(batch, self._numbers.make_rows(batch.events))
-                if self._crash is not None:
-                    self._crash("before")
+                self._apply_changes(batch, self.numbers.make_rows(batch.events))
+                self._crash("before")
                 started = time.perf_counter()
                 self._connection.execute("COMMIT")
                 took_s = time.perf_counter() - started
-                if self._crash is not None:
-                    self._crash("after")
+                self._crash("after")
             except BaseException:
                 self._connection.rollback()
                 raise
-            self._numbers.trim()
+            self.numbers.trim()
             return took_s
 
     def _begin(self, wait_ms: int) -> None:
@@ -123,7 +178,6 @@ class SqliteWriteConnection(WriteConnection):
 
         Args:
             text: the statement's, for a number of rows.
-            rows: the values of each.
         """
         whole = len(rows) - len(rows) % ROWS_PER_STATEMENT
         for start in range(0, whole, ROWS_PER_STATEMENT):

@@ -27,10 +27,6 @@ class Backlog:
         self._room = asyncio.Event()
         self._room.set()
 
-    def __bool__(self) -> bool:
-        """True if something waits."""
-        return bool(self._arrived or self._new or self._others)
-
     def __len__(self) -> int:
         """How many submissions wait."""
         return len(self._arrived) + len(self._new) + len(self._others)
@@ -83,13 +79,10 @@ class Backlog:
         """Take out all the submissions for which something holds, in order."""
         found: list[Submission] = []
         for queue in (self._new, self._others, self._arrived):
-            matching = [submission for submission in queue if holds(submission)]
-            if matching:
-                found += matching
-                gone = {id(submission) for submission in matching}
-                kept = [submission for submission in queue if id(submission) not in gone]
-                queue.clear()
-                queue.extend(kept)
+            waiting = [*queue]
+            queue.clear()
+            for submission in waiting:
+                (found if holds(submission) else queue).append(submission)
         self._add_weight(-sum(submission.weight for submission in found))
         return found
 

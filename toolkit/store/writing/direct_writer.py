@@ -60,20 +60,15 @@ class DirectWriter:
         fault: DatabaseLocked | None = None
         for _ in range(TRIES):
             try:
-                return self._try_transact(work)
+                with self._begin() as connection:
+                    found = work(connection)
+                    self._crash("before")
+                    connection.commit()
+                    self._crash("after")
+                return found
             except DatabaseLocked as error:
                 fault = error
         raise make_retryable_error(fault.message if fault is not None else "") from fault
-
-    def _try_transact(self, work: Callable[[Connection], T]) -> T:
-        with self._begin() as connection:
-            found = work(connection)
-            if self._crash is not None:
-                self._crash("before")
-            connection.commit()
-            if self._crash is not None:
-                self._crash("after")
-        return found
 
     async def _run_in_thread(self, work: Callable[[], T]) -> T:
         if self._is_closed:  # a connection that is opened now would be closed by nobody

@@ -22,11 +22,6 @@ class WriteOutages:
         self._over = asyncio.Event()
         self._over.set()
 
-    @property
-    def is_over(self) -> bool:
-        """Whether the last write succeeded everywhere."""
-        return not self._places
-
     def note_failure(self, place: str) -> None:
         """Note that the last write to a place failed, and is tried again."""
         self._places.add(place)

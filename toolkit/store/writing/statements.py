@@ -25,7 +25,6 @@ def build_conflict(
     """Build the end of an INSERT that changes rows which exist already.
 
     Args:
-        table: the table.
         replaced: columns that get the new values.
         added: columns to which the new values are added.
     """

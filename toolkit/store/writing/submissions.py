@@ -24,7 +24,7 @@ CHANGES_OF_STEP, MAX_JOINED = 4, 32  # changes of one step, and of several calls
 _ROW_CHANGES = (InsertRow, UpdateRow)
 
 
-@dataclass(slots=True)
+@dataclass(eq=False, slots=True)
 class Submission:
     """The changes of one call of `write`, or of several that nobody waits for; all or nothing.
 
@@ -82,6 +82,16 @@ class Submission:
             for c in self.changes
         )
 
+    def resolve(self, error: Exception | None = None) -> None:
+        """Tell the caller that it is written, or why not, unless the caller was cancelled."""
+        if self.done.done():
+            return
+        if error is None:
+            self.done.set_result(None)
+        else:
+            self.done.set_exception(error)
+            self.done.exception()  # marks it as retrieved, as a caller need not look
+
 
 @dataclass(slots=True)
 class MergedChanges:
@@ -133,7 +143,6 @@ def group_rows(
     """Group rows by their columns, each group sorted by the rows' ids.
 
     Args:
-        rows: the values of each, by id.
         with_id: whether to add the id behind the values of each.
     """
     found: dict[tuple[str, ...], list[list[object]]] = {}
@@ -204,7 +213,7 @@ class SubmissionGroup:
         """
         parts: dict[object, list[Submission]] = {}
         for submission in self.submissions:
-            key: object = id(submission)
+            key: object = submission
             if submission.lease is not None and not submission.is_conditional:
                 key = submission.lease.root_id
             parts.setdefault(key, []).append(submission)

@@ -62,11 +62,9 @@ class WriteConnection(ABC):
     A batch is applied in one order for both databases, sorted, so that no two engines wait for each
     other.
 
-    Args:
-        owner: the id of this opening of the store.
-
     Attributes:
         is_remote: whether each transaction waits for a network, so that none is made in the loop.
+        numbers: the remembered numbers of events.
     """
 
     is_remote: ClassVar[bool]
@@ -74,7 +72,7 @@ class WriteConnection(ABC):
 
     def __init__(self, owner: str) -> None:
         self._owner = owner
-        self._numbers = EventNumbers(self._find_last_number)
+        self.numbers = EventNumbers(self._find_last_number)
         self._crash = find_crash_point("commit")
 
     def write(self, leases: Collection[Lease], batch: MergedChanges, wait_ms: int) -> float:
@@ -82,7 +80,6 @@ class WriteConnection(ABC):
 
         Args:
             leases: those that it is written under.
-            batch: what to write.
             wait_ms: the longest to wait for another connection's transaction, where a connection
                 that waits gains nothing by it.
 
@@ -97,12 +94,8 @@ class WriteConnection(ABC):
         try:
             return self._write(leases, batch, wait_ms)
         except BaseException:
-            self.forget_numbers()
+            self.numbers.forget()
             raise
-
-    def forget_numbers(self) -> None:
-        """Forget the remembered numbers of events: another process may have added some."""
-        self._numbers.forget()
 
     @property
     @abstractmethod
@@ -123,12 +116,7 @@ class WriteConnection(ABC):
         """Give the ballast back to the file system; return whether there was any."""
 
     def _apply_changes(self, batch: MergedChanges, event_rows: Rows) -> None:
-        """Run a batch's changes in the open transaction.
-
-        Args:
-            batch: the changes.
-            event_rows: the rows of its events.
-        """
+        """Run a batch's changes in the open transaction."""
         for table, inserted in sorted(batch.inserts.items()):
             if table in self._text_tables:
                 self._index_texts(table, inserted)

@@ -64,11 +64,11 @@ class WriteResult:
     """The result of writing a group.
 
     Attributes:
-        errors: the errors of submissions that were not written, by the id of the submission.
+        errors: the errors of submissions that were not written.
         to_retry: the submissions to try again, as the database was locked or away.
     """
 
-    errors: Mapping[int, Exception] = field(default_factory=dict)
+    errors: Mapping[Submission, Exception] = field(default_factory=dict)
     to_retry: Sequence[Submission] = ()
 
 
@@ -111,7 +111,7 @@ class ChangeWriter:
         self._commit_times_s: deque[float] = deque([0.0], maxlen=8)
         self._failed_leases: dict[Lease, Exception] = {}
         # Submissions that may have been written; some of them may have been refused since.
-        self._doubt: tuple[Sequence[Submission], CommitInDoubt] | None = None
+        self._doubt: tuple[frozenset[Submission], CommitInDoubt] | None = None
         self._abandoned: set[str] = set()
         self._hindrance = DatabaseLocked.message
         self._outages = WriteOutages() if outages is None else outages
@@ -129,16 +129,10 @@ class ChangeWriter:
 
     def grow_ballast(self) -> "asyncio.Future[None]":
         """Have as much ballast held as is wanted; the future is done when it is."""
-        return self._submit(
-            Submission(
-                (),
-                None,
-                asyncio.get_running_loop().create_future(),
-                asyncio.get_running_loop().time() + WORK_WAIT_S,
-                grows_ballast=True,
-            ),
-            eager=True,
-        )
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + WORK_WAIT_S
+        submission = Submission((), None, loop.create_future(), deadline, grows_ballast=True)
+        return self._submit(submission, eager=True)
 
     def submit(
         self,
@@ -153,16 +147,7 @@ class ChangeWriter:
         """Submit changes; the future is done when they are durable.
 
         What nobody waits for (`eager=False`) goes with the next changes that somebody does wait
-        for, or by itself after `LINGER_S`.
-
-        Args:
-            changes: what to write.
-            lease: the lease that it is written under.
-            eager: write it at once.
-            max_wait_s: the longest to wait for a database that others have locked.
-            conditional: True if `OverLimit` or `Conflict` may refuse it alone, so that later writes
-                under the lease go on.
-            paid: it has the result of a paid call, for which room is held on the disk.
+        for, or by itself after `LINGER_S`. The options are those of `Store.write`.
         """
         if not eager and lease is not None:
             joined = self.backlog.join(changes, lease)
@@ -228,7 +213,6 @@ class ChangeWriter:
         """Write what could not be written at once, in the thread.
 
         Args:
-            group: what to write.
             in_loop: try it in the loop first, as others had the database locked.
         """
         try:
@@ -300,33 +284,25 @@ class ChangeWriter:
         at = asyncio.get_running_loop().time()
         latest = math.inf if at >= self._ends_at else at
         late = [s for s in group.submissions if s.deadline <= latest]
-        kept = [s for s in group.submissions if s.deadline > latest]
+        group.submissions = [s for s in group.submissions if s.deadline > latest]
         late += self.backlog.pop_where(lambda s: s.deadline <= latest)
-        if not late:
-            return
         error = make_retryable_error(self._hindrance)
-        failed = {id(s): self._fail_lease(s, error) for s in late}
-        group.submissions = kept
-        for submission in late:
-            _fail_submission(submission, failed[id(submission)])
+        failed = {submission: self._fail_lease(submission, error) for submission in late}
+        for submission, reason in failed.items():
+            submission.resolve(reason)
 
     def _resolve_submissions(self, group: SubmissionGroup, outcome: WriteResult) -> None:
         """Resolve the finished submissions, and leave the others in the group."""
         events: list[AppendEvent] = []
-        left = {id(submission) for submission in outcome.to_retry}
+        left = {*outcome.to_retry}
         submissions, group.submissions = group.submissions, list(outcome.to_retry)
         for submission in submissions:
-            if id(submission) in left:
+            if submission in left:
                 continue
-            error = outcome.errors.get(id(submission))
+            error = outcome.errors.get(submission)
             if error is None:
                 events += [c for c in submission.changes if isinstance(c, AppendEvent)]
-            if submission.done.done():
-                continue  # the waiting caller was cancelled; the changes are written all the same
-            if error is None:
-                submission.done.set_result(None)
-            else:
-                _fail_submission(submission, error)
+            submission.resolve(error)
         if events:
             self._on_commit(events)
 
@@ -346,7 +322,6 @@ class ChangeWriter:
         """Write a group in one transaction, or in parts when some of it cannot be written.
 
         Args:
-            group: what to write.
             wait_ms: the longest to wait for another connection's transaction.
         """
         if self._doubt is not None:
@@ -359,8 +334,8 @@ class ChangeWriter:
             # The space that was given back is for results alone: else other writes would use it up.
             paid = [part for part in parts if any(each.is_paid for each in part)]
             written = self._write_parts(group, paid, wait_ms)
-            over = {id(each) for part in paid for each in part} - {id(s) for s in written.to_retry}
-            left = [each for each in group.submissions if id(each) not in over]
+            over = {each for part in paid for each in part}.difference(written.to_retry)
+            left = [each for each in group.submissions if each not in over]
             return WriteResult(written.errors, left)
         if len(parts) > 1:
             fault = self._try_write(group, group.submissions, wait_ms)
@@ -378,7 +353,7 @@ class ChangeWriter:
         On a full disk a small part may still fit after a large one did not. The parts of one work
         item stay in their order, and so do those without a lease, as they may change the same rows.
         """
-        errors: dict[int, Exception] = {}
+        errors: dict[Submission, Exception] = {}
         left: list[list[Submission]] = []
         # Work items with a part that is left; None stands for all that has no lease.
         waiting: set[str | None] = set()
@@ -404,8 +379,7 @@ class ChangeWriter:
                 left += parts[i:]
                 break
             elif fault is not None:
-                for submission in part:
-                    errors[id(submission)] = self._fail_lease(submission, fault)
+                errors |= {each: self._fail_lease(each, fault) for each in part}
         return WriteResult(errors, [each for part in left for each in part])
 
     def _restore_ballast(self) -> bool:
@@ -458,7 +432,7 @@ class ChangeWriter:
         try:
             took_s = self._write_or_drop_ballast(leases, group, part, wait_ms)
         except CommitInDoubt as in_doubt:
-            self._doubt = tuple(part), in_doubt
+            self._doubt = frozenset(part), in_doubt
             self._hindrance = DatabaseUnreachable.message
             return DatabaseUnreachable()
         except Exception as error:
@@ -498,24 +472,22 @@ class ChangeWriter:
             return self._connection.write(leases, group.merge_changes(part), wait_ms)
 
     def _settle_doubt(
-        self, submissions: Sequence[Submission], in_doubt: CommitInDoubt, group: SubmissionGroup
+        self, submissions: frozenset[Submission], in_doubt: CommitInDoubt, group: SubmissionGroup
     ) -> WriteResult:
         """Find out if a commit was made; what else there is to write is tried again."""
-        ids = {id(submission) for submission in submissions}
-        doubted = [s for s in group.submissions if id(s) in ids]
-        others = [s for s in group.submissions if id(s) not in ids]
+        doubted = [s for s in group.submissions if s in submissions]
+        others = [s for s in group.submissions if s not in submissions]
         # What was refused meanwhile may be written all the same.
-        kept = {id(submission) for submission in doubted}
-        refused = [s for s in submissions if id(s) not in kept]
-        errors: dict[int, Exception] = {}
+        refused = submissions.difference(doubted)
+        errors: dict[Submission, Exception] = {}
         try:
             is_written = in_doubt.find_outcome()
         except DatabaseLocked as error:
             self._hindrance = error.message
             return WriteResult(to_retry=group.submissions)
         except ServiceError as error:
-            is_written, refused = True, list(submissions)
-            errors = {id(s): self._fail_lease(s, error) for s in doubted}
+            is_written, refused = True, submissions
+            errors = {s: self._fail_lease(s, error) for s in doubted}
         self._doubt = None
         if not is_written:
             return WriteResult(to_retry=group.submissions)
@@ -531,10 +503,4 @@ class ChangeWriter:
 
     def invalidate_numbers(self) -> None:
         """Forget the remembered numbers: another process may have added events."""
-        self._connection.forget_numbers()
-
-
-def _fail_submission(submission: Submission, error: Exception) -> None:
-    if not submission.done.done():  # else the waiting caller was cancelled
-        submission.done.set_exception(error)
-        submission.done.exception()  # marks it as retrieved, as a caller need not look
+        self._connection.numbers.forget()

@@ -13,9 +13,7 @@ from toolkit.store.writing.submissions import MergedChanges
 from toolkit.store.writing.write_connection import DatabaseLocked
 
 BEGIN_SQL: Final = "SELECT pg_current_xact_id()::text"
-_STATUS_SQL: Final = "SELECT pg_xact_status(%s::text::xid8)"
 PROGRESS_WAIT_S: Final = 0.05
-_XID_BITS: Final = 32  # of a transaction's id that its rows have
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +43,8 @@ class Commit:
         """
         with translate_postgres_errors(connection):
             try:
-                (status,) = connection.execute(_STATUS_SQL, (self.xid,)).fetchone() or (None,)
+                ask = "SELECT pg_xact_status(%s::text::xid8)"
+                (status,) = connection.execute(ask, (self.xid,)).fetchone() or (None,)
             except errors.InvalidParameterValue:
                 return False  # no such transaction has been yet, so nothing of it was kept
             if status == "in progress":
@@ -67,14 +66,8 @@ class Commit:
 
 
 def make_commit(xid: str, batch: MergedChanges, event_rows: list[list[object]]) -> Commit:
-    """Make the record of a commit that is about to be sent.
-
-    Args:
-        xid: the id of its transaction.
-        batch: what it writes.
-        event_rows: its events.
-    """
-    row_xid = int(xid) % 2**_XID_BITS
+    """Make the record of a commit that is about to be sent."""
+    row_xid = int(xid) % 2**32  # as rows have it
     if event_rows:
         key, number, *_ = EVENT_COLUMNS
         sql = f"SELECT 1 FROM events WHERE {key} = %s AND {number} = %s AND xmin::text = %s"  # noqa: S608

@@ -4,8 +4,6 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Final, cast
 
-from sqlalchemy import Boolean, Column, Float, Integer, LargeBinary
-
 from toolkit.store.tables import metadata
 from toolkit.store.writing.statements import quote_names
 
@@ -16,21 +14,20 @@ _FROM_NOW: Final = ("roots", "lease_until")
 _ID: Final = "id_"
 
 
-def _get_type(column: "Column[object]") -> str:
-    """Return the type of an array's elements; a boolean is no number."""
-    if isinstance(column.type, Boolean):
-        return "boolean"
-    if isinstance(column.type, Integer):
-        return "bigint"
-    if isinstance(column.type, Float):
-        return "float8"
-    return "bytea" if isinstance(column.type, LargeBinary) else "text"
+# The types of an array's elements.
+_ELEMENT_TYPES: Final[dict[type, str]] = {
+    bool: "boolean",
+    int: "bigint",
+    float: "float8",
+    bytes: "bytea",
+    str: "text",
+}
 
 
 @cache
 def _get_types(table: str, columns: tuple[str, ...]) -> tuple[str, ...]:
     of = metadata.tables[table]
-    return tuple(_get_type(of.c[name]) for name in columns)
+    return tuple(_ELEMENT_TYPES[of.c[name].type.python_type] for name in columns)
 
 
 def _convert(kind: str, values: Iterable[object]) -> list[object]:
@@ -93,24 +90,6 @@ def build_patch(table: str) -> str:
 
 
 @cache
-def build_read_doc(table: str) -> str:
-    """Build a SELECT by id of the `doc`, which nobody else changes meanwhile."""
-    return f'SELECT doc FROM "{table}" WHERE id = %s FOR UPDATE'  # noqa: S608
-
-
-@cache
-def build_write_doc(table: str) -> str:
-    """Build an UPDATE of the `doc` by id."""
-    return f'UPDATE "{table}" SET doc = %s WHERE id = %s'  # noqa: S608
-
-
-@cache
-def build_delete(table: str) -> str:
-    """Build a DELETE by ids."""
-    return f'DELETE FROM "{table}" WHERE id = ANY(%s)'  # noqa: S608 - our names
-
-
-@cache
 def build_lock(table: str, columns: str = "id") -> str:
     """Build the locking of rows by ids, in the order in which all engines lock them."""
     return f'SELECT {columns} FROM "{table}" WHERE id = ANY(%s) ORDER BY id FOR UPDATE'  # noqa: S608
@@ -121,6 +100,3 @@ def build_last_numbers(key: str, column: str) -> str:
     """Build the search for the last numbers of resources or jobs, 0 for one without events."""
     last = f"SELECT max({column}) FROM events WHERE {key} = v.id"  # noqa: S608 - our names
     return f"SELECT v.id, coalesce(({last}), 0) FROM unnest(%s::text[]) AS v (id)"  # noqa: S608
-
-
-LOCK_CONFIGURATION_SQL: Final = "SELECT version FROM configuration FOR UPDATE"

@@ -65,10 +65,6 @@ _CONFIGURED: Final = frozenset({"accounts", "api_keys", "connections", "shares"}
 class PostgresWriteConnection(WriteConnection):
     """The writer's connection to a database of PostgreSQL, which it opens again when it is lost.
 
-    Args:
-        url: the database's address.
-        owner: the id of this opening of the store.
-
     Raises:
         ServiceError: `UNAVAILABLE` when it cannot be opened.
     """
@@ -143,20 +139,18 @@ class PostgresWriteConnection(WriteConnection):
     def _run_transaction(
         self, connection: Session, leases: Collection[Lease], batch: MergedChanges
     ) -> float:
-        self._numbers.begin(batch.inserts.values())
+        self.numbers.begin(batch.inserts.values())
         self._checks = []
         with open_pipeline(connection):
             xid = self._begin(connection, leases, batch)
-            event_rows = self._numbers.make_rows(batch.events)
+            event_rows = self.numbers.make_rows(batch.events)
             self._apply_changes(batch, event_rows)
         for check in self._checks:
             check()
-        if self._crash is not None:
-            self._crash("before")
+        self._crash("before")
         took_s = self._commit(connection, make_commit(xid, batch, event_rows), batch.events)
-        if self._crash is not None:
-            self._crash("after")
-        self._numbers.trim()
+        self._crash("after")
+        self.numbers.trim()
         return took_s
 
     def _begin(self, connection: Session, leases: Collection[Lease], batch: MergedChanges) -> str:
@@ -172,14 +166,14 @@ class PostgresWriteConnection(WriteConnection):
         if _CONFIGURED.intersection(
             batch.inserts, batch.updates, batch.replacements, batch.deletes
         ):
-            connection.execute(statements.LOCK_CONFIGURATION_SQL)
+            connection.execute("SELECT version FROM configuration FOR UPDATE")
         accounts = {lease.account_id for lease in leases}
         for inserted in (*batch.inserts.values(), *batch.replacements.values()):
             accounts |= {str(row["account_id"]) for row in inserted.values() if "account_id" in row}
         connection.execute(statements.build_lock("stored_bytes"), (sorted(accounts),))
         unknown = [
             (key, connection.execute(statements.build_last_numbers(key, column), (wanted,)))
-            for key, column, wanted in self._numbers.list_unknown(batch.events)
+            for key, column, wanted in self.numbers.list_unknown(batch.events)
         ]
         row = begun.fetchone()
         fences = {lease.root_id: lease.fence for lease in leases}
@@ -217,15 +211,17 @@ class PostgresWriteConnection(WriteConnection):
             """Change a document that the server cannot read here, if it is there."""
             if patched.rowcount:
                 return
-            row = run(statements.build_read_doc(patch.table), (patch.id,)).fetchone()
+            find = f'SELECT doc FROM "{patch.table}" WHERE id = %s FOR UPDATE'  # noqa: S608
+            row = run(find, (patch.id,)).fetchone()
             if row is not None:
                 doc = json.dumps({**json.loads(row[0]), **patch.values})
-                run(statements.build_write_doc(patch.table), (doc, patch.id))
+                run(f'UPDATE "{patch.table}" SET doc = %s WHERE id = %s', (doc, patch.id))  # noqa: S608
 
         self._checks.append(check)
 
     def _delete(self, table: str, row_ids: Sequence[str]) -> None:
-        self._connection.execute(statements.build_delete(table), (row_ids,))
+        deletion = f'DELETE FROM "{table}" WHERE id = ANY(%s)'  # noqa: S608 - our names
+        self._connection.execute(deletion, (row_ids,))
 
     def _add_spending(self, spend: AddSpending) -> None:
         run = self._connection.execute

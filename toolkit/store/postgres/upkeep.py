@@ -5,7 +5,7 @@ import secrets
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, Self
@@ -14,23 +14,24 @@ from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from toolkit.contract.errors import ErrorCode, ServiceError
+from toolkit.store.blob_places.ownership import PlaceFit, PlaceOwnership
 from toolkit.store.blob_places.place import BlobPlace
 from toolkit.store.limits.limit_store import APART_DOCUMENT
 from toolkit.store.maintenance.upkeep_database import DataDirIssue, PlaceState, UpkeepDatabase
-from toolkit.store.postgres.advisory_locks import hold_lock
-from toolkit.store.postgres.artifact_place import (
-    PlaceFit,
-    check_fit,
-    explain_folders,
-    list_engines,
+from toolkit.store.postgres.connections import Session, hold_lock
+from toolkit.store.postgres.marks import claim_mark, is_marked_as_copy, list_engines, open_ownership
+from toolkit.store.postgres.schema import (
+    migrate_postgres_schema,
+    open_existing,
+    open_postgres,
+    read_postgres_version,
 )
-from toolkit.store.postgres.connections import Session
-from toolkit.store.postgres.mark import is_marked_as_copy
-from toolkit.store.postgres.opening import open_existing, open_postgres
-from toolkit.store.postgres.schema import read_postgres_version
 from toolkit.store.postgres.writing.statements import CLOCK_SQL
+from toolkit.store.postgres.writing.writes import index_texts, insert_rows
 from toolkit.store.private_files import create_private_file
-from toolkit.store.schema import check_not_later
+from toolkit.store.read_connection import Row
+from toolkit.store.schema import HEAD_REVISION, MOVING, check_not_later
+from toolkit.store.text_index import TEXT_TABLES
 
 # Whoever waits for longer lets go, and tries again.
 LOCK_TIMEOUT_MS: Final = 1_000
@@ -42,15 +43,11 @@ _LEFT_SQL: Final = (
     "SELECT count(*) FROM roots WHERE open AND owner IS NOT NULL"
     " AND lease_until < extract(epoch FROM clock_timestamp())"
 )
+_SET_REVISION_SQL: Final = "UPDATE alembic_version SET version_num = :revision"
 
 
 class PostgresUpkeep(UpkeepDatabase):
-    """A database that engines may have open meanwhile; made by `open` or `view`.
-
-    Args:
-        connection: to it, in autocommit mode.
-        url: its address.
-    """
+    """A database that engines may have open meanwhile; made by `open` or `view`."""
 
     kind = "postgresql"
     word = "database"
@@ -110,33 +107,20 @@ class PostgresUpkeep(UpkeepDatabase):
         """Count the open roots whose leases have ended."""
         return int(self.fetch(_LEFT_SQL)[0][0])
 
-    def check_place(self, place: BlobPlace) -> None:
-        """Refuse a place that is not known to be that of the database's artifacts.
+    def open_ownership(self, place: BlobPlace) -> PlaceOwnership:
+        """Open what tells whether a place is that of the database's artifacts."""
+        return open_ownership(self.connection, place)
 
-        Raises:
-            ServiceError: `UNAVAILABLE`.
-        """
-        fit = check_fit(self.connection, place)
-        if fit is PlaceFit.UNKNOWN:
-            raise ServiceError(
-                ErrorCode.UNAVAILABLE, f"The artifacts in {place.name} cannot be reached now."
-            )
-        if fit is PlaceFit.OPEN:
-            raise ServiceError(
-                ErrorCode.UNAVAILABLE,
-                "No engine of this version has opened the database yet, which tells where its"
-                " artifacts are: start one (`toolkit serve --database`), and prune then.",
-            )
+    def check_place(self, place: BlobPlace) -> None:
+        """Refuse a place that is not known to be that of the database's artifacts."""
+        self.open_ownership(place).check_known()
 
     def examine_place(self, place: BlobPlace) -> PlaceState:
-        """Find out whether a place is that of the database's artifacts.
-
-        Raises:
-            ServiceError: `UNAVAILABLE` when it is another one.
-        """
-        fit = check_fit(self.connection, place, may_be_other=True)
+        """Find out whether a place is that of the database's artifacts."""
+        ownership = self.open_ownership(place)
+        fit = ownership.check(may_be_other=True)
         if fit is PlaceFit.OTHER:
-            explanation = explain_folders(self.connection, place)
+            explanation = ownership.explain_folders()
             return PlaceState(is_known=False, is_own=False, explanation=explanation)
         return PlaceState(is_known=True, is_own=fit is not PlaceFit.OPEN)
 
@@ -194,11 +178,75 @@ class PostgresUpkeep(UpkeepDatabase):
             return self.list_digests()
 
 
+class MoveTarget(PostgresUpkeep):
+    """A database that rows of a data directory are moved to.
+
+    Until all rows are there and have been compared, it is marked by a revision that no engine
+    opens.
+
+    Args:
+        connection: in autocommit mode; the database is empty, or what a move from the same source
+            left.
+        name: of the source, so that no other is taken for it; at most 24 characters.
+    """
+
+    def __init__(self, connection: Session, url: str, name: str) -> None:
+        super().__init__(connection, url)
+        self._moving = f"{MOVING}{name}"
+
+    def is_begun(self) -> bool:
+        """Tell whether it is what an interrupted move from the same source left."""
+        version = read_postgres_version(self.connection)
+        return version is not None and version.revision == self._moving
+
+    def check_free(self, place: BlobPlace) -> None:
+        """Check that the database is empty, or that of this move; nothing is written.
+
+        Args:
+            place: of its artifacts' bytes, which belongs to no other database.
+
+        Raises:
+            ServiceError: `UNAVAILABLE` when one of them is in use for something else.
+        """
+        if not self.is_begun() and read_postgres_version(self.connection) is not None:
+            raise ServiceError(
+                ErrorCode.UNAVAILABLE,
+                "The database has tables of the toolkit already: name an empty one, or the one that"
+                " a move of the same data directory was interrupted in.",
+            )
+        self.open_ownership(place).check(may_be_other=True)
+
+    def create_tables(self) -> None:
+        """Create the tables, unless they are those of this move."""
+        if not self.is_begun():
+            with self.begin():
+                migrate_postgres_schema(self.connection)
+                self.run(_SET_REVISION_SQL, revision=self._moving)
+
+    def insert(self, table: str, rows: Sequence[Row]) -> None:
+        """Insert rows, which have the same columns, in one transaction."""
+        with self.begin():
+            if table in TEXT_TABLES:
+                index_texts(self.connection, table, {row["id"]: row for row in rows})
+            values = [[*row.values()] for row in rows]
+            insert_rows(self.connection, table, tuple(rows[0]), values)
+
+    def end(self, place: BlobPlace, *, sandbox: bool | None) -> None:
+        """Have engines open the database from now on.
+
+        Args:
+            sandbox: the world that the rows are of; none where they do not tell.
+        """
+        self.open_ownership(place).take()
+        with self.begin():
+            claim_mark(self.connection, sandbox=sandbox, take_up=False)
+            self.run(_SET_REVISION_SQL, revision=HEAD_REVISION)
+
+
 def _dump_database(url: str, snapshot: str, folder: Path) -> None:
     """Run pg_dump; a password goes by its environment, which no list of processes shows.
 
     Args:
-        url: the database's address.
         snapshot: of the moment to dump, as `pg_export_snapshot` returns it.
         folder: where the dump goes.
 

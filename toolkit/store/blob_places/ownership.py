@@ -1,0 +1,270 @@
+"""The place of a database's artifacts: the database names it, and it names the database.
+
+The database's part is a text that its dumps have, too: the database's own id, a token that is new
+with each place, and the place's name. The place's part is a mark beside the bytes (`MARK_NAME`)
+with the id and the token. A place without a mark is known by the bytes it has.
+"""
+
+import logging
+import secrets
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Final, Protocol, Self
+
+from toolkit.contract.errors import ErrorCode, ServiceError
+from toolkit.store.blob_places.place import MARK_NAME, BlobPlace
+
+log = logging.getLogger(__name__)
+_KINDS: Final = ("given", "default")
+
+
+class PlaceRecords(Protocol):
+    """What a database has on the place of its artifacts."""
+
+    def read_mark(self) -> str:
+        """Read the database's part; empty where it has none."""
+
+    def write_mark(self, text: str) -> None:
+        """Write the database's part."""
+
+    def list_samples(self) -> Sequence[str]:
+        """List the SHA-256 of some bytes that the place should have."""
+
+    def has_other_engines(self, engine_id: str) -> bool:
+        """Tell whether another engine has the database open."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArtifactMark:
+    """What a database remembers of the place of its artifacts.
+
+    Attributes:
+        database: the id of the database, and of its copies.
+        token: made anew with each place.
+        is_default: whether no engine was told of a place.
+        name: the place's.
+    """
+
+    database: str
+    token: str
+    is_default: bool
+    name: str
+
+    @classmethod
+    def parse(cls, text: str) -> Self | None:
+        """Read a mark from the database's part; None where there is none."""
+        parts = text.split(maxsplit=3)
+        if len(parts) != 4 or parts[2] not in _KINDS:
+            return None
+        return cls(parts[0], parts[1], parts[2] == _KINDS[True], parts[3])
+
+    def __str__(self) -> str:
+        return f"{self.of_place} {_KINDS[self.is_default]} {self.name}"
+
+    @property
+    def of_place(self) -> str:
+        """What stands beside the bytes."""
+        return f"{self.database} {self.token}"
+
+
+class PlaceFit(Enum):
+    """Whether a place is the one of a database's artifacts.
+
+    `UNMARKED` is the one, but for its mark; `OPEN` is any where the database remembers none;
+    `FOREIGN` is another database's; `UNKNOWN` cannot be asked, and has the right name.
+    """
+
+    OURS = auto()
+    UNMARKED = auto()
+    OPEN = auto()
+    OTHER = auto()
+    FOREIGN = auto()
+    UNKNOWN = auto()
+
+
+class PlaceOwnership:
+    """Whether a place is that of a database's artifacts.
+
+    Args:
+        place: where its artifacts are supposed to be.
+    """
+
+    def __init__(self, records: PlaceRecords, place: BlobPlace) -> None:
+        self._records = records
+        self._place = place
+
+    def read_mark(self) -> ArtifactMark | None:
+        """Read what the database remembers."""
+        return ArtifactMark.parse(self._records.read_mark())
+
+    def check(self, *, may_be_other: bool = False) -> PlaceFit:
+        """Refuse a place that is known to be another one.
+
+        Args:
+            may_be_other: refuse only a place that belongs to another database.
+
+        Returns:
+            how it fits, which may be unknown.
+
+        Raises:
+            ServiceError: `UNAVAILABLE`.
+        """
+        mark = self.read_mark()
+        fit = self._find_fit(mark)
+        if fit is PlaceFit.FOREIGN:
+            raise self._make_foreign_error()
+        if fit is PlaceFit.OTHER and mark is not None and not may_be_other:
+            raise ServiceError(
+                ErrorCode.UNAVAILABLE,
+                f"The artifacts of this database are in {mark.name}, and not in"
+                f" {self._place.name}: name their place (--artifact-url, TOOLKIT_ARTIFACT_URL), or"
+                " move them by `toolkit migrate --artifacts URL`.",
+            )
+        return fit
+
+    def check_known(self) -> None:
+        """Refuse a place that is not known to be that of the database, before bytes are deleted.
+
+        Raises:
+            ServiceError: `UNAVAILABLE`.
+        """
+        fit = self.check()
+        if fit is PlaceFit.UNKNOWN:
+            raise ServiceError(
+                ErrorCode.UNAVAILABLE, f"The artifacts in {self._place.name} cannot be reached now."
+            )
+        if fit is PlaceFit.OPEN:
+            raise ServiceError(
+                ErrorCode.UNAVAILABLE,
+                "No engine of this version has opened the database yet, which tells where its"
+                " artifacts are: start one (`toolkit serve --database`), and prune then.",
+            )
+
+    def _find_fit(self, mark: ArtifactMark | None) -> PlaceFit:
+        is_named = mark is None or mark.name == self._place.name
+        try:
+            found = self._place.read_mark()
+            if found and (mark is None or found.split()[0] != mark.database):
+                return PlaceFit.FOREIGN
+            if mark is None:
+                return PlaceFit.OPEN
+            # Of a bucket there are copies by other names; a folder has another one on each machine.
+            if found == mark.of_place and (is_named or not self._place.is_remote):
+                return PlaceFit.OURS
+            if not is_named:
+                return PlaceFit.OTHER
+            there, wanted = self._count_samples()
+            return PlaceFit.UNMARKED if there or not wanted else PlaceFit.OTHER
+        except (OSError, ServiceError) as error:
+            log.info("the place of artifacts could not be looked at: %s", error)
+            return PlaceFit.UNKNOWN if is_named else PlaceFit.OTHER
+
+    def _count_samples(self) -> tuple[int, int]:
+        """Count the samples that the place has, and all of them."""
+        digests = self._records.list_samples()
+        found = 0
+        for digest in digests:
+            with suppress(FileNotFoundError):
+                self._place.find_size(digest)
+                found += 1
+        return found, len(digests)
+
+    def claim(self, engine_id: str) -> str | None:
+        """Have the database and the place know each other, as an engine opens both.
+
+        A database without a mark takes the place that it is opened with. It takes another one where
+        no bytes are missed by that, and no other engine has it open.
+
+        Returns:
+            what is to be told where this engine's folder is its own, and others have theirs.
+
+        Raises:
+            ServiceError: `UNAVAILABLE` when the place is not that of the database.
+        """
+        fit, mark = self.check(may_be_other=True), self.read_mark()
+        if fit is PlaceFit.UNMARKED and mark is not None:
+            self._write_mark(mark, replace=True)
+        elif fit is PlaceFit.OPEN or (fit is PlaceFit.OTHER and self._may_move(mark, engine_id)):
+            self.take()
+        elif fit is PlaceFit.UNKNOWN:
+            log.warning(
+                "%s cannot be looked at now; it is taken for the database's", self._place.name
+            )
+        elif fit is PlaceFit.OTHER:
+            return self.explain_folders()
+        return None
+
+    def _may_move(self, mark: ArtifactMark | None, engine_id: str) -> bool:
+        """Tell whether the database may have its artifacts in another place from now on.
+
+        That is while it has no bytes anywhere, and where a data directory was restored in another
+        folder; and never while another engine has it open.
+        """
+        if self._records.has_other_engines(engine_id):
+            return False
+        is_default = self._place.is_default and mark is not None and mark.is_default
+        found, wanted = self._count_samples()
+        return wanted == 0 or (is_default and found == wanted)
+
+    def take(self, *, is_default: bool | None = None) -> None:
+        """Have the database remember the place, and mark that.
+
+        Args:
+            is_default: whether engines need not be told of it; as the place says, by default.
+
+        Raises:
+            ServiceError: `UNAVAILABLE` when another database was quicker to mark it.
+        """
+        old = self.read_mark()
+        mark = ArtifactMark(
+            secrets.token_hex(8) if old is None else old.database,
+            secrets.token_hex(4),
+            self._place.is_default if is_default is None else is_default,
+            self._place.name,
+        )
+        # First of all: a place whose mark no database knows would be refused to each.
+        self._records.write_mark(str(mark))
+        self._write_mark(mark, replace=False)
+
+    def _write_mark(self, mark: ArtifactMark, *, replace: bool) -> None:
+        """Mark the place; one that cannot be marked is known by its name and its bytes."""
+        found = None
+        try:
+            self._place.write_mark(mark.of_place, replace=replace)
+            found = self._place.read_mark()
+            if found and found.split()[0] == mark.database and found != mark.of_place:
+                self._place.write_mark(mark.of_place, replace=True)
+        except (OSError, ServiceError) as error:
+            log.warning("%s could not be marked as the database's: %s", self._place.name, error)
+        if found and found.split()[0] != mark.database:
+            raise self._make_foreign_error()
+
+    def explain_folders(self) -> str | None:
+        """Explain that engines keep artifacts in folders of their own, as none was named a place.
+
+        Returns:
+            None if the place is the database's by now.
+
+        Raises:
+            ServiceError: `UNAVAILABLE` when one was named.
+        """
+        mark = self.read_mark()
+        if mark is not None and mark.is_default and self._place.is_default:
+            return (
+                f"This engine keeps artifacts in {self._place.name}, and others theirs in"
+                f" {mark.name}: what one stores, another does not find. Name one place for all"
+                " (--artifact-url, TOOLKIT_ARTIFACT_URL), after `toolkit migrate --artifacts` has"
+                " moved there what is."
+            )
+        self.check()
+        return None
+
+    def _make_foreign_error(self) -> ServiceError:
+        return ServiceError(
+            ErrorCode.UNAVAILABLE,
+            f"The artifacts in {self._place.name} belong to another database: name another place"
+            " (--artifact-url, TOOLKIT_ARTIFACT_URL), or, if that database is gone for good, delete"
+            f" {MARK_NAME} there.",
+        )

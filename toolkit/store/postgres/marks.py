@@ -1,0 +1,163 @@
+"""The marks of a database of PostgreSQL: comments of tables, so that its dumps have them, too.
+
+One has the world that it belongs to, and its own place, which is made of the cluster's number and
+the database's: a copy that was restored elsewhere has others. The other one names the place of its
+artifacts.
+"""
+
+import logging
+from contextlib import suppress
+from typing import Final
+
+from psycopg import errors, sql
+
+from toolkit.contract.errors import ErrorCode, ServiceError
+from toolkit.store.blob_places.ownership import PlaceOwnership
+from toolkit.store.blob_places.place import BlobPlace
+from toolkit.store.data_dir.location import make_world_error
+from toolkit.store.limits.limit_store import ENGINE_LIFE_S, ENGINE_PREFIX
+from toolkit.store.postgres.connections import Session, describe_holder, hold_lock, take_lock
+from toolkit.store.postgres.writing.statements import CLOCK_SQL
+
+log = logging.getLogger(__name__)
+
+_LOCK, _ARTIFACTS_LOCK = "mark", "artifacts"
+# Storage that does not answer holds up who has the lock for minutes, one engine after the other.
+LOCK_WAIT_S: Final = 10.0
+_COMMENT_SQL: Final = "SELECT obj_description(to_regclass('{table}'), 'pg_class')"
+_CLUSTER_SQL: Final = "SELECT system_identifier::text FROM pg_control_system()"
+_DATABASE_SQL: Final = "SELECT oid::text FROM pg_database WHERE datname = current_database()"
+_WORLDS: Final = ("live", "sandbox")
+_UNKNOWN: Final = "-"
+_SAMPLE_SQL: Final = (
+    "SELECT sha256 FROM artifacts WHERE content IS NULL AND deleted = FALSE LIMIT 5"
+)
+_ENGINES_SQL: Final = (
+    f"SELECT id, doc FROM shared_limits WHERE id LIKE '{ENGINE_PREFIX}%'"  # noqa: S608 - our names
+    f" AND changed_at >= {CLOCK_SQL} - {ENGINE_LIFE_S}"
+)
+
+
+def claim_mark(connection: Session, *, sandbox: bool | None, take_up: bool) -> bool:
+    """Mark a new database, and a copy as one of its own where that is asked for.
+
+    Args:
+        connection: to the database, in no transaction.
+        sandbox: the world that it is opened for; None for any.
+        take_up: go on with the open work of a copy, which is no copy from then on.
+
+    Returns:
+        whether it is a copy.
+
+    Raises:
+        ServiceError: `UNAVAILABLE` when it belongs to the other world.
+    """
+    place = _read_place(connection)
+    with connection.transaction():
+        take_lock(connection, _LOCK)
+        kept = _read_comment(connection, "configuration").split()
+        world, home = kept if len(kept) == 2 else (_UNKNOWN, _UNKNOWN)
+        wanted = world if sandbox is None else _WORLDS[sandbox]
+        if world not in (_UNKNOWN, wanted):
+            raise make_world_error("The database", "database, --database", sandbox=sandbox is True)
+        is_copy = home not in (_UNKNOWN, place) and not take_up
+        mark = f"{wanted} {home if is_copy else place}"
+        if mark.split() != kept:
+            _write_comment(connection, "configuration", mark)
+    return is_copy
+
+
+def is_marked_as_copy(connection: Session) -> bool:
+    """Tell whether a database is a copy of another one."""
+    kept = _read_comment(connection, "configuration").split()
+    return len(kept) == 2 and kept[1] not in (_UNKNOWN, _read_place(connection))
+
+
+def _read_place(connection: Session) -> str:
+    cluster = _UNKNOWN
+    with suppress(errors.InsufficientPrivilege):
+        cluster = _fetch_text(connection, _CLUSTER_SQL)
+    return f"{cluster}/{_fetch_text(connection, _DATABASE_SQL)}"
+
+
+def _read_comment(connection: Session, table: str) -> str:
+    """Read the comment of a table; empty where there is none, or no table."""
+    return _fetch_text(connection, _COMMENT_SQL.format(table=table))
+
+
+def _write_comment(connection: Session, table: str, text: str) -> None:
+    statement = sql.SQL("COMMENT ON TABLE {} IS {}")
+    connection.execute(statement.format(sql.Identifier(table), sql.Literal(text)))
+
+
+def _fetch_text(connection: Session, query: str) -> str:
+    row = connection.execute(query.encode()).fetchone()
+    return str(row[0] or "") if row is not None else ""
+
+
+class PostgresPlaceRecords:
+    """The records of a database on the place of its artifacts."""
+
+    def __init__(self, connection: Session) -> None:
+        self._connection = connection
+
+    def read_mark(self) -> str:
+        """Read the database's part; empty where it has none, or no tables."""
+        return _read_comment(self._connection, "artifacts")
+
+    def write_mark(self, text: str) -> None:
+        """Write the database's part."""
+        _write_comment(self._connection, "artifacts", text)
+
+    def list_samples(self) -> list[str]:
+        """List the SHA-256 of some bytes that the place should have."""
+        return [str(row[0]) for row in self._connection.execute(_SAMPLE_SQL).fetchall()]
+
+    def has_other_engines(self, engine_id: str) -> bool:
+        """Tell whether another engine has the database open."""
+        return bool(list_engines(self._connection).keys() - {engine_id})
+
+
+def list_engines(connection: Session) -> dict[str, str]:
+    """List the engines that have a database open, each with the document of its row."""
+    rows = connection.execute(_ENGINES_SQL.encode()).fetchall()
+    return {str(row[0]).removeprefix(ENGINE_PREFIX): str(row[1]) for row in rows}
+
+
+def open_ownership(connection: Session, place: BlobPlace) -> PlaceOwnership:
+    """Open what tells whether a place is that of a database's artifacts."""
+    return PlaceOwnership(PostgresPlaceRecords(connection), place)
+
+
+def claim_artifact_place(connection: Session, place: BlobPlace, engine_id: str) -> str | None:
+    """Have a database and the place of its artifacts know each other, one engine at a time.
+
+    Args:
+        place: where the engine stores bytes.
+        engine_id: the engine's, which has told the others that it is there.
+
+    Returns:
+        what is to be told where this engine's folder is its own, and others have theirs.
+
+    Raises:
+        ServiceError: `UNAVAILABLE` when the place is not that of the database, or another engine
+            takes too long to find out whether its own is.
+    """
+    ownership = open_ownership(connection, place)
+    try:
+        with hold_lock(connection, _ARTIFACTS_LOCK, timeout_s=LOCK_WAIT_S):
+            return ownership.claim(engine_id)
+    except errors.LockNotAvailable as error:
+        mark, holder = ownership.read_mark(), describe_holder(connection, _ARTIFACTS_LOCK)
+        if mark is None or mark.name != place.name or not place.is_remote:
+            raise ServiceError(
+                ErrorCode.UNAVAILABLE,
+                f"Whether the artifacts in {place.name} are this database's cannot be looked at:"
+                f" {holder} has been looking for more than {LOCK_WAIT_S:g} s.",
+                retry_after=LOCK_WAIT_S,
+            ) from error
+        log.warning(
+            "%s cannot be looked at now, as %s has been looking for more than %g s;"
+            " it is taken for the database's", place.name, holder, LOCK_WAIT_S,
+        )  # fmt: skip
+    return None
