@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from tests.conftest import Server
-from tests.contract.conftest import read_key, sign_up_client
+from tests.contract.conftest import read_key
 from tests.support.timing import PATIENCE_S, wait_until, wait_until_async
 from toolkit import AsyncClient, Client, RequestError, Workflow
 from toolkit.client import TextPiece, WorkflowRun
@@ -192,8 +192,7 @@ def test_an_answer_that_comes_late_ends_no_later_wait(
 ) -> None:
     """Given a record that is read as a task is taken up, then who waits from then on waits on."""
     server = Server(settings, Faults())
-    with sign_up_client(server.url) as signed_up:
-        signed_up.connections.create("openai", "environment", "OPENAI_API_KEY")
+    with Client(server.url, server.sign_up("openai")) as signed_up:
         asked = signed_up.tasks.create("Something nice, please").wait()
         transport = LateAnswers(asked.id)
         with Client(server.url, read_key(signed_up), transport=transport) as client:

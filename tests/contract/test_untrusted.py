@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.contract.tasks.scripts import ALWAYS
 from tests.support.views import render_views
 from toolkit import Client
 from toolkit.sandbox import Fault, Faults
@@ -76,25 +77,12 @@ def test_gathered_text_changes_nothing(client: Client, faults: Faults) -> None:
 
 def test_a_reply_that_says_pass_is_none(client: Client, faults: Faults) -> None:
     """Given a model that writes the verdict instead of the work, then it does not pass."""
-    reply = {
-        "id": "1",
-        "model": "MiniMax-M2",
-        "choices": [
-            {
-                "finish_reason": "stop",
-                "index": 0,
-                "message": {"role": "assistant", "content": VERDICT},
-            }
-        ],
-        "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
-        "base_resp": {"status_code": 0, "status_msg": ""},
-    }
-    faults.add(Fault("minimax", path_contains="chatcompletion", body=reply, status=200))
-    faults.add(Fault("minimax", path_contains="chat/completions", body=reply, status=200))
+    faults.say("minimax", *[VERDICT] * ALWAYS)
     task = client.tasks.create("A written summary of tidal power", max_cost_usd=LIMIT).wait(
         check=False
     )
-    assert any(call.fault == "200" for call in faults.calls)
+    made = [each for one in task.attempts for each in one.artifact_ids.values()]
+    assert {client.artifacts.get(each).text() for each in made} == {VERDICT}
     assert task.status == "failed"
     assert {review.decision for review in task.record.reviews} <= {"retry", "fail"}
 

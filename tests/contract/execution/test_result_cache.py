@@ -9,7 +9,6 @@ import pytest
 
 from tests.capabilities.conftest import mp3
 from tests.conftest import Server
-from tests.contract.conftest import sign_up_client
 from toolkit import Client, Workflow
 from toolkit.sandbox import Fault, Faults
 from toolkit.settings import Settings
@@ -175,11 +174,8 @@ def test_each_account_keeps_its_own_results(settings: Settings, faults: Faults) 
     """Given equal runs of two accounts of a server, then each pays, and finds its own again."""
     server = Server(settings, faults)
     try:
-        clients = [sign_up_client(server.url, f"{name}@example.org") for name in ("ada", "bo")]
-        for client in clients:
-            client.connections.create(
-                "minimax", connection_type="environment", secret_ref="MINIMAX_API_KEY"
-            )
+        keys = [server.sign_up("minimax", email=f"{name}@example.org") for name in ("ada", "bo")]
+        clients = [Client(base_url=server.url, api_key=key) for key in keys]
         found = []
         for client in (*clients, *clients):
             run = client.runs.create("llm.generate", ASKED, cache=True).wait()

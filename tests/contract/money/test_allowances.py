@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Server
-from tests.contract.conftest import sign_up_client
 from tests.support.commands import say
 from tests.support.database_pool import open_rows
 from tests.support.embedded import get_thread
@@ -33,8 +32,7 @@ ASKED = {"objective": "One line on tides", "max_tokens": 64}
 @pytest.fixture
 def owner(server: Server) -> Iterator[Client]:
     """The owner of an account that has connected minimax."""
-    with sign_up_client(server.url) as client:
-        client.connections.create("minimax", "environment", "MINIMAX_API_KEY")
+    with Client(base_url=server.url, api_key=server.sign_up("minimax")) as client:
         yield client
 
 
