@@ -5,7 +5,6 @@ import logging
 import os
 import threading
 from collections import defaultdict
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Self
 
@@ -138,13 +137,13 @@ class Cassette:
             response: with its body read.
             model: that the request named, where the key does not tell.
         """
-        taken = await asyncio.to_thread(self._prepare_entry, key, response, model)
-        if taken.item is not None:
-            self._items[place] = taken.item
-            if taken.job is not None:
-                self._jobs[place] = taken.job
-        elif taken.job is not None:
-            for made in [n for n, job in self._jobs.items() if job == taken.job]:
+        item, job = await asyncio.to_thread(self._prepare_entry, key, response, model)
+        if item is not None:
+            self._items[place] = item
+            if job is not None:
+                self._jobs[place] = job
+        elif job is not None:
+            for made in [n for n, other in self._jobs.items() if other == job]:
                 del self._items[made], self._jobs[made]
         else:
             return
@@ -157,15 +156,19 @@ class Cassette:
 
     def _prepare_entry(
         self, key: RequestKey, response: httpx.Response, model: str
-    ) -> "_PreparedEntry":
-        """Check, scrub and serialize an answer; it may be megabytes, so this runs in a thread."""
+    ) -> tuple[str | None, str | None]:
+        """Check, scrub and serialize an answer; it may be megabytes, so this runs in a thread.
+
+        Returns:
+            its text for the file, if it is to be there, and the id of its job.
+        """
         if not outcomes.is_success(key.method, response):
             failed = response.is_success and outcomes.job_failed(response)
-            return _PreparedEntry(None, outcomes.get_job_id(key.url, response) if failed else None)
+            return None, outcomes.get_job_id(key.url, response) if failed else None
         body = self._scrubber.scrub_body(response.content, is_json=outcomes.is_json(response))
         headers = self._scrubber.scrub_headers(response.headers)
         exchange = RecordedExchange(key, response.status_code, headers, body, model)
-        return _PreparedEntry(yaml_file.as_yaml(exchange), outcomes.get_job_id(key.url, response))
+        return yaml_file.as_yaml(exchange), outcomes.get_job_id(key.url, response)
 
     def _save_file(self, change: int) -> None:
         """Write the file, unless a later change has been written with this one."""
@@ -175,14 +178,6 @@ class Cassette:
             written, items = self._changes, dict(self._items)
             yaml_file.write_items(self.path, [items[place] for place in sorted(items)])
             self._written = written
-
-
-@dataclass(frozen=True, slots=True)
-class _PreparedEntry:
-    """An exchange as it is written to the file, if it is to be, and the id of its job."""
-
-    item: str | None
-    job: str | None
 
 
 def _check_writable(path: Path) -> None:

@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from types import TracebackType
+from typing import Final
 
 from toolkit.contract.errors import Detail, ErrorCode, WorkError
 from toolkit.contract.key_shapes import looks_like_key
@@ -20,6 +21,7 @@ from toolkit.plugins import Blob
 
 MAX_SHOWN_FRAMES = 3  # of a traceback, counted from its end
 MAX_ERROR_CHARS = 500
+_MISSING: Final = object()  # the result of an optional node that failed
 _WORD = re.compile(r"[A-Za-z0-9+_\-]{8,}")
 
 
@@ -119,13 +121,6 @@ class FunctionCall:
         return read_value(blob.data, blob.media_type, blob.metadata)
 
 
-class _Missing:
-    """The result of an optional node that failed."""
-
-
-_MISSING = _Missing()
-
-
 def _bind_by_name(
     function: Callable[..., object], given: Mapping[str, object]
 ) -> inspect.BoundArguments:
@@ -138,7 +133,7 @@ def _bind_by_name(
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             continue
         value = left.pop(parameter.name, parameter.empty)
-        if isinstance(value, _Missing):
+        if value is _MISSING:
             value = None if parameter.default is parameter.empty else parameter.empty
         if value is parameter.empty:
             may_be_positional = False
@@ -146,7 +141,7 @@ def _bind_by_name(
             positional.append(value)
         else:
             named[parameter.name] = value
-    rest = {name: None if isinstance(v, _Missing) else v for name, v in left.items()}
+    rest = {name: None if v is _MISSING else v for name, v in left.items()}
     return signature.bind(*positional, **named, **rest)
 
 

@@ -137,8 +137,8 @@ def configure_logging(stream: TextIO, form: LogFormat, level: LogLevel) -> Itera
     origins = {name: getattr(logging, name) for name in _ORIGIN_FLAGS}
     vars(logging).update(dict.fromkeys(origins, False))
     root.handlers = [handler]
-    root.setLevel(max(logging.WARNING, _get_level_number(level)))
-    ours.setLevel(_get_level_number(level))
+    root.setLevel("ERROR" if level == "error" else "WARNING")
+    ours.setLevel(level.upper())
     logging.captureWarnings(True)
     try:
         yield
@@ -154,10 +154,6 @@ def configure_logging(stream: TextIO, form: LogFormat, level: LogLevel) -> Itera
 def is_json_format(stream: TextIO, form: LogFormat) -> bool:
     """Tell whether the lines on a stream are JSON."""
     return form == "json" or (form == "auto" and not stream.isatty())
-
-
-def _get_level_number(level: LogLevel) -> int:
-    return logging.getLevelNamesMapping()[level.upper()]
 
 
 class _LineFormatter(logging.Formatter):
