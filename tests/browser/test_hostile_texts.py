@@ -10,7 +10,7 @@ from tests.browser.conftest import TIMEOUT_MS, Tab, expect
 from tests.support.hostile_texts import PAYLOADS, SHORT, generate_hostile_texts
 
 pytestmark = pytest.mark.browser
-TEXTS = 400
+TEXTS = 100
 FORMULA = r"A formula: $\frac{1}{2}$ and $$e^{i\pi}$$"
 PRICE = "Price is $5 or $6."
 # Whatever is typeset outside the texts of models, and tables of pandas, which typesets its own.
@@ -119,9 +119,15 @@ def test_hostile_texts_run_nothing_in_jupyterlab_and_its_saved_page(watched: Tab
 
 
 def test_hostile_texts_run_nothing_in_voila(watched: Tab) -> None:
-    """Given hostile texts in every display and widget of a dashboard, then nothing of them runs."""
+    """Given hostile texts in every display and widget of a dashboard, then nothing of them runs.
+
+    The line that a wait leaves is a sentence, and no log.
+    """
     watched.page.add_init_script(WAIT_FOR_STATES)
     watched.open_dashboard("hostile.ipynb")
     wait_until_all_shown(watched)
+    line = watched.page.locator(".toolkit-progress").first
+    expect(line).to_contain_text("✓ llm.generate@1 completed by openai in")
+    assert "mono" not in line.evaluate("one => getComputedStyle(one).fontFamily").lower()
     expect(watched.page.locator(".toolkit-panel").first).to_be_attached()
     check_harmless(watched, ".jp-OutputArea-output")

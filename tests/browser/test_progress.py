@@ -3,7 +3,6 @@
 import pytest
 
 from tests.browser.conftest import Tab, expect
-from tests.browser.test_widgets import PLACES
 
 pytestmark = pytest.mark.browser
 # Notes what each display of progress has shown, and how long the text of a node has been.
@@ -17,15 +16,13 @@ SEEN = """() => {
 }"""
 
 
-@PLACES
-def test_a_wait_in_a_notebook(tab: Tab, place: str, excused: tuple[str, ...]) -> None:
+def test_a_wait_in_a_notebook(tab: Tab) -> None:
     """Given workflows that are waited for, then their nodes are shown while they run.
 
     Texts come as they are written; of many nodes some are shown, and all are counted; an interrupt
     is one line, and the work goes on.
     """
-    tab.excused = excused
-    tab.run_all("progress.ipynb", place)
+    tab.run_all("progress.ipynb")
     tab.page.evaluate(SEEN)
     few = tab.output(1)
     expect(few).to_contain_text("1 running")
@@ -49,13 +46,3 @@ def test_a_wait_in_a_notebook(tab: Tab, place: str, excused: tuple[str, ...]) ->
     counted = [text for text in seen if text.startswith("… many nodes")]
     assert any("s left" in text for text in counted)
     assert max(text.count("running") for text in counted) <= 13
-
-
-def test_a_wait_in_voila(tab: Tab) -> None:
-    """Given a wait in a page of Voilà, then the line that is left is a sentence, and no log."""
-    tab.open_dashboard("waited.ipynb")
-    line = tab.page.locator(".toolkit-progress")
-    expect(line).to_contain_text("✓ tides completed: 1 node in")
-    tab.shoot("progress-voila")
-    fonts = line.evaluate("one => getComputedStyle(one).fontFamily")
-    assert "mono" not in fonts.lower(), fonts

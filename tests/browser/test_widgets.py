@@ -2,20 +2,16 @@
 
 import re
 
+import httpx
 import pytest
 
-from tests.browser.conftest import TIMEOUT_MS, TOKEN, Tab, expect
-from tests.support.timing import wait_until
+from tests.browser.conftest import TOKEN, Lab, Tab, expect
+from tests.support.timing import PATIENCE_S, wait_until
 
 pytestmark = pytest.mark.browser
 CANARY = "sk-proj-c0ffee5d41402abc4b2a76b9719d911017c592"
 # Notebook 7 reads settings of extensions that it does not have, and fonts that it may not read.
 NOTEBOOK_ITSELF = ("/static/notebook/",)
-PLACES = pytest.mark.parametrize(
-    ("place", "excused"),
-    [("lab/tree", ()), ("notebooks", NOTEBOOK_ITSELF)],
-    ids=["jupyterlab", "notebook 7"],
-)
 # Looks from the first moment on: what is short may be over before the page is at rest.
 SEEN = """(() => {
   window.seen = new Set();
@@ -29,9 +25,10 @@ SEEN = """(() => {
 def test_a_workflow_in_jupyterlab(tab: Tab) -> None:
     """Given a notebook of all widgets, when it is run and they are used, then they answer.
 
-    Nodes change while they run; the keyboard reaches them; a workflow that hangs is cancelled; a
-    key that is pasted is gone, from the page and from the saved file. Everybody can use them: no
-    rule of accessibility is broken, nor a word between its letters.
+    Nodes change while they run; the keyboard reaches them; a workflow that hangs is cancelled; an
+    attempt that a person passes is delivered; a key that is pasted is gone, from the page and from
+    the saved file. Everybody can use them: no rule of accessibility is broken, nor a word between
+    its letters.
     """
     page = tab.page
     page.add_init_script(SEEN)
@@ -42,8 +39,6 @@ def test_a_workflow_in_jupyterlab(tab: Tab) -> None:
     expect(graph.locator("g[data-node=speech]")).to_have_attribute("data-status", "completed")
     assert {"words running", "words completed"} <= set(page.evaluate("[...window.seen]"))
     tab.wait_until_run()
-    for _ in tab.list_themes():
-        assert tab.find_violations() == []
     assert tab.find_broken_words() == []
     node.click()
     expect(graph.get_by_role("heading", name="words")).to_be_visible()
@@ -83,11 +78,19 @@ def test_a_workflow_in_jupyterlab(tab: Tab) -> None:
     editor.get_by_label("export as").select_option("Python")
     expect(editor.get_by_text("wf.add('facts'")).to_be_visible()
 
-    for theme in tab.list_themes():
+    attempts = tab.panel(9)
+    attempts.get_by_label("of attempt").select_option("Attempt 1")
+    attempts.get_by_label("issues").fill("Nobody asked for its age.")
+    attempts.get_by_role("button", name="Pass").click()
+    delivered = attempts.get_by_role("columnheader", name="Attempt 1 ★ best ✓ delivered")
+    expect(delivered).to_be_visible()
+    expect(attempts.get_by_text("Nobody asked for its age.").first).to_be_visible()
+
+    for _ in tab.list_themes():
         assert tab.find_violations() == []
-        names = ("setup", "graph", "cancelled", "form", "review", "runs", "usage", "editor")
-        for cell, name in enumerate(names, start=1):
-            tab.shoot(f"{name}-{theme}", tab.panel(cell))
+    names = ("setup", "graph", "cancelled", "form", "review", "runs", "usage", "editor", "attempts")
+    for cell, name in enumerate(names, start=1):
+        tab.shoot(name, tab.panel(cell))
 
     tab.command("docmanager:save")
     saved = tab.folder / "widgets.ipynb"
@@ -95,18 +98,10 @@ def test_a_workflow_in_jupyterlab(tab: Tab) -> None:
     assert CANARY[:12] not in saved.read_text()
 
 
-def test_the_first_scenario(tab: Tab) -> None:
-    """Given the first scenario, when all of it is run, then no cell fails."""
-    tab.run_all("01_social_card.ipynb")
-    tab.wait_until_run()
-    tab.shoot("first-scenario")
-
-
-@PLACES
-def test_a_node_is_run_again_by_its_button(tab: Tab, place: str, excused: tuple[str, ...]) -> None:
+def test_a_node_is_run_again_in_notebook_7(tab: Tab) -> None:
     """Given the scenario of workflows, when a node is chosen and run again, then that is seen."""
-    tab.excused = excused
-    tab.run_all("03_workflows.ipynb", place)
+    tab.excused = NOTEBOOK_ITSELF
+    tab.run_all("03_workflows.ipynb", "notebooks")
     tab.wait_until_run()
     graph = tab.page.locator(".toolkit-panel").first
     graph.locator("g[data-node=card]").click()
@@ -116,26 +111,7 @@ def test_a_node_is_run_again_by_its_button(tab: Tab, place: str, excused: tuple[
     expect(graph.get_by_text("This is a new workflow")).to_be_visible()
     expect(graph.locator("g[data-node=card]")).to_have_attribute("data-status", "completed")
     expect(graph.locator("g[data-status=completed]")).to_have_count(6)
-    tab.shoot(f"workflow-{place.replace('/', '-')}", graph)
-
-
-def test_a_person_judges_in_jupyterlab(tab: Tab) -> None:
-    """Given the attempts of a task, when a person passes another one, then that is told."""
-    tab.run_all("06_tasks_and_reviews.ipynb")
-    tab.wait_until_run()
-    review = tab.page.locator(".toolkit-panel").first
-    for title in ("Attempt 1", "Attempt 2", "Attempt 3 ★ best ✓ delivered"):
-        expect(review.get_by_role("columnheader", name=title)).to_be_visible()
-    for theme in tab.list_themes():
-        tab.shoot(f"attempts-{theme}", review)
-    assert tab.find_broken_words() == []
-    review.get_by_label("of attempt").select_option("Attempt 2")
-    review.get_by_label("issues").fill("Nobody asked for its age.")
-    review.get_by_role("button", name="Pass").click()
-    delivered = review.get_by_role("columnheader", name="Attempt 2 ★ best ✓ delivered")
-    expect(delivered).to_be_visible()
-    expect(review.get_by_text("Nobody asked for its age.").first).to_be_visible()
-    tab.shoot("judged", review)
+    tab.shoot("workflow-notebook-7", graph)
 
 
 def test_a_dashboard_in_voila(tab: Tab) -> None:
@@ -149,10 +125,11 @@ def test_a_dashboard_in_voila(tab: Tab) -> None:
     tab.shoot("voila")
 
 
-def test_the_service_beside_the_notebooks(tab: Tab) -> None:
+def test_the_service_beside_the_notebooks(lab: Lab) -> None:
     """Given a person logged in to the notebook server, then `toolkit/v1` beside it is a server."""
     pytest.importorskip("jupyter_server_proxy")
-    tab.page.goto(f"{tab.lab.url}/api?token={TOKEN}")
-    answer = tab.page.request.get(f"{tab.lab.url}/toolkit/v1/health", timeout=2 * TIMEOUT_MS)
-    assert answer.ok, f"{answer.status}: {tab.lab.log.read_text()[-2000:]}"
+    with httpx.Client(base_url=lab.url, trust_env=False, timeout=PATIENCE_S) as person:
+        person.get("/api", params={"token": TOKEN})  # a cookie, as a browser keeps it
+        answer = person.get("/toolkit/v1/health")
+    assert answer.is_success, f"{answer.status_code}: {lab.log.read_text()[-2000:]}"
     assert answer.json()["data"]["status"] == "ok"

@@ -4,6 +4,8 @@ A script that runs calls `planted`, and whatever is loaded has `planted` in its 
 shows these texts counts both.
 """
 
+from functools import cache
+
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
@@ -67,6 +69,7 @@ KNOWN_SHAPES = (
 )
 
 
+@cache
 def generate_hostile_texts(count: int) -> list[str]:
     """Generate the same `count` documents of Markdown each time, after those known."""
     part = st.one_of(st.sampled_from(STRUCTURE), st.sampled_from(PAYLOADS))
