@@ -212,10 +212,9 @@ def _check_calls(calls: Sequence[Record], jobs: Any, ledger: Ledger, found: Prom
     for call in calls:
         seen[call["digest"]].append(call["n"])
         digest = call["digest"]
-        # Some vendors have an id of their own, or one in the body, which is the same each time.
-        by_request[cloud.compute_fresh_digest("request", digest)[:32]] = digest
-        by_request[cloud.compute_fresh_digest("anthropic", digest)[:24]] = digest
-        by_request |= {digest[:32]: digest, digest[:22]: digest}
+        # Anthropic's ids are shorter. Some vendors have an id in the body, which is the same each time.
+        fresh = cloud.compute_fresh_digest("request", digest)
+        by_request |= dict.fromkeys((fresh[:32], fresh[:24], digest[:32], digest[:22]), digest)
         if call["billed"] and call["status"] == 200:
             billed[call["digest"]].append(call["n"])
     claimed: Counter[str] = Counter()
