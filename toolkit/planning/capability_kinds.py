@@ -1,6 +1,6 @@
 """Kinds of capabilities, told by their metadata; the planner finds by them who makes what."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
@@ -101,20 +101,13 @@ def find_makers(capabilities: Sequence[Capability]) -> dict[str, list[Capability
     A stranger that writes haiku on a topic looks like a researcher by its types alone; it is not
     one, as it claims no word of research.
     """
-    return {
-        kind: [c for c in capabilities if _makes(c, shape)] or _find_alike(capabilities, shape)
-        for kind, shape in KINDS.items()
-    }
-
-
-def _makes(capability: Capability, shape: CapabilityKind) -> bool:
-    alike = _is_alike(capability, shape)
-    return alike and bool(shape.words & _collect_claims(capability))
-
-
-def _find_alike(capabilities: Iterable[Capability], shape: CapabilityKind) -> list[Capability]:
-    """Find who could make a kind by type and role, and claims no words at all for anything else."""
-    return [c for c in capabilities if not c.keywords and _is_alike(c, shape)]
+    makers = {}
+    for kind, shape in KINDS.items():
+        alike = [c for c in capabilities if _is_alike(c, shape)]
+        claiming = [c for c in alike if shape.words & _collect_claims(c)]
+        # Without one, who claims no words at all for anything else may make it.
+        makers[kind] = claiming or [c for c in alike if not c.keywords]
+    return makers
 
 
 def _is_alike(capability: Capability, shape: CapabilityKind) -> bool:

@@ -59,7 +59,7 @@ def find_plan_faults(
     faults += _find_id_faults(nodes)
     faults += _find_capability_faults(nodes, rules)
     faults += find_graph_faults(nodes, max_nodes=MAX_CHECKED_NODES, max_edges=MAX_CHECKED_EDGES)
-    faults += _EdgeCheck(nodes, rules).find_faults()
+    faults += _find_edge_faults(nodes, rules)
     return faults + _find_delivery_faults(nodes, deliverables)
 
 
@@ -121,42 +121,31 @@ def _find_delivery_faults(nodes: Sequence[PlanNode], deliverables: Sequence[str]
     return faults
 
 
-class _EdgeCheck:
-    """The check of what runs along a plan's edges, and of the inputs that they complete."""
-
-    def __init__(self, nodes: Sequence[PlanNode], rules: PlanRules) -> None:
-        self._nodes = nodes
-        self._capabilities = {
-            node.id: found
-            for node in nodes
-            if (found := rules.capabilities.get(node.capability)) is not None
-        }
-        self._optional = {node.id for node in nodes if node.optional}
-
-    def find_faults(self) -> list[Detail]:
-        """Find the edges that feed nothing, and the inputs that their schemas refuse."""
-        return [fault for i, node in enumerate(self._nodes) for fault in self._check_node(i, node)]
-
-    def _check_node(self, i: int, node: PlanNode) -> list[Detail]:
-        capability = self._capabilities.get(node.id)
+def _find_edge_faults(nodes: Sequence[PlanNode], rules: PlanRules) -> list[Detail]:
+    """Find the edges that feed nothing, and the inputs that their schemas refuse."""
+    capabilities = {
+        node.id: found
+        for node in nodes
+        if (found := rules.capabilities.get(node.capability)) is not None
+    }
+    optional = {node.id for node in nodes if node.optional}
+    faults = []
+    for i, node in enumerate(nodes):
+        capability = capabilities.get(node.id)
         if capability is None:
-            return []
-        ups = {
-            up: self._capabilities[up]
-            for up in node.depends_on
-            if up != node.id and up in self._capabilities
-        }
+            continue
+        ids = [up for up in node.depends_on if up != node.id and up in capabilities]
+        ups = {up: capabilities[up] for up in ids}
         # What is not there for certain completes no input.
-        certain = [made for up, made in ups.items() if up not in self._optional]
+        certain = [made for up, made in ups.items() if up not in optional]
         fillable = find_fillable_fields(capability, certain)
         unsure = find_fillable_fields(capability, ups.values()) - fillable
-        path = f"nodes.{i}.input"
-        faults = find_input_faults(capability, node.input, fillable, path, unsure)
+        faults += find_input_faults(capability, node.input, fillable, f"nodes.{i}.input", unsure)
         for j, up in enumerate(node.depends_on):
             why = explain_idle_edge(node, capability, ups, up) if up in ups else None
             if why is not None:
                 faults.append(Detail(f"nodes.{i}.depends_on.{j}", why))
-        return faults
+    return faults
 
 
 def explain_idle_edge(
