@@ -9,8 +9,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from tests.conftest import Server
-from tests.contract.conftest import read_key, sign_up_client
 from toolkit.cli import app
+from toolkit.contract.account import AccountCreate
 from toolkit.contract.errors import RequestError
 
 Invoke = Callable[..., Result]
@@ -32,10 +32,12 @@ def toolkit(
     monkeypatch.chdir(tmp_path)
     where: list[str] = ["--sandbox"]
     if request.param == "served":
-        server: Server = request.getfixturevalue("server")
-        key = read_key(sign_up_client(server.url))
-        monkeypatch.setenv("TOOLKIT_BASE_URL", server.url)
-        monkeypatch.setenv("TOOLKIT_API_KEY", key)
+        service: Server = request.getfixturevalue("service")
+        accounts = service.thread.engine.accounts  # an address may open a few of them alone
+        asked = AccountCreate(email=f"{tmp_path.name}@example.org")
+        account = service.thread.call(accounts.create(asked))
+        monkeypatch.setenv("TOOLKIT_BASE_URL", service.url)
+        monkeypatch.setenv("TOOLKIT_API_KEY", account.api_key)
         where = []
 
     def invoke(*line: str, **options: Any) -> Result:
@@ -115,15 +117,8 @@ def test_a_workflow_is_run_from_a_file_and_forked(toolkit: Invoke, tmp_path: Pat
     assert (tmp_path / "made" / "second.png").is_file()
     shown = toolkit("workflows", "fork", first["id"], "second", "title=Three")
     assert shown.stdout.count("✓ completed") == 3
-    again = toolkit("workflows", "run", "-", "--quiet", "--json", input=WORKFLOW)
+    again = toolkit("workflows", "submit", "-", "--quiet", "--json", input=WORKFLOW)
     assert json.loads(again.stdout)["status"] == "completed"
-
-
-def test_a_workflow_is_submitted_as_in_python(toolkit: Invoke, tmp_path: Path) -> None:
-    """Given a file, when it is submitted by the verb of Python, then its workflow is run."""
-    (tmp_path / "card.yaml").write_text(WORKFLOW, encoding="utf-8")
-    done = toolkit("workflows", "submit", "card.yaml", "--quiet", "--json")
-    assert json.loads(done.stdout)["status"] == "completed"
 
 
 def test_input_comes_from_a_file_and_the_line(toolkit: Invoke, tmp_path: Path) -> None:

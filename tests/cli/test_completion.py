@@ -10,12 +10,12 @@ from typer.main import get_command
 from typer.models import TyperPath
 from typer.testing import CliRunner
 
+from tests.cli.conftest import EMAIL
 from tests.cli.test_help import commands
 from tests.conftest import Server
 from toolkit import Client
 from toolkit.cli import app
 from toolkit.cli.lazy import LazyGroup
-from toolkit.settings import Settings
 
 # What a person makes up, and nobody can offer: by the name of the parameter.
 FREE = {
@@ -75,23 +75,12 @@ def test_every_parameter_offers_what_it_takes() -> None:
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server with something on it."""
-    served = Server(Settings(data_dir=tmp_path_factory.mktemp("completion"), sandbox=True))
-    yield served
-    served.close()
-
-
-@pytest.fixture(scope="module")
-def made(service: Server) -> dict[str, str]:
-    """The key of an account, and the ids of what it has."""
-    with Client(service.url, "") as nobody:
-        key = nobody.account.create("ada@example.org").api_key
+def made(service: Server, key: str) -> dict[str, str]:
+    """The ids of what an account has."""
     with Client(service.url, key) as client:
         agent = client.agents.create("card-maker", "A card about {topic}")
         plan = client.plans.create("A card about tea")
         return {
-            "key": key,
             "agent": agent.id,
             "plan": plan.id,
             "work": client.runs.create("composition.layout", {"title": "Tea"}).id,
@@ -130,6 +119,7 @@ def made(service: Server) -> dict[str, str]:
 )
 def test_a_value_is_offered(
     service: Server,
+    key: str,
     made: dict[str, str],
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
@@ -141,7 +131,7 @@ def test_a_value_is_offered(
     monkeypatch.chdir(tmp_path)
     if where == "server":
         monkeypatch.setenv("TOOLKIT_BASE_URL", service.url)
-        monkeypatch.setenv("TOOLKIT_API_KEY", made["key"])
+        monkeypatch.setenv("TOOLKIT_API_KEY", key)
     else:
         folder = service.thread.engine.settings.data_dir
         monkeypatch.setenv("TOOLKIT_DATA_DIR", str(folder))
@@ -150,11 +140,12 @@ def test_a_value_is_offered(
     assert all(word.startswith(line.rpartition(" ")[2]) for word in found)
 
 
-def test_an_operator_is_offered_accounts(service: Server, made: dict[str, str]) -> None:
+@pytest.mark.usefixtures("key")
+def test_an_operator_is_offered_accounts(service: Server) -> None:
     """Given a data directory, then its accounts are offered to whoever limits one."""
     folder = service.thread.engine.settings.data_dir
     for command in ("limit", "show", "disable"):
-        assert get_completions(f"account {command} --data-dir {folder} ada") == ["ada@example.org"]
+        assert get_completions(f"account {command} --data-dir {folder} ada") == [EMAIL]
 
 
 @pytest.mark.parametrize("trouble", ["away", "no directory", "no profile", "refused"])

@@ -13,11 +13,10 @@ import httpx
 import psycopg
 import pytest
 import uvicorn
-from typer.testing import CliRunner
 
+from tests.support.commands import run_toolkit
 from tests.support.timing import wait_until
 from toolkit import Client
-from toolkit.cli import app
 from toolkit.sandbox import SANDBOX_KEYS, create_app
 from toolkit.settings import Settings
 
@@ -97,7 +96,7 @@ def folder(cloud: GPUCloud, run: Callable[[str], list[Any]], tmp_path: Path) -> 
 
 def doctor(folder: Path, *more: str) -> tuple[int, list[dict[str, Any]]]:
     """The exit code, and what doctor finds beside what it says of the machine."""
-    shown = CliRunner().invoke(app, ["doctor", "--data-dir", str(folder), "--json", *more])
+    shown = run_toolkit("doctor", "--data-dir", folder, "--json", *more)
     told = [one for one in json.loads(shown.stdout)["findings"] if "SQLite" not in one["what"]]
     return shown.exit_code, told
 

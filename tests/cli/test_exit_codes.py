@@ -42,6 +42,7 @@ def get_exit_code(monkeypatch: pytest.MonkeyPatch, *line: str) -> int:
     [
         (["run", "no.such", "--sandbox"], 3, "NOT_FOUND"),
         (["run", "composition.layout", "nonsense", "--sandbox"], 3, "name=value"),
+        (["run", "composition.layout", "width:=wide", "--sandbox"], 3, "JSON"),
         (["plans", "create", " ", "--sandbox"], 3, "objective"),
         (["run", "llm.generate", "--input", "list.yaml", "--sandbox"], 3, "holds no object"),
         (["workflow", "run", "broken.yaml", "--sandbox"], 3, "neither JSON nor YAML"),
@@ -73,6 +74,7 @@ def test_an_exit_code_tells_why(
     assert shown.out == ""
     assert says in shown.err
     assert "Traceback" not in shown.err
+    assert code != 3 or len(shown.err.splitlines()) == 1
     assert code in EXIT_CODES
 
 

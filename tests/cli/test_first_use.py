@@ -6,6 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.conftest import Server
+from tests.support.commands import run_toolkit, say
 from toolkit import Client
 from toolkit.cli import app
 from toolkit.cli.errors import report_error
@@ -21,11 +22,10 @@ def test_an_artifact_is_saved_into_a_folder(
     with Client.local("work", sandbox=True) as client:
         artifact = client.artifacts.upload(b"tea leaves", filename="tea.txt")
     (tmp_path / "here").mkdir()
-    shown = CliRunner().invoke(app, ["artifacts", "save", artifact.id, "here", *where])
-    assert shown.exit_code == 0, shown.output
+    shown = say("artifacts", "save", artifact.id, "here", *where)
     (made,) = (tmp_path / "here").iterdir()
     assert made.read_bytes() == b"tea leaves"
-    assert shown.stdout.strip() == str(Path("here") / made.name)
+    assert shown.strip() == str(Path("here") / made.name)
 
 
 def test_where_results_go_is_looked_at_before_anything_is_paid(
@@ -35,7 +35,7 @@ def test_where_results_go_is_looked_at_before_anything_is_paid(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "taken").touch()
     where = ["--sandbox", "--data-dir", "work"]
-    shown = CliRunner().invoke(app, ["task", "A card about tea", "--out", "taken", *where])
+    shown = run_toolkit("task", "A card about tea", "--out", "taken", *where)
     assert (shown.exit_code, "--out" in shown.output) == (2, True)
     with Client.local("work", sandbox=True) as client:
         assert len(client.tasks.list()) == 0

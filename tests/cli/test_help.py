@@ -1,9 +1,6 @@
 """The help of commands: whole, and of which version."""
 
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from importlib.metadata import version
 
@@ -53,10 +50,3 @@ def test_the_version_is_told() -> None:
     shown = CliRunner().invoke(app, ["--version"])
     assert shown.stdout.split() == ["capability-toolkit", version("capability-toolkit")]
     assert toolkit.__version__ == version("capability-toolkit")
-
-
-def test_modules_and_commands_start_alike() -> None:
-    """Given `python -m toolkit`, then it is the same command."""
-    line = [sys.executable, "-m", "toolkit", "--version"]
-    told = subprocess.run(line, check=True, capture_output=True, text=True, env=os.environ)
-    assert told.stdout.split() == ["capability-toolkit", toolkit.__version__]

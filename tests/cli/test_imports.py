@@ -8,7 +8,6 @@ import sys
 import pytest
 
 from tests.conftest import Server
-from tests.contract.conftest import read_key, sign_up_client
 
 # What an engine, a notebook or a picture needs, and what takes long to import.
 HEAVY = {
@@ -40,16 +39,14 @@ def list_imports(*line: str, **environment: str) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    "line",
-    ["--version", "runs", "capabilities list", "whoami", "account show --json"],
+    "line", ["--version", "runs", "capabilities list", "whoami", "account show --json"]
 )
-def test_a_command_imports_what_it_needs(server: Server, line: str) -> None:
+def test_a_command_imports_what_it_needs(service: Server, key: str, line: str) -> None:
     """Given a server, when it is asked, then nothing is imported that only an engine needs.
 
     A time would depend on the machine; what is imported does not, and takes nearly all of it.
     """
-    key = read_key(sign_up_client(server.url))
-    found = list_imports(*line.split(), TOOLKIT_BASE_URL=server.url, TOOLKIT_API_KEY=key)
+    found = list_imports(*line.split(), TOOLKIT_BASE_URL=service.url, TOOLKIT_API_KEY=key)
     assert found & (HEAVY | FLOORS) == set()
     areas = {name for name in found if name.startswith("toolkit.cli.resources.")}
     assert areas <= {f"toolkit.cli.resources.{line.split()[0]}"}

@@ -8,7 +8,7 @@ import stat
 import subprocess
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -17,43 +17,21 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
+from tests.cli.conftest import EMAIL
 from tests.cli.test_completion import get_completions
 from tests.conftest import Server
 from toolkit import Client, RequestError, ServiceError, ToolkitError
 from toolkit.cli import app
-from toolkit.settings import Settings
 
 Login = Callable[..., Result]
-EMAIL = "ada@example.org"
 ELSEWHERE = "http://127.0.0.1:9"
 
 
-@pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """One server for all."""
-    server = Server(Settings(data_dir=tmp_path_factory.mktemp("service"), sandbox=True))
-    yield server
-    server.close()
-
-
-@pytest.fixture(scope="module")
-def key(service: Server) -> str:
-    """The first key of an account."""
-    with Client(service.url, "") as nobody:
-        return nobody.account.create(EMAIL).api_key
-
-
-@pytest.fixture
-def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A user's configuration, and a folder of their work."""
-    work = tmp_path / "work"
-    work.mkdir()
-    monkeypatch.chdir(work)
-    monkeypatch.setenv("TOOLKIT_CONFIG_DIR", str(tmp_path / "config"))
-    # Whoever runs the tests may have a keyring.
+@pytest.fixture(autouse=True)
+def _no_keyring(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever runs the tests may have a keyring."""
     monkeypatch.setattr("toolkit.profiles.keyring_store.find_keyring", lambda: None)
     monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.fail.Keyring")
-    return tmp_path / "config" / "profiles"
 
 
 def toolkit(*line: str, given: str | None = None) -> Result:
@@ -347,6 +325,7 @@ def test_a_notebook_uses_the_same_profiles(
         atexit.unregister(shell.atexit_operations)
 
 
+@pytest.mark.usefixtures("fork_programs")
 def test_a_key_is_typed_without_being_shown(config: Path, service: Server, key: str) -> None:
     """Given a terminal, then the key is asked for, and nothing of it is shown."""
     terminal, typed_at = pty.openpty()

@@ -10,6 +10,7 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
+from tests.cli.conftest import EMAIL
 from tests.conftest import Server
 from toolkit import Client, RequestError
 from toolkit.cli import app
@@ -58,49 +59,34 @@ def memory() -> Iterator[Memory]:
     keyring.set_keyring(before)
 
 
-@pytest.fixture
-def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A user's configuration."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("TOOLKIT_CONFIG_DIR", str(tmp_path / "config"))
-    return tmp_path / "config" / "profiles"
-
-
-@pytest.fixture
-def key(server: Server) -> str:
-    """The key of an account."""
-    with Client(server.url, "") as nobody:
-        return nobody.account.create("ada@example.org").api_key
-
-
 def toolkit(*line: str, given: str | None = None) -> Result:
     """Carry a command out."""
     return CliRunner().invoke(app, line, input=given)
 
 
 def test_a_key_in_the_keyring_is_in_no_file(
-    memory: Memory, config: Path, server: Server, key: str
+    memory: Memory, config: Path, service: Server, key: str
 ) -> None:
     """Given a keyring that works, then the key is there alone, until it is logged out."""
-    done = toolkit("login", server.url, given=key)
+    done = toolkit("login", service.url, given=key)
     assert "the system's keyring" in done.stdout
     assert list(memory.entries.values()) == [key]
     assert key not in (config / "default.json").read_text(encoding="utf-8")
     with Client() as client:
-        assert client.account.get().email == "ada@example.org"
+        assert client.account.get().email == EMAIL
     assert json.loads(toolkit("profiles", "--json").stdout)[0]["key_in"] == "keyring"
     assert toolkit("logout").exit_code == 0
     assert memory.entries == {}
 
 
 def test_a_changed_file_finds_no_key_for_another_address(
-    memory: Memory, config: Path, server: Server, key: str
+    memory: Memory, config: Path, service: Server, key: str
 ) -> None:
     """Given a profile whose address was changed, then the keyring has no key for that one."""
-    toolkit("login", server.url, given=key)
+    toolkit("login", service.url, given=key)
     kept = config / "default.json"
     kept.write_text(
-        kept.read_text(encoding="utf-8").replace(server.url, "https://evil.test"), encoding="utf-8"
+        kept.read_text(encoding="utf-8").replace(service.url, "https://evil.test"), encoding="utf-8"
     )
     with pytest.raises(RequestError, match="has no key") as refused:
         Client()
@@ -109,17 +95,17 @@ def test_a_changed_file_finds_no_key_for_another_address(
 
 @pytest.mark.parametrize("trouble", ["locked", "weak"])
 def test_a_keyring_that_does_not_work_is_passed_over(
-    memory: Memory, config: Path, server: Server, key: str, trouble: str
+    memory: Memory, config: Path, service: Server, key: str, trouble: str
 ) -> None:
     """Given a keyring that is locked, or keeps in the clear, then a file of the owner's has it."""
     if trouble == "locked":
         memory.is_locked = True
     else:
         memory.priority = 0.5
-    refused = toolkit("login", server.url, "--key-store", "keyring", given=key)
+    refused = toolkit("login", service.url, "--key-store", "keyring", given=key)
     assert "does not work here" in str(refused.exception)
     assert not config.exists()
-    assert toolkit("login", server.url, given=key).exit_code == 0
+    assert toolkit("login", service.url, given=key).exit_code == 0
     assert json.loads(toolkit("profiles", "--json").stdout)[0]["key_in"] == "file"
 
 
@@ -127,13 +113,13 @@ def test_a_keyring_that_does_not_work_is_passed_over(
 def test_a_prompt_of_the_keyring_blocks_no_command(
     memory: Memory,
     config: Path,
-    server: Server,
+    service: Server,
     key: str,
     monkeypatch: pytest.MonkeyPatch,
     way_out: str,
 ) -> None:
     """Given a keyring that asks and is not answered, then one line says so, and how to go on."""
-    toolkit("login", server.url, given=key)
+    toolkit("login", service.url, given=key)
     answered = threading.Event()
     monkeypatch.setattr(memory, "_check", answered.wait)
     if way_out == "time":
@@ -146,25 +132,25 @@ def test_a_prompt_of_the_keyring_blocks_no_command(
         assert ("no answer in 0.01 s" if way_out == "time" else f"{way_out} is set") in said
         assert "--key-store file" in said
         assert len(said.splitlines()) == 1
-        again = toolkit("login", server.url, given=key)
+        again = toolkit("login", service.url, given=key)
         assert "default.json" in again.stdout
     finally:
         answered.set()
 
 
 def test_a_keyring_that_is_locked_later_says_what_to_do(
-    memory: Memory, config: Path, server: Server, key: str
+    memory: Memory, config: Path, service: Server, key: str
 ) -> None:
     """Given a keyring that is locked after the login, then one line says how to go on."""
-    toolkit("login", server.url, given=key)
+    toolkit("login", service.url, given=key)
     memory.is_locked = True
     said: Any = toolkit("runs").exception
     assert "unlock the keyring" in str(said)
-    assert f"toolkit login {server.url} --profile default --key-store file" in str(said)
+    assert f"toolkit login {service.url} --profile default --key-store file" in str(said)
     left = toolkit("logout")
     assert "still there" in left.stderr
     memory.is_locked = False
-    toolkit("login", server.url, given=key)
-    moved = toolkit("login", server.url, "--key-store", "file", given=key)
+    toolkit("login", service.url, given=key)
+    moved = toolkit("login", service.url, "--key-store", "file", given=key)
     assert "default.json" in moved.stdout
     assert memory.entries == {}

@@ -4,10 +4,8 @@ import ast
 import json
 from pathlib import Path
 
-from typer.testing import CliRunner
-
 from tests.contract.execution.test_node_ids import IDS
-from toolkit.cli import app
+from tests.support.commands import say
 from toolkit.notebook.code_export import render_python
 
 BODY = {
@@ -24,8 +22,7 @@ def test_each_node_has_a_file_of_its_own(tmp_path: Path) -> None:
     body, out = tmp_path / "body.json", tmp_path / "deep" / "out"
     body.write_text(json.dumps(BODY))
     command = ["workflows", "run", str(body), "--out", str(out), "--quiet", "--json"]
-    ended = CliRunner().invoke(app, [*command, "--sandbox", "--data-dir", str(tmp_path / "data")])
-    assert ended.exit_code == 0, ended.output
+    say(*command, "--sandbox", "--data-dir", tmp_path / "data")
     files = sorted(out.iterdir())
     assert len({path.name.lower() for path in files}) == len(BODY["nodes"])
     assert all(path.is_file() and path.stat().st_size > 100 for path in files)

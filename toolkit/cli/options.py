@@ -44,8 +44,7 @@ Fields = Annotated[
     ),
 ]
 InputFile = Annotated[
-    Path | None,
-    typer.Option("--input", help="A JSON or YAML file with its input; - is stdin."),
+    Path | None, typer.Option("--input", help="A JSON or YAML file with its input; - is stdin.")
 ]
 Optimize = Annotated[OptimizeFor | None, make_option("optimize_for")]
 MaxCost = Annotated[float | None, make_option("max_cost_usd")]

@@ -7,16 +7,7 @@ import typer
 from typer.core import TyperGroup
 
 from toolkit.cli import completion
-from toolkit.cli.options import (
-    All,
-    Id,
-    Limit,
-    Note,
-    Quiet,
-    Tags,
-    existing_command,
-    read_command,
-)
+from toolkit.cli.options import All, Id, Limit, Note, Quiet, Tags, existing_command, read_command
 from toolkit.cli.output import ClientOutput, escape_controls
 from toolkit.cli.work import take_up, wait_for_work
 from toolkit.contract.errors import ServiceError
@@ -50,11 +41,7 @@ def make_group(help: str) -> typer.Typer:
 
 
 def add_resource_commands(
-    app: typer.Typer,
-    resource: str,
-    columns: Sequence[str],
-    rows: str = "",
-    of: Sequence[str] = (),
+    app: typer.Typer, resource: str, columns: Sequence[str], rows: str = "", of: Sequence[str] = ()
 ) -> None:
     """Add what the table of operations has for a resource as for others: reading, ending, deleting.
 
@@ -109,8 +96,7 @@ def _add_filtered_list(app: typer.Typer, path: str, columns: Sequence[str]) -> N
             ),
         ] = None,
         status: Annotated[
-            str | None,
-            typer.Option(help="Only in this state.", autocompletion=completion.statuses),
+            str | None, typer.Option(help="Only in this state.", autocompletion=completion.statuses)
         ] = None,
         tag: Annotated[
             list[str] | None, typer.Option(help="Only with this tag; repeatable: with all.")

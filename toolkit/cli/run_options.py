@@ -69,9 +69,7 @@ def list_options(kind: type) -> dict[str, inspect.Parameter]:
 
 
 def make_command(
-    function: Callable[..., None],
-    shared: Mapping[str, inspect.Parameter],
-    run: Callable[..., None],
+    function: Callable[..., None], shared: Mapping[str, inspect.Parameter], run: Callable[..., None]
 ) -> Callable[..., None]:
     """Make a command that has options in common with others.
 

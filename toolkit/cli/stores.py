@@ -22,8 +22,7 @@ Database: TypeAlias = Annotated[
     ),
 ]
 ArtifactUrl: TypeAlias = Annotated[
-    str | None,
-    typer.Option(help="Where artifacts' bytes are; TOOLKIT_ARTIFACT_URL by default."),
+    str | None, typer.Option(help="Where artifacts' bytes are; TOOLKIT_ARTIFACT_URL by default.")
 ]
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 

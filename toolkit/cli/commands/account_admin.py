@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from toolkit.cli.local_completion import MAX_COMPLETIONS, Suggestions, completion
 from toolkit.cli.output import Output
 from toolkit.cli.run_options import list_options, make_command
 from toolkit.cli.stores import AsJson, Database, DataDir, make_settings, run_on_store
@@ -80,17 +81,13 @@ def _operator_command(function: Callable[..., None]) -> Callable[..., None]:
     return make_command(function, list_options(OperatorOutput), run)
 
 
-def complete_accounts(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
+@completion
+def complete_accounts(ctx: typer.Context, incomplete: str) -> Suggestions:  # noqa: ARG001
     """Complete the addresses of a directory's accounts."""
-    import sqlite3
-
     from toolkit.store.maintenance.newest_ids import list_newest_ids
 
-    try:
-        known = list_newest_ids(Path(ctx.params.get("data_dir") or ".toolkit"), "accounts", 50)
-    except sqlite3.Error:  # no error may disturb typing
-        return []
-    return [(email, said) for email, said in known if email.startswith(incomplete)]
+    folder = Path(ctx.params.get("data_dir") or ".toolkit")
+    return list_newest_ids(folder, "accounts", MAX_COMPLETIONS)
 
 
 AccountName = Annotated[

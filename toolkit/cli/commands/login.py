@@ -12,11 +12,19 @@ from toolkit.cli.options import existing_command
 from toolkit.cli.output import ClientOutput, escape_controls, print_json, print_note, print_rows
 from toolkit.cli.target import AsJson, Target
 from toolkit.contract.errors import ErrorCode, RequestError
+from toolkit.profiles.files import (
+    Profile,
+    ProfileError,
+    delete_profile,
+    get_profile_path,
+    iterate_profiles,
+    read_profile,
+    write_profile,
+)
 from toolkit.profiles.secret import Secret, find_key_fault
 
 if TYPE_CHECKING:
     from toolkit.contract.account import CallerAccount
-    from toolkit.profiles.files import Profile
 
 KEY_PREFIX = "sk_live_"
 PROFILE_COLUMNS = ("active", "name", "base_url", "account", "key_in", "problem")
@@ -57,8 +65,6 @@ def login(
 
     The key is asked for without being shown; where stdin is no terminal, it is read from there.
     """
-    from toolkit.profiles.files import write_profile
-
     name = _choose_name(profile)
     before = _find_profile(name)
     address = _check_address(name, url, before)
@@ -79,8 +85,6 @@ def login(
 
 def logout(profile: ProfileName = None) -> None:
     """Forget a profile and its key here; the key itself stays valid until it is revoked."""
-    from toolkit.profiles.files import delete_profile
-
     name = _choose_name(profile)
     kept = _find_profile(name)
     delete_profile(name)
@@ -98,7 +102,6 @@ def logout(profile: ProfileName = None) -> None:
 
 def profiles(as_json: AsJson = False) -> None:
     """List the profiles, and which one is active; keys are not shown."""
-    from toolkit.profiles.files import Profile, iterate_profiles
     from toolkit.profiles.resolution import (
         BASE_URL_VARIABLE,
         PROFILE_VARIABLE,
@@ -195,7 +198,6 @@ def _find_data_dir(where: Target | None, used: Path | None) -> tuple[Path | None
 
 
 def _choose_name(given: str | None) -> str:
-    from toolkit.profiles.files import get_profile_path
     from toolkit.profiles.resolution import DEFAULT_PROFILE, PROFILE_VARIABLE
 
     name = given or os.environ.get(PROFILE_VARIABLE, "").strip() or DEFAULT_PROFILE
@@ -203,17 +205,15 @@ def _choose_name(given: str | None) -> str:
     return name
 
 
-def _find_profile(name: str) -> "Profile | None":
+def _find_profile(name: str) -> Profile | None:
     """Read a profile; one that cannot be used is none, as it is about to be replaced or deleted."""
-    from toolkit.profiles.files import ProfileError, read_profile
-
     try:
         return read_profile(name)
     except ProfileError:
         return None
 
 
-def _check_address(name: str, url: str | None, before: "Profile | None") -> str:
+def _check_address(name: str, url: str | None, before: Profile | None) -> str:
     """Return the address to log in at, without `/v1`.
 
     Raises:
@@ -222,7 +222,6 @@ def _check_address(name: str, url: str | None, before: "Profile | None") -> str:
     """
     import httpx
 
-    from toolkit.profiles.files import ProfileError
     from toolkit.profiles.resolution import parse_address
 
     if url is None:
@@ -261,8 +260,6 @@ def _ask_key(address: str) -> Secret:
     """
     from getpass import getpass
 
-    from toolkit.profiles.files import ProfileError
-
     asked = sys.stdin.isatty()
     key = Secret((getpass(f"Key for {address}: ") if asked else sys.stdin.readline()).strip())
     text = key.get_secret_value()
@@ -290,7 +287,6 @@ def _check_key(address: str, key: Secret, cacert: str | None) -> "CallerAccount"
         ServiceError: `UNAVAILABLE` when it cannot be reached.
     """
     from toolkit.client import Client
-    from toolkit.profiles.files import ProfileError
 
     with Client(address, key.get_secret_value(), max_wait_s=0, cacert=cacert) as client:
         try:
@@ -312,13 +308,12 @@ def _make_profile(
     account: "CallerAccount",
     key_store: str,
     cacert: str | None,
-) -> "Profile":
+) -> Profile:
     """Put the key into the keyring where that is to be and works; make the profile.
 
     Raises:
         RequestError: `INVALID_REQUEST` where the keyring was asked for and does not work.
     """
-    from toolkit.profiles.files import Profile, ProfileError
     from toolkit.profiles.keyring_store import store_key
 
     in_keyring = key_store != "file" and store_key(name, address, key)
@@ -338,14 +333,13 @@ def _make_profile(
     )
 
 
-def _delete_entry(name: str, kept: "Profile") -> bool:
+def _delete_entry(name: str, kept: Profile) -> bool:
     from toolkit.profiles.keyring_store import delete_key
 
     return kept.key_in != "keyring" or delete_key(name, kept.base_url)
 
 
-def _print_login(name: str, made: "Profile", account: "CallerAccount") -> None:
-    from toolkit.profiles.files import get_profile_path
+def _print_login(name: str, made: Profile, account: "CallerAccount") -> None:
     from toolkit.profiles.resolution import BASE_URL_VARIABLE, choose_profile
 
     key = account.key

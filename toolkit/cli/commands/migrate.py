@@ -39,8 +39,7 @@ class _Places:
 
 def migrate(
     source: Annotated[
-        Path | None,
-        typer.Option("--from", help="The data directory to move; nobody has it open."),
+        Path | None, typer.Option("--from", help="The data directory to move; nobody has it open.")
     ] = None,
     target: Annotated[
         str | None,

@@ -29,11 +29,7 @@ def route(
     run_options: RunOptions,
 ) -> None:
     """Show who would serve a run, and why; nothing is spent."""
-    chosen = shell.client.route(
-        name,
-        parse_fields(fields or [], given),
-        **run_options,
-    )
+    chosen = shell.client.route(name, parse_fields(fields or [], given), **run_options)
     shell.print_record(chosen, "candidates", CANDIDATE_COLUMNS)
 
 

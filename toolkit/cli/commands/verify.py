@@ -11,16 +11,8 @@ if TYPE_CHECKING:
 
 DATA_DIR = Path(".toolkit")
 CHECK_COLUMNS = (
-    "provider",
-    "kind",
-    "result",
-    "model",
-    "expected",
-    "at most",
-    "paid",
-    "usage",
-    "took",
-)
+    "provider", "kind", "result", "model", "expected", "at most", "paid", "usage", "took",
+)  # fmt: skip
 _MARKS = {"ok": "✓", "differs": "✗", "failed": "✗", "skipped": "·", "planned": "·"}
 
 

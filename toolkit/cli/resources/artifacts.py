@@ -20,8 +20,7 @@ def save(
     shell: ClientOutput,
     id: Id,
     path: Annotated[
-        Path | None,
-        typer.Argument(help="The file to write, or its folder; - is stdout."),
+        Path | None, typer.Argument(help="The file to write, or its folder; - is stdout.")
     ] = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace an existing file in the folder.")

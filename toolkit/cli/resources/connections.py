@@ -130,8 +130,7 @@ def share(
     connection: Connected,
     members: Members = None,
     everyone: Annotated[
-        bool,
-        typer.Option("--all", help="All accounts, also those that are yet to be opened."),
+        bool, typer.Option("--all", help="All accounts, also those that are yet to be opened.")
     ] = False,
 ) -> None:
     """Have other accounts use an operator's connection, each billed and limited by itself."""

@@ -13,8 +13,7 @@ from toolkit.contract.run_options import WorkOptions
 from toolkit.input_parsing import parse_fields
 
 Kind = Annotated[
-    str,
-    typer.Argument(help="What to do, such as image.", autocompletion=completion.kinds_of_job),
+    str, typer.Argument(help="What to do, such as image.", autocompletion=completion.kinds_of_job)
 ]
 
 app = make_group(
@@ -43,10 +42,7 @@ def create(
 ) -> None:
     """Have a job done on a compute of one's own."""
     work = shell.client.jobs.create(
-        type,
-        compute_id,
-        parse_fields(fields or [], given),
-        **run_options,
+        type, compute_id, parse_fields(fields or [], given), **run_options
     )
     if no_wait:
         print_started(shell, work)

@@ -33,11 +33,7 @@ def run(
 ) -> None:
     """Run one capability and print its output."""
     work = shell.client.runs.create(
-        name,
-        parse_fields(fields or [], given),
-        tags=tag or None,
-        note=note,
-        **run_options,
+        name, parse_fields(fields or [], given), tags=tag or None, note=note, **run_options
     )
     if no_wait:
         print_started(shell, work)

@@ -52,10 +52,7 @@ app.command("submit")(run)
 @app.command()
 @existing_command
 def retry(
-    shell: ClientOutput,
-    id: Id,
-    no_wait: options.NoWait = False,
-    quiet: options.Quiet = False,
+    shell: ClientOutput, id: Id, no_wait: options.NoWait = False, quiet: options.Quiet = False
 ) -> None:
     """Run one that did not complete again, from its failed nodes on."""
     _finish_work(shell, shell.client.workflows.retry(id), no_wait, quiet)
