@@ -23,7 +23,7 @@ def write_notebook(path: Path, *cells: str) -> Path:
     return path
 
 
-def run_batch(path: Path, grid: dict[str, list[Any]], **more: Any) -> Any:
+def run_batch(path: Path, grid: Any, **more: Any) -> Any:
     """Run a batch of a notebook, by an engine of its own."""
     folder = path.parent
     return batch.run(

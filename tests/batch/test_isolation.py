@@ -8,8 +8,7 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.batch.conftest import Write, write_notebook
-from toolkit import batch
+from tests.batch.conftest import Write, run_batch, write_notebook
 from toolkit.batch.kernel.sources import can_fork
 
 IMPORTS = """
@@ -145,9 +144,7 @@ def rows(
             LEAK,
         )
         grid = [{"leaks": turn == 0, "turn": turn} for turn in range(2)]
-        table = batch.run(
-            path, grid, out=folder / "out", workers=1, fork=request.param, progress=False
-        )
+        table = run_batch(path, grid, workers=1, fork=request.param)
     assert list(table["error"]) == [None] * 2
     return table.to_dict("records")  # type: ignore[misc]
 
@@ -196,12 +193,10 @@ def test_a_kernel_may_be_quicker_than_what_it_was_forked_from(
     (tmp_path / "quick_kernel.py").write_text(QUICK_KERNEL)
     path = os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("PYTHONPATH", "")]))
     monkeypatch.setenv("PYTHONPATH", path)
-    table = batch.run(
+    table = run_batch(
         notebook("x: int = 1", "import sys; assert 'quick_kernel' in sys.modules"),
         {"x": [1, 2]},
-        out=tmp_path / "out",
         preload=["quick_kernel"],
         workers=1,
-        progress=False,
     )
     assert list(table["status"]) == ["completed", "completed"]

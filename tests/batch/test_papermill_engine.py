@@ -10,8 +10,7 @@ import pytest
 from papermill.exceptions import PapermillExecutionError
 from papermill.execute import execute_notebook
 
-from tests.batch.conftest import Write
-from toolkit import batch
+from tests.batch.conftest import Write, run_batch
 from toolkit.batch import papermill_engine
 from toolkit.batch.imports import find_preloads
 from toolkit.batch.kernel import sources
@@ -102,18 +101,18 @@ def test_forked_kernels_have_their_imports_and_their_figures(
     look = "import sys\nseen = 'matplotlib.pyplot' in sys.modules"
     plot = "import matplotlib.pyplot as plt\nplt.plot([x, 2]);"
     path = notebook("x = 1", look, plot, RECORD + "record('seen', seen)")
-    table = batch.run(path, {"x": [1, 2]}, out=tmp_path / "out", progress=False)
+    table = run_batch(path, {"x": [1, 2]})
     assert list(table["seen"]) == [True, True]
     assert all("image/png" in made.read_text() for made in (tmp_path / "out").glob("*.ipynb"))
 
 
 @needs_fork
-def test_what_kernels_are_forked_from_is_replaced(notebook: Write, tmp_path: Path) -> None:
+def test_what_kernels_are_forked_from_is_replaced(notebook: Write) -> None:
     """Given a limit, and a notebook that kills its parent, then later ones have another parent."""
     kill = "import signal\nif kills: os.kill(os.getppid(), signal.SIGKILL); time.sleep(60)"
     path = notebook("turn = 0\nkills = False", RECORD + "record('parent', os.getppid())", kill)
     grid = [{"turn": turn, "kills": turn == 3} for turn in range(5)]
-    table = batch.run(path, grid, out=tmp_path / "out", workers=1, renew_after=2, progress=False)
+    table = run_batch(path, grid, workers=1, renew_after=2)
     assert list(table["status"]) == ["completed"] * 3 + ["failed", "completed"]
     parents = list(table["parent"])
     assert parents[0] == parents[1]
@@ -130,7 +129,7 @@ def test_a_preload_that_starts_threads_is_not_forked(
     )
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{ROOT}")
     path = notebook("x = 1", RECORD + "record('had', 'threaded' in sys.modules)\nimport threaded")
-    table = batch.run(path, [{"x": 2}], out=tmp_path / "out", preload=["threaded"], progress=False)
+    table = run_batch(path, [{"x": 2}], preload=["threaded"])
     assert (table["status"][0], table["had"][0]) == ("completed", False)
 
 
@@ -148,7 +147,7 @@ def test_a_kernel_of_another_kind_is_started_as_ever(
     monkeypatch.setenv("JUPYTER_PATH", str(tmp_path / "jupyter"))
     path = notebook("x = 1", "import sys\nassert sys.argv[0] == 'other'\nx")
     path.write_text(path.read_text().replace('"name": "python3"', '"name": "other"'))
-    table = batch.run(path, [{"x": 2}], out=tmp_path / "out", progress=False)
+    table = run_batch(path, [{"x": 2}])
     assert list(table["error"]) == [None]
 
 
@@ -162,9 +161,7 @@ def test_a_notebook_ends_in_order(notebook: Write, tmp_path: Path, fork: bool) -
         "pool = ThreadPoolExecutor(1); pool.submit(os.getpid)\nos.chdir('/')"
     ).replace("'open.txt'", f"{str(tmp_path / 'open.txt')!r}")
     code = code.replace("'exit.txt'", f"{str(tmp_path / 'exit.txt')!r}")
-    table = batch.run(
-        notebook("x = 1", code), [{"x": 1}], out=tmp_path / "out", fork=fork, progress=False
-    )
+    table = run_batch(notebook("x = 1", code), [{"x": 1}], fork=fork)
     assert list(table["error"]) == [None]
     assert (tmp_path / "open.txt").read_text() == "written"
     assert (tmp_path / "exit.txt").read_text() == "left"

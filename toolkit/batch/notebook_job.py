@@ -7,8 +7,9 @@ import os
 import re
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -201,7 +202,7 @@ def _run_cells(notebook: Any, wish: KernelWish) -> str | None:
             preload=wish.preload,
             environment=wish.environment,
             resources={"metadata": {"path": wish.folder}},
-            timeout_func=None if wish.timeout is None else _RemainingTime(wish.timeout),
+            timeout_func=None if wish.timeout is None else _make_time_limit(wish.timeout),
         )
         raise_for_execution_errors(notebook, None)
     except PapermillExecutionError as failed:
@@ -215,19 +216,10 @@ def _run_cells(notebook: Any, wish: KernelWish) -> str | None:
     return None
 
 
-class _RemainingTime:
-    """The time that a cell may still take; the time of a notebook begins with its first cell."""
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-        self._ends: float | None = None
-
-    def __call__(self, cell: object) -> float:
-        del cell
-        now = time.monotonic()
-        if self._ends is None:
-            self._ends = now + self._seconds
-        return max(self._ends - now, _MIN_TIMEOUT_S)
+def _make_time_limit(seconds: float) -> Callable[[object], float]:
+    """Make what tells the time that a cell may still take, from the first cell of a notebook on."""
+    find_end = cache(lambda: time.monotonic() + seconds)
+    return lambda _cell: max(find_end() - time.monotonic(), _MIN_TIMEOUT_S)
 
 
 def _to_line(text: str) -> str:

@@ -26,11 +26,7 @@ from papermill.engines import Engine, papermill_engines
 from papermill.log import logger
 
 from toolkit.batch.imports import find_preloads
-from toolkit.batch.kernel.protocols import (
-    LAUNCHER,
-    KernelRequest,
-    NotWarmError,
-)
+from toolkit.batch.kernel.protocols import LAUNCHER, KernelRequest, NotWarmError
 from toolkit.batch.kernel.sources import KernelSource
 from toolkit.batch.records import IN_BATCH_VARIABLE
 

@@ -2,7 +2,6 @@
 
 import sys
 import time
-from types import TracebackType
 from typing import Self, TextIO
 
 from toolkit.batch.table import RowOutcome
@@ -26,12 +25,7 @@ class BatchProgress:
             self._write_line("\r")
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._bar:
             self._stream.write("\n")
             self._stream.flush()

@@ -23,6 +23,7 @@ from toolkit.batch.notebook_job import (
 )
 from toolkit.batch.options import BatchOptions
 from toolkit.batch.progress import BatchProgress
+from toolkit.batch.records import RESERVED_NAMES
 from toolkit.batch.remote.executors import (
     DEFAULT_MAX_COST_USD,
     EngineChoice,
@@ -213,14 +214,7 @@ def _build_report(
         "kept": sum(one.reused for one in outcomes),
         "counts": {name: statuses.count(name) for name in ("completed", "failed", "not run")},
         "rows": [
-            {
-                "parameters": dict(one.parameters),
-                "recorded": dict(one.recorded),
-                "status": one.status,
-                "error": one.error,
-                "seconds": one.seconds,
-                "path": one.path,
-            }
+            {name: getattr(one, name) for name in ("parameters", "recorded", *RESERVED_NAMES)}
             for one in outcomes
         ],
     }

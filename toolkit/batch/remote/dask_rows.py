@@ -12,11 +12,7 @@ from uuid import uuid4
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.contract.version import read_installed_version
 from toolkit.settings import Settings
-from toolkit.workers.dask_gateway import (
-    ClusterFailureError,
-    DaskGateway,
-    UntrustedSchedulerError,
-)
+from toolkit.workers.dask_gateway import ClusterFailureError, DaskGateway, UntrustedSchedulerError
 from toolkit.workers.serialization import get_function_name
 
 CONNECT_TIMEOUT_S = 5.0
