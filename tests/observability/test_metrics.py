@@ -76,9 +76,7 @@ async def test_what_is_under_way_is_shown(watched: WatchedService) -> None:
     accepted = (await watched.send("POST", "/v1/workflows", json=CHAIN)).json()["data"]
     following = asyncio.create_task(
         watched.send(
-            "GET",
-            f"/v1/workflows/{accepted['id']}/events",
-            headers={"Accept": "text/event-stream"},
+            "GET", f"/v1/workflows/{accepted['id']}/events", headers={"Accept": "text/event-stream"}
         )
     )
     await wait_until_async(

@@ -5,7 +5,7 @@ Labels have few values: what is registered, and what the contract names. No ids,
 
 import time
 from collections import Counter as Tally
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -23,22 +23,8 @@ from toolkit.server.middleware.telemetry import HttpExchange
 NO_PROVIDER = "none"
 
 _REQUEST_BUCKETS = (
-    0.001,
-    0.0025,
-    0.005,
-    0.01,
-    0.025,
-    0.05,
-    0.1,
-    0.25,
-    0.5,
-    1.0,
-    2.5,
-    5.0,
-    10.0,
-    30.0,
-    60.0,
-)
+    0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0,
+)  # fmt: skip
 _JOB_BUCKETS = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 900.0)
 _COMMIT_BUCKETS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0)
 
@@ -158,30 +144,21 @@ class _LiveGauges(Collector):
         exchanges = list(self.exchanges)
         streams = sum(exchange.streaming for exchange in exchanges)
         states = Tally(observed.job.status for observed in self.jobs.values())
-        yield _build_gauge("http_requests_in_progress", "Requests being answered.", len(exchanges))
-        yield _build_gauge("event_streams_open", "Streams of events being sent.", streams)
-        yield _build_gauge("jobs_running", "Jobs being carried out.", states["running"])
-        yield _build_gauge("jobs_waiting", "Jobs waiting for their turn.", states["queued"])
-        waiting: Tally[str] = Tally()
-        breakers: Tally[tuple[str, str]] = Tally()
+        waiting, breakers = Tally[tuple[str, ...]](), Tally[tuple[str, ...]]()
         for lane in self.gate_states():
-            waiting[lane.provider] += lane.waiting
+            waiting[lane.provider,] += lane.waiting
             breakers[lane.provider, lane.breaker] += 1
-        calls = GaugeMetricFamily(
-            "toolkit_vendor_calls_waiting", "Calls waiting for a place.", labels=["provider"]
-        )
-        for provider, count in waiting.items():
-            calls.add_metric([provider], count)
-        yield calls
-        connections = GaugeMetricFamily(
-            "toolkit_connections",
-            "Connections by the state of their circuit breaker.",
-            labels=["provider", "breaker"],
-        )
-        for (provider, state), count in breakers.items():
-            connections.add_metric([provider, state], count)
-        yield connections
-
-
-def _build_gauge(name: str, text: str, value: float) -> Metric:
-    return GaugeMetricFamily(f"toolkit_{name}", text, value=value)
+        gauges: list[tuple[str, str, Mapping[tuple[str, ...], int], tuple[str, ...]]] = [
+            ("http_requests_in_progress", "Requests being answered.", {(): len(exchanges)}, ()),
+            ("event_streams_open", "Streams of events being sent.", {(): streams}, ()),
+            ("jobs_running", "Jobs being carried out.", {(): states["running"]}, ()),
+            ("jobs_waiting", "Jobs waiting for their turn.", {(): states["queued"]}, ()),
+            ("vendor_calls_waiting", "Calls waiting for a place.", waiting, ("provider",)),
+            ("connections", "Connections by the state of their circuit breaker.", breakers,
+             ("provider", "breaker")),
+        ]  # fmt: skip
+        for name, text, values, labels in gauges:
+            gauge = GaugeMetricFamily(f"toolkit_{name}", text, labels=labels)
+            for key, value in values.items():
+                gauge.add_metric(key, value)
+            yield gauge

@@ -3,6 +3,7 @@
 import logging
 import re
 import time
+from dataclasses import dataclass
 
 WINDOW_S = 60.0
 MAX_TRACKED_LINES = 1_000
@@ -13,13 +14,13 @@ LIBRARY_LOGGERS = ("opentelemetry", "urllib3")
 _VARYING_PARTS = re.compile(r"0x[0-9a-f]+|\b[a-z]{3}_[0-9a-hjkmnp-tv-z]{26}\b|\d+")
 
 
+@dataclass
 class _RepeatedLine:
     """A line that was written: when, and how many repeats were left out since."""
 
-    def __init__(self, record: logging.LogRecord, now: float) -> None:
-        self.record = record
-        self.since = now
-        self.repeats = 0
+    record: logging.LogRecord
+    since: float
+    repeats: int = 0
 
 
 class RepeatFilter(logging.Filter):

@@ -42,10 +42,7 @@ class ServerObserver(CompositeObserver):
     """All observers of one server as one."""
 
     def __init__(
-        self,
-        logs: LogObserver,
-        metrics: MetricsObserver | None,
-        others: "Sequence[TraceObserver]",
+        self, logs: LogObserver, metrics: MetricsObserver | None, others: "Sequence[TraceObserver]"
     ) -> None:
         both: list[LogObserver | MetricsObserver | TraceObserver] = [
             logs,
