@@ -4,8 +4,8 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -83,30 +83,45 @@ def exchanges(tape: Path) -> list[Any]:
     return list(held["exchanges"])
 
 
-def test_each_operation_of_each_vendor_replays(tape: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Given a recording of every operation, when it is replayed, then all of it is the same."""
-    with open_tape(tape, "a", "record") as client:
-        first = [run_capability(client, *asked) for asked in RUNS]
+def run_all(client: Client) -> object:
+    """Run every operation of every vendor."""
+    return [run_capability(client, *asked) for asked in RUNS]
+
+
+def use_cloud(client: Client) -> object:
+    """Make an endpoint and a pod, whose names hold our new ids, and delete them."""
+    endpoint = client.endpoints.create("mine", gpu_ids="ADA_24", image="acme/worker:1")
+    pod = client.compute.create("box", "NVIDIA GeForce RTX 4090")
+    client.compute.delete(pod.id)
+    gone = client.endpoints.delete(endpoint.id)
+    return [endpoint.record.status, pod.record.status, gone.record.status]
+
+
+def plan(client: Client) -> object:
+    """Have a language model plan."""
+    made = client.plans.create("A social card about tea", planner="llm").record
+    assert made.planner == "llm"
+    return made.nodes, made.deliverables, made.cost_incurred_usd
+
+
+def replay(
+    tape: Path, monkeypatch: pytest.MonkeyPatch, use: Callable[[Client], Any], **more: Any
+) -> None:
+    """Use a client that records, and one that replays: the same comes of both."""
+    with open_tape(tape, "a", "record", **more) as client:
+        first = use(client)
     with cut_off(monkeypatch), open_tape(tape, "b") as client:
-        assert [run_capability(client, *asked) for asked in RUNS] == first
+        assert use(client) == first
+
+
+@pytest.mark.parametrize("use", [run_all, use_cloud, plan])
+def test_what_is_recorded_replays(
+    tape: Path, monkeypatch: pytest.MonkeyPatch, use: Callable[[Client], Any]
+) -> None:
+    """Given a recording, when it is replayed, then all of it is the same, and it has no key."""
+    replay(tape, monkeypatch, use)
     text = tape.read_text(encoding="utf-8")
     assert not [key for key in SANDBOX_KEYS.values() if key in text]
-
-
-def test_infrastructure_replays(tape: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Given an endpoint and a pod, whose names hold our new ids, then their lives replay."""
-
-    def use_cloud(client: Client) -> list[object]:
-        endpoint = client.endpoints.create("mine", gpu_ids="ADA_24", image="acme/worker:1")
-        pod = client.compute.create("box", "NVIDIA GeForce RTX 4090")
-        client.compute.delete(pod.id)
-        gone = client.endpoints.delete(endpoint.id)
-        return [endpoint.record.status, pod.record.status, gone.record.status]
-
-    with open_tape(tape, "a", "record") as client:
-        first = use_cloud(client)
-    with cut_off(monkeypatch), open_tape(tape, "b") as client:
-        assert use_cloud(client) == first
 
 
 TOPICS = ["tea", "coffee", "owls", "tides", "rain", "bridges", "copper", "moss"]
@@ -164,6 +179,7 @@ def run_task(client: Client) -> list[Any]:
     return [task.status, made, task.record.cost_usd]
 
 
+@pytest.mark.usefixtures("fork_programs")
 def test_a_task_replays_in_another_process(tape: Path) -> None:
     """Given a task recorded in one process, then another makes the same for the same."""
     with open_tape(tape, "a", "record") as client:
@@ -238,19 +254,6 @@ def test_only_what_succeeded_is_recorded(
         assert len(client.runs.list()[0].record.attempts) == 1
 
 
-def test_a_plan_by_a_model_replays(tape: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Given a recorded plan of a language model, then its replay is the same plan."""
-    made = []
-    for mode in ("record", "replay"):
-        with cut_off(monkeypatch) if mode == "replay" else nullcontext():
-            client = open_tape(tape, mode, mode)
-            plan = client.plans.create("A social card about tea", planner="llm").record
-            client.close()
-        assert plan.planner == "llm"
-        made.append((plan.nodes, plan.deliverables, plan.cost_incurred_usd))
-    assert made[0] == made[1]
-
-
 def test_what_failed_to_the_end_leaves_no_cassette(tape: Path) -> None:
     """Given nothing but failures, then there is nothing to replay, and it says so."""
     faults = Faults()
@@ -323,11 +326,8 @@ def test_a_redirect_replays(tape: Path, monkeypatch: pytest.MonkeyPatch) -> None
     moved = {"location": "?redirect=true"}
     faults.add(Fault("encyclopedia", "page/summary", status=302, headers=moved, times=1))
     asked = ("research.gather", None, {"topic": "Tides", "synthesize": False})
-    with open_tape(tape, "a", "record", faults=faults) as client:
-        first = run_capability(client, *asked)
+    replay(tape, monkeypatch, lambda client: run_capability(client, *asked), faults=faults)
     assert 302 in [each["response"]["status"] for each in exchanges(tape)]
-    with cut_off(monkeypatch), open_tape(tape, "b") as client:
-        assert run_capability(client, *asked) == first
 
 
 def test_what_calls_took_changes_no_route(tape: Path) -> None:

@@ -1,6 +1,7 @@
 """The transport between the engine and the network, which records and replays."""
 
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 
 import httpx
 
@@ -64,36 +65,32 @@ class CassetteTransport(httpx.AsyncBaseTransport):
             await self._inner.aclose()
 
 
+@dataclass(eq=False)
 class _RecordingStream(httpx.AsyncByteStream):
     """A stream that passes an answer's body on, and has it recorded once it is complete.
 
     So limits on size and time hold as they do without a cassette.
     """
 
-    def __init__(
-        self,
-        stream: httpx.AsyncByteStream,
-        cassette: Cassette,
-        place: int,
-        key: RequestKey,
-        response: httpx.Response,
-        model: str,
-    ) -> None:
-        self._stream = stream
-        self._cassette = cassette
-        self._place, self._key, self._model = place, key, model
-        self._status, self._headers = response.status_code, response.headers
+    stream: httpx.AsyncByteStream
+    cassette: Cassette
+    place: int
+    key: RequestKey
+    response: httpx.Response
+    model: str
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         chunks: list[bytes] = []
-        async for chunk in self._stream:
+        async for chunk in self.stream:
             chunks.append(chunk)
             yield chunk
         try:
-            whole = httpx.Response(self._status, headers=self._headers, content=b"".join(chunks))
+            whole = httpx.Response(
+                self.response.status_code, headers=self.response.headers, content=b"".join(chunks)
+            )
         except httpx.DecodingError:
             return  # the reader of the response gets the same error
-        await self._cassette.record_response(self._place, self._key, whole, self._model)
+        await self.cassette.record_response(self.place, self.key, whole, self.model)
 
     async def aclose(self) -> None:
-        await self._stream.aclose()
+        await self.stream.aclose()

@@ -138,7 +138,7 @@ class _Reader:
             self._put((None, ""), root)
             while self._waiting:
                 place, value = self._waiting.popleft()
-                self._guard(place, value, self._describe)
+                self._describe(place, value)
         except _EnoughError:
             pass
         if self._unseen and self._reads_globals:
@@ -153,12 +153,10 @@ class _Reader:
             self._hash.update(head)
             self._hash.update(data)
 
-    def _guard(
-        self, place: Place, value: object, describe: Callable[[Place, object], None]
-    ) -> None:
+    def _describe(self, place: Place, value: object) -> None:
         """Describe a value; if that fails in any way, its content is not known."""
         try:
-            describe(place, value)
+            self._describe_content(place, value)
         except _EnoughError:
             raise
         except Exception:  # code of the value's class may raise anything
@@ -186,7 +184,7 @@ class _Reader:
         elif kind is types.BuiltinFunctionType and self._put_installed(value):
             return
         elif kind in INLINE or kind in (frozenset, types.CodeType):
-            self._guard(place, value, self._describe)
+            self._describe(place, value)
             return
         elif kind not in _CONTAINERS and self._put_installed(value):
             return
@@ -196,7 +194,7 @@ class _Reader:
             return
         table = find_table_content(kind)
         if table is not None and not table[1]:
-            self._guard(place, value, self._describe)
+            self._describe(place, value)
             return
         self._numbers[id(value)] = len(self._numbers)
         self._held.append(value)
@@ -236,7 +234,7 @@ class _Reader:
             self._put((place, step) if step != "" else place, part)
         self._write("end", b"")
 
-    def _describe(self, place: Place, value: Any) -> None:
+    def _describe_content(self, place: Place, value: Any) -> None:
         """Describe the content of an object."""
         kind = type(value)
         if kind is types.FunctionType:

@@ -8,7 +8,6 @@ from tempfile import TemporaryDirectory
 from time import monotonic
 from typing import Any
 
-from toolkit.cassettes import CassetteMode
 from toolkit.cassettes.yaml_file import RecordedExchange, has_content, read_exchanges
 from toolkit.client import Client
 from toolkit.contract.errors import ToolkitError
@@ -108,7 +107,7 @@ def verify(
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="toolkit-verify-")))
         tape = cassette or folder / "live.yaml"
-        client = stack.enter_context(_open_client(settings, tape if live else None, "record"))
+        client = stack.enter_context(_open_client(settings, tape if live else None))
         report.connectable = [
             row.record.provider
             for row in client.connections.discover()
@@ -121,7 +120,7 @@ def verify(
         pretended = settings.model_copy(
             update={"data_dir": folder / "data", "sandbox": True, "vendors": {}}
         )
-        simulated = stack.enter_context(_open_client(pretended, folder / "sandbox.yaml", "record"))
+        simulated = stack.enter_context(_open_client(pretended, folder / "sandbox.yaml"))
         here = _RecordingClient(client, tape, reference_audio)
         there = _RecordingClient(simulated, folder / "sandbox.yaml", reference_audio)
         for check in report.checks:
@@ -159,10 +158,10 @@ class _RecordingClient:
         return run.record, answers
 
 
-def _open_client(settings: Settings, tape: Path | None, mode: CassetteMode) -> Client:
+def _open_client(settings: Settings, tape: Path | None) -> Client:
     once = settings.model_copy(update={"retries": 0})  # a second try would be a second call
     return Client.local(
-        settings=once, cassette=tape, mode=mode if tape else "replay", take_up=False
+        settings=once, cassette=tape, mode="record" if tape else "replay", take_up=False
     )
 
 
