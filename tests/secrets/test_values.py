@@ -2,13 +2,15 @@
 
 import base64
 import os
+import socket
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
-import httpx
 import pytest
 
+from tests.support.timing import wait_until
 from toolkit import Client
 from toolkit.settings import Settings
 
@@ -41,28 +43,49 @@ KEYS = [
 ]
 
 
+class Listener:
+    """A vendor that only listens.
+
+    Attributes:
+        received: what it was sent on each connection.
+    """
+
+    def __init__(self) -> None:
+        self.received: list[bytes] = []
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}/v1"
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def _listen(self) -> None:
+        while True:
+            try:
+                caller, _ = self._socket.accept()
+            except OSError:
+                return
+            with caller:
+                self.received.append(caller.recv(65_536))
+                caller.sendall(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n")
+
+    def close(self) -> None:
+        """Stop listening."""
+        self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+
+
 @pytest.fixture(scope="module")
-def sent() -> Iterator[list[httpx.Request]]:
-    """What vendors are sent, who know nothing of it."""
-    requests: list[httpx.Request] = []
-
-    def answer(request: httpx.Request) -> httpx.Response:
-        requests.append(request)
-        return httpx.Response(404)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            "toolkit.engine.transport.checking_transport.CheckingTransport",
-            lambda: httpx.MockTransport(answer),
-        )
-        yield requests
+def listener() -> Iterator[Listener]:
+    """The vendor."""
+    made = Listener()
+    yield made
+    made.close()
 
 
 @pytest.fixture(scope="module")
-def client(sent: list[httpx.Request], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
-    """A client of an engine that does not test a new connection."""
+def client(listener: Listener, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    """A client of an engine that reaches the vendor, and does not test a new connection."""
     settings = Settings(
         data_dir=tmp_path_factory.mktemp("values"),
+        vendors={"openai": {"base_urls": {"api": listener.url}}},
         connection_test_s=0,
         retries=0,
         max_cooldown_wait_s=0,
@@ -74,37 +97,38 @@ def client(sent: list[httpx.Request], tmp_path_factory: pytest.TempPathFactory) 
 
 @pytest.mark.parametrize("name", NO_KEYS)
 def test_what_cannot_be_a_key_is_not_sent(
-    client: Client, sent: list[httpx.Request], monkeypatch: pytest.MonkeyPatch, name: str
+    client: Client, listener: Listener, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     """Given a variable that holds no key, then neither a test nor a run sends its value."""
     monkeypatch.setenv("SOME_VARIABLE", NO_KEYS[name])
-    sent.clear()
+    listener.received.clear()
     tested = client.connections.test(client.connections.list()[0].id).record
     assert tested.error.code == "SECRET_UNRESOLVED"
     assert "was not sent" in tested.error.message
     assert NO_KEYS[name] not in tested.error.message
     run = client.runs.create("llm.generate", {"objective": "Tea"}, provider="openai")
     assert run.wait(check=False, progress=False).record.error.code == "SECRET_UNRESOLVED"
-    assert sent == []
+    assert listener.received == []
 
 
 def test_credentials_of_another_vendor_are_not_sent(
-    client: Client, sent: list[httpx.Request], monkeypatch: pytest.MonkeyPatch
+    client: Client, listener: Listener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Given JSON, as AWS takes it, then a vendor that takes keys alone is not sent it."""
     monkeypatch.setenv("SOME_VARIABLE", '{"access_key_id": "AKID", "secret_access_key": "x"}')
-    sent.clear()
+    listener.received.clear()
     tested = client.connections.test(client.connections.list()[0].id).record
     assert tested.error.code == "SECRET_UNRESOLVED"
-    assert sent == []
+    assert listener.received == []
 
 
 @pytest.mark.parametrize("key", KEYS)
 def test_what_can_be_a_key_is_sent(
-    client: Client, sent: list[httpx.Request], monkeypatch: pytest.MonkeyPatch, key: str
+    client: Client, listener: Listener, monkeypatch: pytest.MonkeyPatch, key: str
 ) -> None:
     """Given a key of any vendor, or of a server of one's own, then a test sends it."""
     monkeypatch.setenv("SOME_VARIABLE", key)
-    sent.clear()
+    listener.received.clear()
     client.connections.test(client.connections.list()[0].id)
-    assert [request.headers["authorization"] for request in sent] == [f"Bearer {key}"]
+    wait_until(lambda: listener.received)
+    assert f"Bearer {key}\r\n".encode() in listener.received[0]
