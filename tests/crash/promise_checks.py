@@ -212,7 +212,7 @@ def _check_calls(calls: Sequence[Record], jobs: Any, ledger: Ledger, found: Prom
     for call in calls:
         seen[call["digest"]].append(call["n"])
         digest = call["digest"]
-        # Anthropic's ids are shorter. Some vendors have an id in the body, which is the same each time.
+        # Anthropic's ids are shorter. An id in the body is the same each time.
         fresh = cloud.compute_fresh_digest("request", digest)
         by_request |= dict.fromkeys((fresh[:32], fresh[:24], digest[:32], digest[:22]), digest)
         if call["billed"] and call["status"] == 200:
