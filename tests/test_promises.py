@@ -2,34 +2,14 @@
 
 import ast
 import re
+import tomllib
 from collections.abc import Iterator
 from functools import cache
 
 from tests.support.source_trees import TESTS, parse_file
 
 PAGE = TESTS.parent / "docs" / "security.md"
-ROW = re.compile(r"^\| P(\d+) \| (.+?) \| (.*) \|$", re.M)
-TABLE = {int(n): (promise, re.findall(r"`(\S+)`", named)) for n, promise, named in ROW.findall(
-    PAGE.read_text(encoding="utf-8")
-)}  # fmt: skip
-# One of these words is in what a test or its module says of itself, if it speaks of the promise.
-WORDS = {
-    1: "kill|acknowledged", 2: "kill", 3: "kill|crash|resumed", 4: "bytes", 5: "kill|conflict",
-    6: "acknowledge", 7: "stop", 8: "lease|fence", 9: "full|locked|space", 10: "clock",
-    11: "idempotency", 12: "key", 13: "envelope|refus|internal", 14: "retr|fail|missing|page",
-    15: "key", 16: "secret|key", 17: "name|variable", 18: "address", 19: "account|foreign",
-    20: "id", 21: "ours|owner", 22: "key|sign-up|loopback|account", 23: "body|json",
-    24: "graph|nodes|cycle|faulty body", 25: "name|umask|private", 26: "code", 27: "budget|spend",
-    28: "network|larger",
-    29: "again|retry|retries|refus", 30: "call|limit|twice|breaker", 31: "answer",
-    32: "link|address|host", 33: "plan", 34: "fence|data|pass", 35: "text|browser|terminal",
-    36: "holds|held|stood", 37: "runaway|refused|process|worker", 38: "turns",
-    39: "allowance|charged", 40: "fits|process", 41: "locked|reading|work", 42: "retry|wait",
-    43: "upload|download", 44: "records", 45: "condition|collector", 46: "profile",
-    47: "share", 48: "function",
-    49: "worker", 53: "function|value", 54: "worker|cluster", 56: "socket|signature|server",
-    58: "compressed",
-}  # fmt: skip
+PROMISES = tomllib.loads((TESTS / "promises.toml").read_text(encoding="utf-8"))
 
 
 @cache
@@ -49,25 +29,26 @@ def read_test_texts(file: str) -> dict[str, str]:
 
 
 def test_every_promise_is_there() -> None:
-    """Given the page, then it has each promise once, with at least one test."""
-    assert list(TABLE) == sorted(TABLE)
-    assert set(TABLE) >= set(range(1, 49))
-    assert [n for n, (_, tests) in TABLE.items() if not tests] == []
-    assert set(WORDS) == set(TABLE)
+    """Given the page, then it has each promise of the list once, each with at least one test."""
+    rows = re.findall(r"^\| (P\d+) \| .+ \|$", PAGE.read_text(encoding="utf-8"), re.M)
+    assert rows == list(PROMISES)
+    assert len(rows) >= 53
+    assert [name for name, promise in PROMISES.items() if not promise["tests"]] == []
 
 
-def find_wrong_tests(number: int) -> Iterator[str]:
-    """Find the tests beside a promise that are not there, or not about it."""
-    for one in TABLE[number][1]:
-        file, _, name = one.partition("::")
+def find_wrong_tests(promise: str) -> Iterator[str]:
+    """Find the tests of a promise that do not exist, or are not about it."""
+    for test in PROMISES[promise]["tests"]:
+        file, _, name = test.partition("::")
         about = read_test_texts(file).get(name) if name.lower().startswith("test") else None
         if about is None:
-            yield f"P{number}: there is no {one}."
-        elif not re.search(WORDS[number], about):
-            yield f"P{number} is not what {one} is about."
+            yield f"{promise}: there is no {test}."
+        elif not re.search(PROMISES[promise]["about"], about):
+            yield f"{promise} is not the subject of {test}."
 
 
 def test_each_promise_has_tests_that_speak_of_it() -> None:
-    """Given the promises, then the tests beside each are there once, and are about it."""
-    assert [n for n, (_, named) in TABLE.items() if len(named) != len(set(named))] == []
-    assert [wrong for number in TABLE for wrong in find_wrong_tests(number)] == []
+    """Given the promises, then the tests of each are there once, and are about it."""
+    assert [name for name, promise in PROMISES.items()
+            if len(promise["tests"]) != len(set(promise["tests"]))] == []  # fmt: skip
+    assert [wrong for promise in PROMISES for wrong in find_wrong_tests(promise)] == []
