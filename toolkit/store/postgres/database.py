@@ -91,7 +91,7 @@ def create_postgres_engine(url: str, application_name: str) -> Engine:
     def connect() -> Session:
         connection = open_connection(url, application_name, is_impatient=True)
         try:
-            connection.execute(f"SET lock_timeout = {LOCK_TIMEOUT_MS}", prepare=False)
+            connection.execute(f"SET lock_timeout = {LOCK_TIMEOUT_MS}".encode(), prepare=False)
             connection.autocommit = False
         except BaseException:
             connection.close()
