@@ -1,1 +1,1 @@
-"""Limits of the whole deployment: what all engines together may do, shared through the store."""
+"""Limits that all engines of a deployment share through the store."""

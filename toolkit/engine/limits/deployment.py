@@ -1,17 +1,17 @@
 """The deployment: the engines that share one store, and the rows by which they share limits.
 
-An engine that is alone asks nobody: its limits are in memory. Beside others it changes rows of the
-store, in one transaction for all that was asked meanwhile. Times in rows are the store's, in
-seconds. The document of a row has, as far as its limits are used:
+A single engine keeps its limits in memory. Several engines change rows of the store; changes that
+are requested meanwhile are committed together (group commit). Times in rows are the store's, in
+seconds. The limits use these fields of a row's document:
 
-- `used_until`: until when all is used up; of a connection by unit (`requests`, `tokens`), of a
-  key's requests one number (`UnitPace`).
-- `limits`: how many calls of the connection may be in flight, by the id of the engine that says so;
-  the largest of them holds. `places`: what each engine has of them, by its id, as
+- `used_until`: time until which everything is used up: for a connection by unit (`requests`,
+  `tokens`), for the requests of a key one number (`UnitPace`).
+- `limits`: the maximum number of the connection's calls in flight, by the id of the engine that
+  states it; the largest applies. `places`: each engine's claim to places, by its id, as
   `[held, wanted, since, at]` (`PlaceClaim`).
-- `health`: the last news of the connection: `n`, its number; `by`, the engine that told it; `open`,
-  `until` and `cooldowns` of the breaker (`BreakerPosition`).
-- `probe`: `[engine, until]`, the one that probes whether the connection has recovered.
+- `health`: the last news of the connection: `n`, its number; `by`, the engine that published it;
+  `open`, `until` and `cooldowns` of the breaker (`BreakerPosition`).
+- `probe`: `[engine, until]`, the engine that probes whether the connection has recovered.
 """
 
 import asyncio
@@ -30,26 +30,26 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 RowChange: TypeAlias = Callable[[LimitDocument, float], T]
-# The row, the change, and what the change returns once it is committed.
+# The id of the row, the change, and a future for the result of the committed change.
 PendingChange: TypeAlias = tuple[str, RowChange[Any], "asyncio.Future[Any]"]
 
-# How often an engine looks for others, and for what they changed.
+# The interval at which an engine polls for other engines and their changes.
 POLL_INTERVAL_S = 0.25
 CLEANUP_INTERVAL_S = 3600.0
 CLOSE_TIMEOUT_S = 2.0
-# Others take an engine for a dead one that they have not heard of for somewhat longer than this.
+# Other engines consider an engine dead after somewhat more than this time without a sign of it.
 OUT_OF_TOUCH_S = 3.0
 
 
 class Deployment:
-    """The engines that share a store, as one of them knows them; alone until it is opened.
+    """The engines that share a store, as this engine knows them; it is alone until opened.
 
     Attributes:
-        engines: the ids of those that have the store open, this one's among them.
-        is_alone: whether there is no other.
+        engines: the ids of the engines that have the store open, including this engine.
+        is_alone: whether there is no other engine.
 
     Args:
-        limits: the rows.
+        limits: the store of the rows.
     """
 
     def __init__(self, limits: LimitStore) -> None:
@@ -74,13 +74,13 @@ class Deployment:
         self.engines = await self._limits.list_engines()
         self.is_alone = len(self.engines) == 1
         if not self.is_alone:
-            # Those who were alone must have noticed this one before it takes anything.
+            # Engines that were alone must notice this engine before it takes anything.
             self._ready_at = time.monotonic() + self._limits.notice_s
             self._note_time(await self._limits.read_clock())
         self._polling = asyncio.create_task(self._poll_forever(), name="limits")
 
     async def close(self) -> None:
-        """Look no more; what was asked is still done."""
+        """Stop polling; changes that were requested are still made."""
         self._closing.set()
         if self._polling is not None:
             # Not in the middle of a read, which would cost the store a connection.
@@ -102,7 +102,7 @@ class Deployment:
         self._on_change.append(on_change)
 
     def to_local(self, at: float) -> float:
-        """Return a time of the store's clock by the monotonic one of this process."""
+        """Convert a time of the store's clock to this process's monotonic clock."""
         return at - (self._offset_s or 0.0)
 
     def to_shared(self, at: float) -> float:
@@ -138,7 +138,7 @@ class Deployment:
             done.exception()  # marks it as retrieved
 
     async def _write_all(self) -> None:
-        """Make all changes that are asked for, those of a moment in one transaction."""
+        """Commit all pending changes; those that arrive together share a transaction."""
         try:
             left_s = self._ready_at - time.monotonic()
             if left_s > 0:
@@ -179,10 +179,10 @@ class Deployment:
                 log.warning("the limits of this deployment could not be read: %s", error)
 
     async def catch_up(self) -> bool:
-        """Look for what others did while this engine stood still, if it did, or had no database.
+        """Poll for the changes of others if this engine was suspended or had no database.
 
         Returns:
-            whether it did, and knows by now.
+            True if it was out of touch and has caught up.
         """
         if time.monotonic() - self._polled_at < OUT_OF_TOUCH_S:
             return False
@@ -193,7 +193,7 @@ class Deployment:
         return True
 
     async def _poll(self) -> None:
-        """Look for other engines; beside some, for what they changed."""
+        """Poll for other engines and, if there are any, for their changes."""
         engines = await self._limits.list_engines()
         self._polled_at = time.monotonic()
         watchers = [one for some in list(self._watchers.values()) for one in some]
@@ -218,10 +218,10 @@ class Deployment:
 
 
 class SharedRow:
-    """Part of an engine that shares a row with others, and is told what they do to it.
+    """Part of an engine that shares a row with other engines and is notified of their changes.
 
     Args:
-        row_id: of the row; several parts may share one.
+        row_id: id of the row; several parts may share a row.
         deployment: the engines.
     """
 
@@ -240,13 +240,13 @@ class SharedRow:
             self._deployment.change_row_later(self._row_id, change)
 
     def note_engines(self) -> None:
-        """Note that engines have come or gone, or that this one is alone from now on."""
+        """Handle that engines have joined or left, or that this engine is now alone."""
 
     def read_row(self, document: LimitDocument) -> None:
-        """Read the row after a change, be it by this engine."""
+        """Read the row after a change by any engine, this engine included."""
 
     def tick(self) -> None:
-        """Do what is due each `POLL_INTERVAL_S`, while this engine is not alone."""
+        """Do the work due each `POLL_INTERVAL_S`, while this engine is not alone."""
 
 
 def _apply_all(

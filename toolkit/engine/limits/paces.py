@@ -12,7 +12,7 @@ from toolkit.store import LimitDocument
 
 # Calls arrive at a vendor less evenly than they leave: a little of its limit is left unused.
 MARGIN = 0.98
-# The least time between two calls, as a part of what it is on average.
+# The minimum time between two calls, as a fraction of the average.
 LEAST_GAP = 0.85
 
 
@@ -20,15 +20,15 @@ class SharedPaces(SharedRow):
     """The paces of calls by one connection.
 
     Args:
-        row_id: of the row that the engines share.
-        paces: the paces of the connection's vendor, by the name of what is counted.
+        row_id: id of the row that the engines share.
+        paces: the paces of the connection's vendor, by the name of the unit.
         deployment: the engines.
     """
 
     def __init__(self, row_id: str, paces: Mapping[str, UnitPace], deployment: Deployment) -> None:
         super().__init__(row_id, deployment)
         self._paces = paces
-        # What is used up by this engine or, as far as it knows, by all: by the monotonic clock.
+        # Until when units are used up, by this engine or by all known ones; monotonic clock.
         self._used_until: dict[str, float] = {}
         self._left_at = 0.0  # when the last call was made, or will be
 
@@ -39,7 +39,7 @@ class SharedPaces(SharedRow):
             return
         await _sleep_until(await self._take(sizes))
         if "requests" in sizes:
-            # Those who were held up meanwhile do not all go at once.
+            # Calls that were delayed meanwhile must not all start at once.
             gap_s = LEAST_GAP / self._paces["requests"].per_s
             self._left_at = max(time.monotonic(), self._left_at + gap_s)
             await _sleep_until(self._left_at)
@@ -52,7 +52,7 @@ class SharedPaces(SharedRow):
                     partial(self._take_shared, sizes, self._share_used())
                 )
             except ServiceError:
-                # Nobody can tell what others use: each keeps to an equal part.
+                # Other engines' use is unknown without the store: each takes an equal share.
                 sizes = {name: n * len(self._deployment.engines) for name, n in sizes.items()}
             else:
                 self._learn(used)
@@ -76,12 +76,12 @@ class SharedPaces(SharedRow):
         document: LimitDocument,
         at: float,
     ) -> tuple[float, dict[str, float]]:
-        """Take units in the shared row; return from when they may be used, and all of its times.
+        """Take units in the shared row; return when they may be used, and the row's times.
 
         Args:
-            sizes: how many of each kind.
-            known: until when they are used up, as this engine knows, where the row does not tell.
-            document: the row's.
+            sizes: the number of units of each kind.
+            known: times until which units are used up, if the row has none.
+            document: the document of the row.
             at: the store's time.
         """
         used = document.setdefault("used_until", {})
@@ -93,7 +93,7 @@ class SharedPaces(SharedRow):
         return max(starts), dict(used)
 
     def adjust(self, name: str, units: float) -> None:
-        """Count more or fewer units than were taken, once a call has used what it did."""
+        """Add the difference between the units that a call used and the units taken for it."""
         pace = self._paces.get(name)
         if pace is None or not units:
             return
@@ -109,12 +109,12 @@ class SharedPaces(SharedRow):
         return {name: self._deployment.to_shared(at) for name, at in self._used_until.items()}
 
     def note_engines(self) -> None:
-        """Tell the others what is used up, if this engine was alone."""
+        """Publish the used units to the other engines if this engine was alone."""
         if self._used_until:
             self._change_later(partial(_raise_used, self._share_used()))
 
     def read_row(self, document: LimitDocument) -> None:
-        """Learn what is used up."""
+        """Update the used units from the row."""
         self._learn(document.get("used_until", {}))
 
     def _learn(self, used: Mapping[str, float]) -> None:
@@ -130,7 +130,7 @@ async def _sleep_until(at: float) -> None:
 
 
 def _raise_used(known: Mapping[str, float], document: LimitDocument, at: float) -> None:
-    """Have the row tell no earlier times than those that this engine knows."""
+    """Raise the times of the row to at least those that this engine knows."""
     used = document.setdefault("used_until", {})
     for name, until in known.items():
         before = used.get(name, at)

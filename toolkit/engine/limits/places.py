@@ -11,25 +11,25 @@ from toolkit.engine.concurrency.fair_semaphore import FairSemaphore
 from toolkit.engine.limits.deployment import Deployment, SharedRow
 from toolkit.store import LimitDocument
 
-# Those who wait for a place that others hold ask again so soon.
+# The interval at which an engine asks again for places that other engines hold.
 RETRY_INTERVAL_S = 0.05
-# Those who have their share of the places ask only each so many times: whether others still want
-# theirs is read with all changes.
+# An engine at its fair share asks again only after this many intervals, because other engines'
+# demand is read with all changes anyway.
 CONTENT_INTERVALS = 5
-# Where there are fewer places than engines, each keeps one for so long, then the next has it.
+# With fewer places than engines, each engine keeps a place for this long, then the next has it.
 TURN_S = 0.5
 # An engine that others have not heard of for so long, and do not find, has no places.
 SILENCE_S = 1.0
 
 
 class PlaceClaim(NamedTuple):
-    """An engine's claim to places, as it stands in the row.
+    """An engine's claim to places, as stored in the row.
 
     Attributes:
-        held: the places that it may use.
-        wanted: those that it could use.
-        since: when it got its first, or began to wait for it, by the store's clock.
-        at: when it said so.
+        held: number of places that the engine may use.
+        wanted: number of places that it could use.
+        since: store time at which it got its first place or began to wait for it.
+        at: store time of the claim.
     """
 
     held: int
@@ -60,12 +60,12 @@ def share_fairly(limit: int, wanted: Mapping[str, int], order: Sequence[str]) ->
 
 @dataclass(frozen=True, slots=True)
 class PlaceShare:
-    """What one engine has of the places.
+    """An engine's share of the places.
 
     Attributes:
-        held: the places that it holds.
-        fair: its fair share, as all want.
-        is_contended: whether another one has less than its fair share, or all have too many.
+        held: number of places that the engine holds.
+        fair: its fair share, given the wishes of all engines.
+        is_contended: whether another engine has less than its fair share, or too many are held.
     """
 
     held: int
@@ -74,11 +74,11 @@ class PlaceShare:
 
 
 def find_share(claims: Mapping[str, PlaceClaim], engine: str, limit: int, at: float) -> PlaceShare:
-    """Find what an engine has, and should have, beside the other claims."""
+    """Find the places that an engine holds and its fair share, given all claims."""
     order = sorted(claims, key=lambda one: _make_turn_key(one, claims[one], at))
     fair = share_fairly(limit, {one: claims[one].wanted for one in claims}, order)
     lacking = any(claims[one].held < fair[one] for one in claims if one != engine)
-    # An engine that was taken for a dead one may be back.
+    # An engine that others considered dead may be back.
     lacking |= sum(claim.held for claim in claims.values()) > limit
     return PlaceShare(claims[engine].held, fair[engine], lacking)
 
@@ -89,12 +89,12 @@ def _make_turn_key(engine: str, claim: PlaceClaim, at: float) -> tuple[bool, boo
 
 
 class SharedPlaces(SharedRow):
-    """The places of one connection: the limit of a semaphore, as far as this engine has them.
+    """The places of a connection; this engine's part is the limit of a semaphore.
 
     Args:
-        row_id: of the row that the engines share.
-        limit: how many places there are.
-        semaphore: lets through as many calls as this engine holds places.
+        row_id: id of the row that the engines share.
+        limit: number of places of the connection.
+        semaphore: the semaphore that admits as many calls as this engine holds places.
         deployment: the engines.
     """
 
@@ -105,8 +105,8 @@ class SharedPlaces(SharedRow):
         self._limit = limit
         self._semaphore = semaphore
         self._share = PlaceShare(0, 0, is_contended=False)
-        self._asked_for = 0  # places, as last told to the others
-        # The most places that were wanted at once since the last tick, and since the one before.
+        self._asked_for = 0  # places, as last published to the others
+        # The most places wanted at once since the last tick, and in the interval before it.
         self._peak = self._earlier_peak = 0
         self._asking: asyncio.Task[None] | None = None
         self._is_shared = not deployment.is_alone
@@ -150,7 +150,7 @@ class SharedPlaces(SharedRow):
         return wanted + wanted // 2  # some in advance, so that not each call has to ask
 
     def _is_to_shrink(self) -> bool:
-        """Tell whether places are held that others lack, or many more than are wanted."""
+        """Check whether places are held that others lack, or many more than are wanted."""
         most = self._find_target() if self._share.is_contended else self._find_wanted() * 2
         return self._share.held > max(self._semaphore.used_count, most)
 
@@ -159,7 +159,7 @@ class SharedPlaces(SharedRow):
             self._asking = asyncio.create_task(self._ask_until_satisfied())
 
     async def _ask_until_satisfied(self) -> None:
-        """Tell the others how many places are wanted, until as many are held as may be."""
+        """Publish the number of wanted places until the engine holds as many as it may."""
         try:
             while self._is_shared:
                 await self._exchange()
@@ -177,16 +177,16 @@ class SharedPlaces(SharedRow):
                 break
 
     def _may_get_more(self) -> bool:
-        """Tell whether more places might be had at once than this engine holds."""
+        """Check whether this engine might get more places at once."""
         held = self._share.held
         # It holds all that it asked for, and wants more by now.
         has_new_wish = held >= self._asked_for < self._find_wanted()
         return held < max(1, self._share.fair) or has_new_wish
 
     async def _exchange(self) -> None:
-        """Give back what is not needed, and take what is and may be had."""
+        """Give back places that are not needed, and take the needed places that are free."""
         semaphore, target = self._semaphore, self._find_target()
-        # Given up here first: whoever takes it next may do so before this engine knows.
+        # Lower the limit first: another engine may take a place before this engine knows.
         semaphore.set_limit(min(semaphore.limit, target))
         kept = max(semaphore.limit, semaphore.used_count)
         wanted = self._find_wanted() if self._share.is_contended else target
@@ -195,7 +195,7 @@ class SharedPlaces(SharedRow):
         try:
             share = await self._change(change)
         except ServiceError:
-            # Nobody can tell what others hold: each keeps to an equal part.
+            # Other engines' places are unknown without the store: each takes an equal share.
             part = max(1, self._limit // len(self._deployment.engines))
             share = PlaceShare(part, part, is_contended=True)
         if self._is_shared:
@@ -207,7 +207,7 @@ class SharedPlaces(SharedRow):
     ) -> PlaceShare:
         """Claim places in the shared row.
 
-        Those that are kept stay this engine's, unless others took it for a dead one meanwhile.
+        Places that are kept stay this engine's, unless others considered it dead meanwhile.
         """
         me = self._deployment.engine_id
         limits = document["limits"] = self._read_limits(document)
@@ -231,9 +231,9 @@ class SharedPlaces(SharedRow):
         return PlaceShare(held, share.fair, share.is_contended)
 
     def _read_limits(self, document: LimitDocument) -> dict[str, int]:
-        """Read how many places there are by each engine that is there, as this one knows now.
+        """Read the number of places that each present engine states; this engine's is current.
 
-        The largest holds: one that has not seen the connection answer begins with few.
+        The largest applies: an engine that has not seen the connection answer begins with few.
         """
         told: dict[str, int] = document.get("limits", {})
         here = self._deployment.engines
@@ -250,7 +250,7 @@ class SharedPlaces(SharedRow):
         }
 
     def note_engines(self) -> None:
-        """Share the places with the others, or have all of them, where there is no other."""
+        """Share the places with the other engines, or take all of them if this engine is alone."""
         is_shared = not self._deployment.is_alone
         if is_shared == self._is_shared:
             return
@@ -262,7 +262,7 @@ class SharedPlaces(SharedRow):
             self._ask()
 
     def read_row(self, document: LimitDocument) -> None:
-        """Give back what others lack."""
+        """Give back places that other engines lack."""
         at = max((one[3] for one in document.get("places", {}).values()), default=0.0)
         claims = self._read_claims(document, at)
         me = self._deployment.engine_id
@@ -276,7 +276,7 @@ class SharedPlaces(SharedRow):
                 self._ask()
 
     def tick(self) -> None:
-        """Give back what was not needed lately."""
+        """Give back places that were not needed lately."""
         self._earlier_peak, self._peak = self._peak, self._count_wanted()
         if self._is_shared and self._is_to_shrink():
             self._ask()

@@ -21,15 +21,15 @@ MAX_CHUNK_SHARE = 8
 
 @dataclass(slots=True)
 class _Advance:
-    """The requests of one name that this engine has taken in advance; times are monotonic.
+    """The requests of a name that this engine has taken in advance; times are monotonic.
 
     Attributes:
-        taken_at: when it last took some.
-        left: how many of them may still be used, until `expires_at`.
-        used: the number of requests since then.
-        used_until: until when the shared bucket is used up, as far as is known.
-        refused_until: when there may be a request again, after there was none.
-        lock: held by the request that takes more; all others wait for it.
+        taken_at: time at which it last took requests.
+        left: number of them that may still be used, until `expires_at`.
+        used: number of requests since then.
+        used_until: time until which the shared bucket is used up, as known.
+        refused_until: time of the next possible request after none was left.
+        lock: the lock held by the request that takes more; all others wait for it.
     """
 
     taken_at: float
@@ -42,10 +42,10 @@ class _Advance:
 
 
 class RequestRates:
-    """The rate of requests of each name: so many a second, and a burst after a pause.
+    """The rate of requests of each name: a number a second, and a burst after a pause.
 
     Args:
-        kind: what the names are of, such as `requests`.
+        kind: kind of the names, such as `requests`.
         per_s: requests a second.
         burst: requests at once after a pause.
         deployment: the engines.
@@ -84,7 +84,7 @@ class RequestRates:
             return 0.0
 
     def _note_engines(self) -> None:
-        """Tell the others what was used up, if this engine was alone."""
+        """Publish the used requests to the other engines if this engine was alone."""
         if self._deployment.is_alone:
             return
         for name, spent in self._buckets.drain_all().items():
@@ -115,13 +115,13 @@ class RequestRates:
     def _take_shared(
         self, wanted: int, unused: float, document: LimitDocument, at: float
     ) -> tuple[int, float, float]:
-        """Take requests in the shared row; return what `UnitPace.take_now` does.
+        """Take requests in the shared row; return the result of `UnitPace.take_now`.
 
         Args:
-            wanted: how many at most.
-            unused: those taken earlier, which are given back; below 0 for those that were used
-                while this engine was alone, which nobody has counted yet.
-            document: the row's.
+            wanted: the maximum number to take.
+            unused: number taken earlier and given back; negative for requests that were used while
+                this engine was alone and are not counted yet.
+            document: the document of the row.
             at: the store's time.
         """
         known: float | None = document.get("used_until")
