@@ -17,9 +17,9 @@ from toolkit.store import ReadScope
 
 
 class Admission:
-    """The admission of the work of one request, decided by the same router that will serve it.
+    """The admission of the work of one request, decided by the router that will serve it.
 
-    What its many nodes have in common is looked up once.
+    Facts that its nodes have in common are looked up once.
     """
 
     def __init__(self, core: EngineContext, artifacts: Artifacts, scope: ReadScope) -> None:
@@ -41,17 +41,17 @@ class Admission:
 
         Args:
             capability: the capability to run.
-            given: its input.
+            given: the input of the run.
             options: the options of the run.
-            operation: the vendor operation that it would need; none where not known yet.
+            operation: the vendor operation that the run would need, or None if not known yet.
 
         Returns:
-            the most that the first choice may come to; none where nobody can say.
+            the maximum cost of the first choice, or None if it has no known bound.
 
         Raises:
             RequestError: `CREDENTIALS_MISSING`, `PROVIDER_NOT_ALLOWED`, `NOT_FOUND` for an
                 artifact, endpoint or compute, `INVALID_REQUEST` for both of the latter, or
-                `BUDGET_EXCEEDED` where no call that could be made would fit.
+                `BUDGET_EXCEEDED` if no possible call would fit.
         """
         providers = await self.find_providers(capability, options)
         asked = _name_choice(capability, options)
@@ -69,7 +69,7 @@ class Admission:
         return ZERO_USD if first is None else first.reservation_usd
 
     async def find_providers(self, capability: Capability, options: Options) -> ProviderPool:
-        """Find the providers of a capability; look up what many nodes share once."""
+        """Find the providers of a capability; nodes with the same choice share one look-up."""
         asked = _name_choice(capability, options)
         found = self._pools.get(asked)
         if found is None:

@@ -93,10 +93,10 @@ class AttemptLoop:
         operation: Operation[Any],
         expected: Mapping[str, float],
     ) -> Reply:
-        """Make one call: reserve, write the intent down, call, settle.
+        """Make one call: reserve, record the intent, call, settle.
 
         Args:
-            expected: the units that the gate let it in with; what it did not use is given back.
+            expected: the units that the gate admitted it with; unused units are given back.
         """
         candidate = chosen.candidate
         if candidate.max_tokens is not None and isinstance(operation, TextRequest):
@@ -148,13 +148,13 @@ class AttemptLoop:
     async def _reserve_cost(
         self, job_run: JobRun, limits: Sequence[SpendingLimit], bound: Decimal | None
     ) -> Reservation:
-        """Reserve what one request may come to, in every budget and allowance."""
+        """Reserve the maximum cost of one request in every budget and allowance."""
         if bound is not None and not all(budget.can_reserve(bound) for budget in job_run.budgets):
             write_detail(self._core.store, job_run, "waiting_budget")
         held = await reserve(job_run.budgets, bound)
         # The allowance is charged in the same transaction that writes the record.
         record = partial(self._core.store.write, lease=job_run.lease, paid=True)
-        # A further request of an attempt is covered by it, a first one begins the next.
+        # A further request of an attempt is covered by it; a first request begins the next attempt.
         attempts = job_run.job.attempts
         is_further = bool(attempts) and attempts[-1].status == "running"
         await self._core.allowances.hold(
@@ -170,7 +170,7 @@ class AttemptLoop:
     def _begin_attempt(self, job_run: JobRun, candidate: RankedCandidate) -> AttemptRecord:
         job = job_run.job
         if candidate.connection_id != job.connection_id:
-            job_run.vendor_job_id = None  # of another connection, unknown to this one
+            job_run.vendor_job_id = None  # belongs to another connection, unknown to this one
         job.provider, job.model = candidate.provider, candidate.model
         job_run.provider_and_model = candidate.provider, candidate.model
         job.connection_id = candidate.connection_id
@@ -199,9 +199,9 @@ class AttemptLoop:
         *,
         known: bool = True,
     ) -> None:
-        """Count what a call cost; last of all, as this may write its record."""
+        """Record the cost of a call; call this last, because it may write the job's record."""
         spent = bill.compute_total(actual)
-        job_run.job.cost_incurred_usd += spent  # whatever came of it
+        job_run.job.cost_incurred_usd += spent  # whether or not the call succeeded
         attempt.cost_usd = spent if known else None
         attempt.ended_at = now()
         bill.settle(actual)
@@ -215,10 +215,10 @@ class AttemptLoop:
         reply: Reply,
         took_s: float,
     ) -> bool:
-        """Record what a call that worked was billed, by the best source there is.
+        """Record the bill of a successful call, from the best source available.
 
         Returns:
-            whether that is more than was reserved for it.
+            True if the bill exceeds the reservation.
         """
         job, candidate = job_run.job, chosen.candidate
         vendor = self._core.registry.vendors[candidate.provider]
@@ -245,7 +245,7 @@ class AttemptLoop:
 
 
 def _count_limited_units(units: Mapping[str, float]) -> dict[str, float]:
-    """Count what vendors limit by the minute: one request, and the tokens in and out."""
+    """Count the units that vendors limit by the minute: one request, and tokens in and out."""
     tokens = units.get("input_tokens", 0.0) + units.get("output_tokens", 0.0)
     return {"requests": 1.0, "tokens": tokens}
 

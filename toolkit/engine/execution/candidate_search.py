@@ -1,6 +1,6 @@
-"""The search of one operation for a connection that serves it: which is next, and after how long.
+"""The search of one operation for a connection that serves it, and the delay before each call.
 
-A connection is called again while that is worth it, then the next one is; where all of them cool
+A connection is called again while that is worth it, then the next connection. If all of them cool
 down, the search waits for the first that may be called again.
 """
 
@@ -35,7 +35,7 @@ MAX_BACKOFF_S = 8.0
 
 @dataclass(frozen=True, slots=True)
 class ChosenCandidate:
-    """The candidate that is called next, and what its call counts against.
+    """The candidate that is called next, and the limits that its call counts against.
 
     Attributes:
         usd_per_s: US dollars a second of a worker at the endpoint that the job names, if known.
@@ -110,7 +110,7 @@ class CandidateSearch:
     def find_retry_delay_s(
         self, error: ProviderError, connection: Connection, gate: ConnectionGate
     ) -> float | None:
-        """Return the seconds until the same connection is called once more; none if it is not."""
+        """Return the seconds until the same connection is called once more, or None if never."""
         settings = self._core.settings
         self._calls[connection.id] += 1
         calls = self._calls[connection.id]
@@ -134,8 +134,8 @@ class CandidateSearch:
     def note_unaffordable(self, candidate: RankedCandidate) -> None:
         """Note that the budgets do not cover a candidate that the ranking counted as affordable.
 
-        Spent money does not come back, so the same bound is hopeless; only a smaller one, with a
-        lower cap, may fit. This bounds the rounds even if ranking and budgets disagree.
+        Spent money does not come back, so the same bound is hopeless; only a smaller bound, with a
+        lower cap, may fit. This limits the rounds even if ranking and budgets disagree.
 
         Raises:
             WorkError: `BUDGET_EXCEEDED` if the candidate was refused before at this bound.
@@ -150,7 +150,7 @@ class CandidateSearch:
         self._uncovered[key] = bound
 
     def should_fall_back(self, error: ProviderError, connection: Connection) -> bool:
-        """Tell whether anything is left to try after a failure."""
+        """Check whether anything is left to try after a failure."""
         self._last_error = error
         options = self._job_run.job.options
         pinned = options.provider is not None and not self._has_spare
@@ -158,7 +158,7 @@ class CandidateSearch:
         return connection.id in self._throttled or falls_back
 
     def _find_wait_s(self, soonest_s: float | None) -> float:
-        """Return the seconds until something may be called; raise where nothing may in time."""
+        """Return the seconds until a candidate may be called; raise if none may in time."""
         if self._throttled:
             self._throttled.clear()
             soonest_s = self._core.settings.retry_base_s
@@ -172,7 +172,7 @@ class CandidateSearch:
                 f"Every connection that could do this is failing; the first may be called again"
                 f" in {soonest_s:.1f} s.",
             )
-        # With jitter, so that those who wait do not all come at once.
+        # With jitter, so that waiting calls do not all start at once.
         return soonest_s + random.uniform(0, 0.1 * soonest_s)  # noqa: S311 - no secret
 
 
@@ -182,9 +182,9 @@ def _find_budget_left(job_run: JobRun, limits: Sequence[SpendingLimit]) -> Budge
 
 
 def _pin_to_submitted(job_run: JobRun, providers: ProviderPool) -> Options:
-    """Pin a job's options to the connection that its vendor may still be at work for.
+    """Pin a job's options to the connection whose vendor may still be working on the job.
 
-    Another one does not know what was submitted, and would have it done and billed again.
+    Another connection does not know the submission: the work would be done and billed again.
     """
     options, at_work = job_run.job.options, job_run.job.connection_id
     if job_run.vendor_job_id is None or at_work is None or at_work in providers.failed_ids:
@@ -194,14 +194,14 @@ def _pin_to_submitted(job_run: JobRun, providers: ProviderPool) -> Options:
 
 
 def _is_retryable(error: ProviderError, operation: Operation[Any]) -> bool:
-    """Tell whether the same connection may be called again (decisions, "Unknown outcome")."""
+    """Check whether the same connection may be called again (decisions, "Unknown outcome")."""
     if isinstance(error, OutcomeUnknownError) and not operation.repeatable:
         error.retryable = False
     return error.retryable
 
 
 def _may_fall_back(error: ProviderError, operation: Operation[Any], options: Options) -> bool:
-    """Tell whether another vendor may do better; a refused input goes there only on demand."""
+    """Check whether another vendor may do better; a refused input falls back only on request."""
     if isinstance(error, OutcomeUnknownError) and not operation.repeatable:
         return False
     if error.code is ErrorCode.REPLAY_MISS:
@@ -210,7 +210,7 @@ def _may_fall_back(error: ProviderError, operation: Operation[Any], options: Opt
 
 
 def _find_backoff_s(retry: int, retry_after: float | None, base_s: float) -> float:
-    """Return the seconds to wait: what the vendor says, else exponential with full jitter."""
+    """Return the seconds to wait: the vendor's value, else exponential with full jitter."""
     if retry_after is not None:
         return retry_after
     return random.uniform(0, min(MAX_BACKOFF_S, base_s * 2**retry))  # noqa: S311 - no secret

@@ -1,4 +1,4 @@
-"""The executor of jobs, the one unit of execution: from queued to an artifact or an error."""
+"""The executor of jobs, the unit of execution: from queued to an artifact or an error."""
 
 import asyncio
 import logging
@@ -49,11 +49,11 @@ class JobExecutor:
         """Execute a job until it is in a final state.
 
         Returns:
-            what came of it, once the final state is on its way to the store.
+            the outcome, once the final state is on its way to the store.
 
         Raises:
             LeaseLost: another process has taken the job over; nothing more was written.
-            ShutdownInterrupt: the engine is shutting down, and it had not begun.
+            ShutdownInterrupt: the engine is shutting down, and the job had not begun.
             asyncio.CancelledError: the job is `cancelled`, or the engine is shutting down.
         """
         with self._core.observer.watch_job(job_run):
@@ -98,7 +98,7 @@ class JobExecutor:
             return await self._run_with_retries(job_run, waiting)
 
     async def _run_with_retries(self, job_run: JobRun, waiting: ShutdownWatch) -> JobOutcome:
-        """Run a job, again while retries are left and the outcome may be another one."""
+        """Run a job; repeat it while retries are left and the outcome may change."""
         before: ErrorInfo | None = None
         while True:
             try:
@@ -117,7 +117,7 @@ class JobExecutor:
             self._mark_retrying(job_run)
 
     async def cancel(self, job_run: JobRun) -> None:
-        """Put a job into the state `cancelled`, keeping what was spent."""
+        """Put a job into the state `cancelled`, and keep the spent cost."""
         if job_run.job.status in FINAL_STATUSES:
             return  # its end is already on its way to the store: states only move forward
         reason = make_error_info(ErrorCode.CANCELLED)
@@ -134,7 +134,7 @@ class JobExecutor:
             job.queue_ms = max(0, int((started - job.created_at).total_seconds() * 1000))
         if not job_run.capability.needs_connection:
             self._add_local_attempt(job, started)
-        # Not awaited: it is written before whatever this job writes next.
+        # Not awaited: the store writes it before this job's later writes.
         self._core.store.write(
             job_run.collect_changes("running", started), lease=job_run.lease, eager=False
         )
@@ -200,7 +200,7 @@ class JobExecutor:
     async def _complete_from_cache(
         self, job_run: JobRun, earlier: JobRecord, kept: StoredArtifact
     ) -> JobOutcome:
-        """Complete a job with the result of an equal one; nothing is called, nothing paid."""
+        """Complete a job with the result of an equal job; nothing is called, nothing paid."""
         job = job_run.job
         copied, inserted = self._artifacts.duplicate(kept, job_run.account_id, job.id)
         job.output = dict(earlier.output or {})
@@ -252,7 +252,7 @@ class JobExecutor:
         if is_cacheable:
             key = self._cache.make_key(job_run, call, *job_run.provider_and_model)
             changes.append(self._cache.make_put(key, job_run))
-        # What was paid for is written at once; a node that cost nothing waits to share a commit.
+        # A paid result is written at once; a node that cost nothing waits for a group commit.
         paid = job.provider is not None or job.node_id is None
         written = self._core.store.write(changes, lease=job_run.lease, eager=paid, paid=paid)
         self._core.quotas.remove_pending_once(written, artifact_id)
@@ -265,7 +265,7 @@ class JobExecutor:
         return JobOutcome(None, self._core.store.write(changes, lease=job_run.lease, paid=True))
 
     async def _make_call(self, job_run: JobRun) -> Call[Any]:
-        """Make the capability's call: the validated input, what upstream gives, artifact bytes."""
+        """Make the capability's call: the validated input, upstream results, artifact bytes."""
         capability, given = job_run.capability, dict(job_run.job.input)
         upstream: tuple[Upstream, ...] = ()
         if (capability.accepts or capability.reads_upstream) and job_run.upstream:
@@ -298,7 +298,7 @@ class JobExecutor:
 
     async def _load_blobs(self, job_run: JobRun, value: BaseModel | None) -> dict[str, Blob]:
         blobs: dict[str, Blob] = {}
-        # What comes from upstream may not be stored yet, so it is not looked up there.
+        # Upstream artifacts may not be stored yet, so they are not looked up in the store.
         at_hand = {kept.artifact.id: kept for kept in job_run.upstream.values()}
         for field, binding in job_run.capability.accepts.items():
             named = getattr(value, field, None)
@@ -312,7 +312,7 @@ class JobExecutor:
 
 
 def _is_large(call: Call[Any]) -> bool:
-    """Tell whether the input of a flow is so large that it is read in threads."""
+    """Check whether the input of a flow is so large that it is read in threads."""
     has_bytes = call.blobs or call.upstream
     return bool(has_bytes) and measure_size((call.blobs, call.upstream)) > MAX_INLINE_BYTES
 
@@ -337,7 +337,7 @@ def _check_output(capability: Capability, result: Result) -> None:
 def _fill_fields(
     capability: Capability, given: dict[str, object], upstream: Sequence[Upstream]
 ) -> None:
-    """Fill the fields that were left out from what upstream yielded."""
+    """Fill the fields that were left out from upstream results."""
     for field, binding in capability.accepts.items():
         matching = [item for item in upstream if binding.matches(item.blob.media_type)]
         if field in given or not matching:

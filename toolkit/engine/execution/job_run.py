@@ -1,4 +1,4 @@
-"""A job under way: its record, what it belongs to, and the changes that save it."""
+"""A job in progress: its record, its context, and the changes that save it."""
 
 import asyncio
 import time
@@ -28,7 +28,7 @@ from toolkit.store import (
     UpdateRow,
 )
 
-# The fields of a job that its events show, where they are known.
+# The fields of a job that its events show, if known.
 _EVENT_FIELDS = (
     "status_detail",
     "provider",
@@ -44,8 +44,8 @@ class JobOutcome:
     """The outcome of a job, which is on its way to the store.
 
     Attributes:
-        stored: its artifact; none if it failed.
-        durable: done when the end is durable.
+        stored: the job's artifact; None if the job failed.
+        durable: the future that is done when the job's end is durable.
     """
 
     stored: StoredArtifact | None
@@ -57,18 +57,18 @@ class JobRun:
     """One job that is run by the process holding its work item's lease.
 
     Attributes:
-        resource_id: the run or workflow whose events tell of the job.
+        resource_id: the run or workflow whose events report the job.
         kind: `run` or `node`, the first word of those events.
         stops_when_lasting: whether it is not retried unchanged after the same invalid output twice.
         upstream: the artifacts of the nodes it depends on, by node id.
-        vendor_job_id: the vendor's id of what the job's last connection submitted and may be at
-            work on, to attach to it again.
+        vendor_job_id: the vendor's id of the work that the job's last connection submitted and that
+            may be in progress, to attach to it again.
         is_new: whether the job has no row yet.
-        started_monotonic: when this process began to run it, by the monotonic clock; none before.
-        provider_and_model: those that were called last, as the router names them.
-        on_failure: returns what else is to be written when it fails.
-        close_work_item: returns the change that closes its work item, where that ends with it.
-        earlier_attempts: how many attempts there were before the try that is under way.
+        started_monotonic: monotonic time at which this process began to run it; None before.
+        provider_and_model: the last provider and model called, as the router names them.
+        on_failure: returns further changes to write when the job fails.
+        close_work_item: returns the change that closes its work item, if that ends with the job.
+        earlier_attempts: number of attempts before the current try.
         digests: the SHA-256 of the artifact that each artifact field names.
         state_check: digest of the capability's state before the call, to compare it afterwards.
         cache_claim: id of its claim in the cache of results, which its final write deletes.
@@ -104,13 +104,13 @@ class JobRun:
             self.room = None
 
     def collect_changes(self, state: str | None = None, at: datetime | None = None) -> list[Change]:
-        """Collect the changes that save the job as it stands, with an event for its state.
+        """Collect the changes that save the job's current state, with an event for that state.
 
         A new job is inserted, with an event `queued` before the other.
 
         Args:
-            state: what the event says; without it there is none, but for `queued`.
-            at: since when; the present, by default.
+            state: state that the event reports; without it the only event is `queued`.
+            at: time since which the state holds; now, by default.
         """
         changes: list[Change] = [
             self._make_insert()
@@ -163,7 +163,7 @@ class JobRun:
         }
 
     def _make_event(self, state: str, at: datetime) -> AppendEvent:
-        """Make the event of a state, for those who follow the run or workflow, or the job."""
+        """Make the event of a state, for watchers of the run or workflow, or of the job."""
         job = self.job
         # Readers add the ids that an event's row names anyway.
         own_id = job.run_id or job.id
@@ -229,16 +229,16 @@ class JobRun:
         elif not job.cost_usd:
             job.cost_source = "metered" if job.cost_source == "unknown" else job.cost_source
         elif any(one.cost_usd for one in calls if one.status != "completed"):
-            job.cost_source = "estimated"  # no vendor says what a failed call is billed
+            job.cost_source = "estimated"  # no vendor reports the bill of a failed call
 
 
 def requeue_interrupted(job: JobRecord) -> JobRecord:
     """Queue a job whose process died, with its attempt marked as interrupted.
 
-    A document is written as it is then, so it may tell of an end whose artifact and event were to
-    be written next: of that nothing is kept but what was paid. A vendor that was being called may
-    have done the work, so what the call could cost is counted as spent (decisions, "Unknown
-    outcome").
+    A document is stored in its state at the time of writing. It may therefore report an end whose
+    artifact and event were to be written next: of that end only the paid cost is kept. A vendor
+    that was being called may have done the work, so the possible cost of the call is counted as
+    spent (decisions, "Unknown outcome").
     """
     if job.status in FINAL_STATUSES and job.attempts:
         job.attempts[-1].is_counted = False
@@ -257,7 +257,7 @@ def requeue_interrupted(job: JobRecord) -> JobRecord:
 
 
 def write_detail(store: Store, job_run: JobRun, detail: str | None) -> None:
-    """Write down what a job waits for, unless its record says so already."""
+    """Record the reason why a job waits, unless its record has it already."""
     if job_run.job.status_detail != detail:
         job_run.job.status_detail = detail
         store.write(job_run.collect_changes("running"), lease=job_run.lease)

@@ -25,8 +25,8 @@ CLAIM_BATCH_SIZE = 64
 # How often each engine looks for itself, as notices may get lost, and SQLite has none.
 KEEPER_INTERVAL_S = 1.0
 MAX_RELEASE_WAIT_S = 1.0
-MIN_NOTICES_S = 0.05  # between two looks for what others have let go of
-MAX_CANCEL_WAIT_S = 10.0  # until the end of what is cancelled is written down
+MIN_NOTICES_S = 0.05  # between two checks for work that other engines have released
+MAX_CANCEL_WAIT_S = 10.0  # until the end of cancelled work is recorded
 
 
 class LeaseManager:
@@ -35,7 +35,7 @@ class LeaseManager:
     def __init__(self, core: EngineContext) -> None:
         self._core = core
         self._readiness = Readiness(core)
-        # The abandoned work that may be taken up here; none is everything.
+        # The abandoned work that may be taken up here; None is everything.
         self._scope: set[str] | None = set()
         self._handlers: dict[str, LeaseHandler] = {}
         self._running: dict[str, asyncio.Task[None]] = {}
@@ -43,7 +43,7 @@ class LeaseManager:
         self._interval_s = min(KEEPER_INTERVAL_S, core.settings.lease_s / 5)
         # On a thread: other processes would take a blocked event loop for a process that is gone.
         self._heartbeat = Heartbeat(core.store.leases.renew, self._has_leases, self._interval_s)
-        # Set when others have let go of work, or wish a cancel.
+        # Set when others have released work, or request a cancel.
         self._noticed = asyncio.Event()
         self._noticed_at = 0.0
         # Leases that could not be released: until they are, nobody can claim their work items.
@@ -59,7 +59,7 @@ class LeaseManager:
         return len(self._running)
 
     async def open(self, *, take_up: bool) -> None:
-        """Start to renew the leases of what is worked on here.
+        """Start to renew the leases of the work that runs here.
 
         Args:
             take_up: also take up abandoned work, now and later.
@@ -78,20 +78,20 @@ class LeaseManager:
             self._running[lease.root_id] = task
 
     def _has_leases(self) -> bool:
-        """Tell whether there are leases to be renewed; on the thread that does."""
+        """Check whether there are leases to renew; runs on the heartbeat thread."""
         if not self._running:
             self._core.store.leases.note_idle()
         return bool(self._running)
 
     async def reacquire(self, root_id: str, key_id: str | None = None) -> Lease:
-        """Lease a work item that has ended; whoever ended it may be about to release it.
+        """Lease a work item that has ended; the process that ended it may be about to release it.
 
         Args:
             root_id: the id of the work item.
             key_id: the API key of the request for more work, which is charged for it.
 
         Raises:
-            RequestError: `CONFLICT` when it is being worked on.
+            RequestError: `CONFLICT` if another process is working on it.
         """
         until = time.monotonic() + MAX_RELEASE_WAIT_S
         while (lease := await self._core.store.leases.reacquire(root_id, key_id)) is None:
@@ -152,7 +152,7 @@ class LeaseManager:
         self._heartbeat.close()
 
     async def _run_handler(self, lease: Lease) -> None:
-        # What fails here may fail elsewhere, too: that is for the others to find now and then.
+        # Work that fails here may fail elsewhere, too: others find it by polling, without a notice.
         done = is_told = False
         try:
             if lease.fence > 1:
@@ -212,10 +212,10 @@ class LeaseManager:
                 log.exception("the lease keeper stumbled, and goes on")
 
     async def _wait_for_notice(self) -> None:
-        """Wait until there may be something to do: for a notice, or the interval at most.
+        """Wait for a notice that there may be work, at most for the interval.
 
-        Many notices that come at once are one; what is given back again and again, by two engines
-        that both fail, keeps neither busy.
+        Notices that arrive together count once. Work that two failing engines release again and
+        again keeps neither of them busy.
         """
         with suppress(TimeoutError):
             async with asyncio.timeout(self._interval_s):
@@ -232,7 +232,7 @@ class LeaseManager:
             self.start(lease)
         if not self._readiness.has_unnoted:
             return
-        # The record of what still has to wait says why; that is written once.
+        # The record of waiting work states the reason; it is written once.
         for lease in await self._core.store.leases.claim(
             CLAIM_BATCH_SIZE, self._readiness.needs_notice
         ):
@@ -241,7 +241,7 @@ class LeaseManager:
 
     async def _is_ready(self, work_item: Row) -> bool:
         in_scope = self._scope is None or work_item["id"] in self._scope
-        # A later version may have work of kinds that this one does not know.
+        # A later version may have work of kinds that this version does not know.
         return (
             in_scope
             and work_item["kind"] in self._handlers

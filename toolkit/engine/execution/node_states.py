@@ -63,10 +63,10 @@ async def materialize_nodes(
     """Return a workflow's record with the states of its nodes, and its sums.
 
     Args:
-        workflow: the record, which is left as it is.
-        jobs: the jobs of its nodes as they stand, by node id.
+        workflow: the record, which is not changed.
+        jobs: the jobs of its nodes in their current state, by node id.
         skipped: the nodes that will never have a job, by node id.
-        pacer: whose slices it is made in.
+        pacer: the pacer that divides the work into slices.
     """
     nodes = []
     for i, node in enumerate(workflow.nodes):
@@ -145,7 +145,7 @@ def find_descendants(node_id: str, dependents: Mapping[str, Sequence[str]]) -> l
 
 
 def find_optional(nodes: Iterable[Node | NodeCreate]) -> frozenset[str]:
-    """Find the nodes whose dependents run without them where they fail."""
+    """Find the nodes whose dependents run without them if they fail."""
     return frozenset(node.id for node in nodes if node.optional)
 
 
@@ -162,11 +162,11 @@ def skip_descendants(
 def find_skipped(
     jobs: Mapping[str, JobState], edges: Mapping[str, Sequence[str]], optional: Collection[str]
 ) -> dict[str, SkippedNode]:
-    """Find every descendant of a node that failed: what is skipped follows from the jobs.
+    """Find every descendant of a node that failed: the skipped nodes follow from the jobs.
 
     Args:
-        jobs: the jobs as they stand, by node id.
-        edges: the nodes that depend on each.
+        jobs: the jobs in their current state, by node id.
+        edges: the nodes that depend on each node, by its id.
         optional: the nodes whose dependents run without them.
     """
     failed = [

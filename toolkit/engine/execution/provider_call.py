@@ -42,13 +42,13 @@ MAX_REPLY_CHARACTERS = 4 * 1024 * 1024
 
 
 class ProviderCall:
-    """One call of the chosen connection, for a job that is under way.
+    """One call of the chosen connection, for a job in progress.
 
     Args:
-        core: what the engine's parts share.
-        job_run: the job that it is for.
+        core: the context that the engine's parts share.
+        job_run: the job that the call is for.
         chosen: the connection and model to call.
-        bill: covers each of its requests.
+        bill: the bill that covers each request of the call.
     """
 
     def __init__(
@@ -66,15 +66,15 @@ class ProviderCall:
         """Have the vendor carry out an operation, and return its reply without the secret.
 
         Raises:
-            ProviderError: the call failed, or what it needs is not there.
-            WorkError: `BUDGET_EXCEEDED` where a further request is not covered.
+            ProviderError: the call failed, or a thing that it needs is missing.
+            WorkError: `BUDGET_EXCEEDED` if a further request is not covered.
         """
         core, vendor = self._core, self._vendor
         access = await ask_store(core, self._resolve_access, operation)
         shown = None
         if isinstance(operation, TextRequest) and operation.stream:
             watched = core.texts.is_wanted(self._job_run.resource_id, self._job_run.job.id)
-            if watched and not core.is_reproducible:  # what is recorded or replayed is as ever
+            if watched and not core.is_reproducible:  # recorded and replayed calls must not change
                 shown = _ShownText(core.texts, self._job_run, access.secret)
             else:
                 operation = replace(operation, stream=False)
@@ -164,7 +164,7 @@ class ProviderCall:
         return str(row["vendor_id"])
 
     async def _store_submission(self, step: Submitted) -> None:
-        """Store the vendor's id of what it is at work on, to attach to it after a crash."""
+        """Store the vendor's id of the submitted work, to attach to it after a crash."""
         self._job_run.vendor_job_id = step.vendor_job_id
         self._cancellation = self._cancellation or step.cancel
         saved = UpdateRow("jobs", self._job_run.job.id, {"vendor_job_id": step.vendor_job_id})
@@ -181,7 +181,7 @@ class ProviderCall:
         request.extensions[SEND_CHECK] = self._check_lease
 
     async def _has_new_secret(self, refused: str) -> bool:
-        """Tell whether the pointer leads to another secret by now than the one that was refused."""
+        """Check whether the pointer now leads to a secret other than the refused secret."""
         connection = self._connection
         self._core.resolver.invalidate(connection.connection_type, connection.secret_ref)
         try:
@@ -191,12 +191,12 @@ class ProviderCall:
 
 
 class _ShownText:
-    """The text of one call, for those who watch its run, workflow or job; without its key.
+    """The text of one call without its key, for watchers of its run, workflow or job.
 
     Args:
-        texts: shows it.
-        job_run: the job whose newest attempt writes it.
-        secret: the key of the call, which a vendor may echo, in two halves, too.
+        texts: the streams that show the text.
+        job_run: the job whose newest attempt writes the text.
+        secret: the key of the call, which a vendor may echo, even in two halves.
     """
 
     def __init__(self, texts: TextStreams, job_run: JobRun, secret: str) -> None:
@@ -211,7 +211,7 @@ class _ShownText:
         self._show(self._redactor.add(piece))
 
     def add_rest(self) -> None:
-        """Show what was held back, as the text is complete."""
+        """Show the text that was held back, because the text is complete."""
         self._show(self._redactor.finish())
 
     def _show(self, text: str) -> None:
@@ -224,5 +224,5 @@ class _ShownText:
         self._texts.add(*self._resources, delta=delta)
 
     def end(self) -> None:
-        """Show no more, be it complete or not."""
+        """Stop showing the text, complete or not."""
         self._texts.end(*self._resources, job_id=self._job.id)

@@ -34,7 +34,7 @@ ConnectionsByProvider = Mapping[str, Sequence[Connection]]
 
 
 class Readiness:
-    """The check of work items before they are resumed; it records what they wait for."""
+    """The check of work items before they are resumed; it records the reasons why they wait."""
 
     def __init__(self, core: EngineContext) -> None:
         self._core = core
@@ -45,7 +45,7 @@ class Readiness:
         self._noted: set[str] = set()
 
     async def is_ready(self, work_item: Row) -> bool:
-        """Tell whether a work item can be resumed here; to cancel one needs nothing."""
+        """Check whether a work item can be resumed here; a cancel has no requirements."""
         root_id = str(work_item["id"])
         if work_item["cancel_requested"]:
             return True
@@ -62,7 +62,7 @@ class Readiness:
         )
         try:
             needs = await self._find_usable(work_item, pool)
-        except ValueError:  # an unreadable record: whoever runs it reports what is wrong
+        except ValueError:  # an unreadable record: the process that runs it reports the fault
             return True
         for usable in needs:
             if usable and not any([await self._resolves(one) for one in usable]):
@@ -78,11 +78,11 @@ class Readiness:
         return not self._noted.issuperset(self._waiting)
 
     async def needs_notice(self, work_item: Row) -> bool:
-        """Tell whether a work item has to wait, and its record may not say so yet."""
+        """Check whether a work item must wait, and its record may not say so yet."""
         return work_item["id"] in self._waiting and work_item["id"] not in self._noted
 
     async def record_status(self, lease: Lease, *, waiting: bool) -> None:
-        """Record that a work item waits, and for what, or no longer."""
+        """Record that a work item waits and the reason, or that it no longer waits."""
         detail = None
         if waiting:
             self._noted.add(lease.root_id)
@@ -91,7 +91,7 @@ class Readiness:
             await self._core.store.write(await self._make_changes(lease, detail), lease=lease)
 
     def _forget_waits_for_functions(self) -> None:
-        """Have what waits for a function checked at once where one has come."""
+        """Recheck work that waits for a function at once if a function has been added."""
         table = self._core.functions
         if table is not None and table.version != self._functions_version:
             self._functions_version = table.version
@@ -108,7 +108,7 @@ class Readiness:
             return []
         try:
             workflow = WorkflowRecord.model_validate_json(str(row["doc"]))
-        except ValueError:  # an unreadable record: whoever runs it reports what is wrong
+        except ValueError:  # an unreadable record: the process that runs it reports the fault
             return []
         done = set(json.loads(str(row["spec"]))["kept"])
         for job in await self._core.store.find_rows("jobs", workflow_id=workflow.id):
@@ -167,7 +167,7 @@ class Readiness:
         job = read_job(row)
         if job.status in FINAL_STATUSES:
             return []
-        if row["vendor_job_id"] is not None:  # it is resumed at the vendor where it is under way
+        if row["vendor_job_id"] is not None:  # resume it at the vendor that is working on it
             return [one for some in pool.values() for one in some if one.id == job.connection_id]
         return self._find_for_capability(job.capability, job.options, pool)
 

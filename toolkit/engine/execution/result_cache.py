@@ -1,8 +1,8 @@
 """The cache of results, for runs that ask for it (`options.cache`).
 
-The key of a result is all that it depends on: the capability and its version, the input, the bytes
-that came from upstream, and the provider and model that would be called now. Ids, names and times
-are no part of it, so a notebook that is run again finds what it made before.
+The key of a result contains everything that it depends on: the capability and its version, the
+input, the bytes that came from upstream, and the provider and model that would be called now. Ids,
+names and times are not part of the key, so a notebook that runs again finds its earlier results.
 
 Of equal jobs at the same time one works and the others wait for its result: in one process by a
 lock, and across processes by a claim. A claim is a row of the same table that names the working
@@ -50,7 +50,7 @@ class Turn(NamedTuple):
 
 
 class ResultCache:
-    """The cache that finds the job with an equal result, and records those that may be reused."""
+    """The cache that finds the job with an equal result, and records reusable results."""
 
     def __init__(self, core: EngineContext, artifacts: Artifacts) -> None:
         self._core = core

@@ -39,10 +39,10 @@ MAX_TURN_S = 0.002  # for which a chain of nodes that never wait for anything ma
 
 
 class Scheduler:
-    """The scheduler of one workflow, from wherever it stands and without level barriers.
+    """The scheduler of one workflow, from its current state and without level barriers.
 
-    The state of a node is that of its job. This keeps only what it needs to know what can start
-    next, and all of it can be rebuilt from the store.
+    The state of a node is the state of its job. The scheduler keeps only the data that decide which
+    nodes can start next, and can rebuild all of it from the store.
     """
 
     def __init__(
@@ -84,9 +84,9 @@ class Scheduler:
         """Run to the end; the final state is durable when this returns.
 
         Raises:
-            LeaseLost: another process has taken it over.
-            ShutdownInterrupt: the engine is shutting down, and nodes are left for the next one.
-            asyncio.CancelledError: it is `cancelled`, or the engine is shutting down.
+            LeaseLost: another process has taken the workflow over.
+            ShutdownInterrupt: the engine is shutting down, and nodes are left for the next engine.
+            asyncio.CancelledError: the workflow is `cancelled`, or the engine is shutting down.
         """
         try:
             self._mark_running()
@@ -114,14 +114,14 @@ class Scheduler:
             return await self._finish("failed", make_deadline_error(limit_s))
         except BaseException as error:
             if isinstance(error, StoreUnavailableError):
-                # Nodes that are stopped here have not ended: whoever takes this up does them.
+                # Nodes stopped here have not ended: the process that takes this up runs them.
                 self._core.store.writer.forfeit(self._lease, error)
             await self._stop_nodes()
             raise
         return await self._finish_from_states()
 
     async def abandon(self) -> WorkflowRecord:
-        """End as cancelled what was recovered, or never begun, without running any of it."""
+        """End recovered nodes, and nodes that never began, as cancelled without running them."""
         for node_id in list(self._interrupted):
             job_run = self._make_job_run(self._nodes[node_id])
             await self._executor.cancel(job_run)
@@ -129,11 +129,11 @@ class Scheduler:
         return await self._finish("cancelled", make_error_info(ErrorCode.CANCELLED))
 
     async def recover(self) -> tuple[Decimal, Decimal]:
-        """Take over what earlier processes, or an earlier workflow, have done.
+        """Take over the results of earlier processes, or of an earlier workflow.
 
         Returns:
-            the US dollars that it cost so far, and those of them that no record counted yet, as a
-            crash cut their calls off: both count as if this process had spent them.
+            the US dollars spent so far, and the part of them that no record counted yet because a
+            crash cut the calls off; both count as if this process had spent them.
         """
         store = self._core.store
         rows = await store.find_rows("jobs", workflow_id=self._workflow.id)
@@ -181,7 +181,7 @@ class Scheduler:
         return ended or node_id in self._skipped
 
     def _is_done_with(self, node_id: str) -> bool:
-        """Tell whether what depends on a node need not wait for it, nor be skipped, any more."""
+        """Check whether the dependents of a node need neither wait for it nor be skipped."""
         status = self._states[node_id].status
         return status == "completed" or (status == "failed" and node_id in self._optional)
 
@@ -194,7 +194,7 @@ class Scheduler:
         self._tasks.add(asyncio.create_task(carried_out, context=self._context))
 
     async def _start_chains(self, node_ids: Sequence[str]) -> None:
-        """Start nodes a few at a time: what each does first takes one iteration of the loop."""
+        """Start nodes in small batches: the first step of each takes one iteration of the loop."""
         for i, node_id in enumerate(node_ids):
             self._start_chain(node_id)
             if i % START_BATCH_SIZE == START_BATCH_SIZE - 1:
@@ -202,9 +202,9 @@ class Scheduler:
                 await self._core.store.writer.backlog.wait_for_room()
 
     async def _run_chain(self, first: str) -> None:
-        """Run a node and then, for as long as there is one, a node that waited for it.
+        """Run a node and then, as long as there is one, a node that waited for it.
 
-        So a chain is one task, and what comes next in it does not queue behind its siblings.
+        A chain is therefore one task, and its next node does not queue behind the node's siblings.
         """
         ready = [first]
         try:
@@ -213,7 +213,7 @@ class Scheduler:
                 await self._start_chains(others)
                 ready = await self._run_node(node_id)
         except ShutdownInterrupt:
-            pass  # those that have begun go on
+            pass  # nodes that have begun go on
         except Exception as error:
             self._failure = self._failure or error
         finally:
@@ -242,7 +242,7 @@ class Scheduler:
         return [node_id for node_id in self._dependents[node_id] if self._is_ready(node_id)]
 
     def _has_to_yield(self) -> bool:
-        """Tell whether the loop has to go on: for another job at once, for all else soon."""
+        """Check whether the loop must go on: for another job at once, for all else soon."""
         others = self._core.concurrency
         is_alone = len(self._tasks) == 1 and not (others.used_count or others.waiting_count)
         return not is_alone or time.monotonic() > self._yields_at
@@ -258,7 +258,7 @@ class Scheduler:
         return [self._make_cancelled_event(node_id, skip) for node_id, skip in skipped.items()]
 
     def _make_job_run(self, node: Node) -> JobRun:
-        """Prepare the node's job: the one it had before a crash, or a new one."""
+        """Prepare the node's job: the job it had before a crash, or a new job."""
         earlier = self._interrupted.pop(node.id, None)
         made = [up for up in node.depends_on if self._states[up].status == "completed"]
         upstream = {up: self._artifacts[up] for up in made}

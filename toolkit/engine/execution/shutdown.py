@@ -1,4 +1,4 @@
-"""What a shutdown leaves to be resumed: all that has not begun by then."""
+"""The work that a shutdown leaves to be resumed: all that has not begun by then."""
 
 from toolkit.engine.context import EngineContext
 
@@ -8,10 +8,10 @@ class ShutdownInterrupt(Exception):  # noqa: N818 - not an error: the work goes 
 
 
 class ShutdownWatch:
-    """Notes that the engine begins to shut down while something waits for its turn.
+    """Watches whether the engine begins to shut down while something waits for its turn.
 
-    What is begun in the little time that is left then may be cut off, and is paid for twice; who
-    takes it up loses nothing by beginning it. What was asked for since is let go on.
+    Work that begins in the little time that is left may be cut off, and is paid for twice. The
+    process that takes it up loses nothing by beginning it. Work requested since then may go on.
     """
 
     def __init__(self, core: EngineContext) -> None:
@@ -19,7 +19,7 @@ class ShutdownWatch:
         self._was_draining = core.is_draining
 
     def check(self) -> None:
-        """Let what has waited begin.
+        """Let waiting work begin.
 
         Raises:
             ShutdownInterrupt: the engine began to shut down meanwhile.

@@ -64,7 +64,7 @@ def find_node_capabilities(
 
 
 def name_node_faults(node_id: str, faults: Iterable[Detail]) -> list[Detail]:
-    """Open what is said of each place of a node with the node's id."""
+    """Prefix each fault of a node with the node's id."""
     named = f"node `{truncate_text(node_id, 100)}`: "
     return [Detail(one.path, named + one.message) for one in faults]
 
@@ -75,10 +75,10 @@ def name_refused_node(
     """Name the node that a graph is refused for, in the error and in its details.
 
     Args:
-        index: the node's place in the graph.
-        node_id: its id.
+        index: the node's index in the graph.
+        node_id: the node's id.
         error: the reason, as it is for a run.
-        field: the field that is at fault; none where that is not known.
+        field: the field that is at fault; empty if not known.
     """
     path = f"nodes.{index}" + (f".{field}" if field else "")
     own = [Detail(f"{path}.{one.path}", one.message) for one in error.details]
@@ -90,10 +90,10 @@ def name_refused_node(
 
 
 def make_spec(options: Mapping[str, Options], kept: Mapping[str, str]) -> JsonObject:
-    """Make the JSON that is stored beside a workflow's record.
+    """Make the JSON that is stored with a workflow's record.
 
     Args:
-        options: the options of each node, by node id; only those that say something are kept.
+        options: the options of each node, by node id; default options are left out.
         kept: the jobs of nodes that are taken over from another workflow, by node id.
     """
     chosen = {
@@ -129,7 +129,7 @@ def merge_node_options(request: WorkflowCreate) -> dict[str, Options]:
 
 
 def _merge_options(common: Mapping[str, Any], own: Options) -> Options:
-    """Merge a node's options over those of all nodes; a place of its own is its only one."""
+    """Merge a node's options over those common to all nodes; its own place replaces theirs."""
     given = own.model_dump(exclude_defaults=True)
     elsewhere = PLACE_FIELDS if PLACE_FIELDS & given.keys() else frozenset()
     return Options(**{name: v for name, v in common.items() if name not in elsewhere} | given)

@@ -44,10 +44,10 @@ class CircuitOpen(Exception):  # noqa: N818 - no error: the job is routed anew
 class ConnectionGate:
     """The gate that all calls of this process to one connection pass.
 
-    What it lets through is limited together with the gates of other engines.
+    Its limits are shared with the gates of other engines.
 
     Attributes:
-        retry_budget: what is left of the vendor's retry budget; shared by its connections.
+        retry_budget: the rest of the vendor's retry budget; shared by its connections.
     """
 
     def __init__(
@@ -93,11 +93,11 @@ class ConnectionGate:
         """Wait for a place, the vendor's pace and a permit for one call.
 
         Args:
-            group: whose call it is; groups are served round-robin.
-            units: what it is expected to use of what the vendor limits by the minute.
+            group: the group of the call; groups are served round-robin.
+            units: the units that the call is expected to use of the vendor's limits by the minute.
 
         Raises:
-            CircuitOpen: when its turn came, the connection was not to be called.
+            CircuitOpen: the connection must not be called when the call's turn comes.
         """
         await self._places.acquire(group)
         try:
@@ -118,7 +118,7 @@ class ConnectionGate:
             self._places.release(group)
 
     def record_units(self, expected: Mapping[str, float], used: Mapping[str, float]) -> None:
-        """Record what a call has used of what it was expected to."""
+        """Record the units that a call used, given the units it was expected to use."""
         for name, units in used.items():
             self._paces.adjust(name, units - expected.get(name, 0.0))
 
@@ -135,7 +135,7 @@ class ConnectionGate:
         self._save_health(urgent=self._health.record_failure(error, permit))
 
     def record_test(self, error: ErrorCode | None) -> None:
-        """Record the error that a test of the connection had; none if the vendor took its key."""
+        """Record the error of a test of the connection, or None if the vendor took its key."""
         self._health.record_test(error)
         self._save_health(urgent=True)
 
@@ -192,7 +192,7 @@ class GateRegistry:
         return gate
 
     def _make_paces(self, provider: str) -> dict[str, UnitPace]:
-        """Make the paces of a connection to a vendor, by what its operator says that it allows."""
+        """Make the paces of a connection to a vendor from the limits that its operator states."""
         vendor = self._settings.vendors.get(provider)
         if vendor is None:
             return {}

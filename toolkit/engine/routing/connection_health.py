@@ -27,7 +27,7 @@ PROBE_WAIT_S = 0.25
 MAX_RETRY_AFTER_S = 3600.0
 
 # The codes that say that a vendor is down. A refused input or key, or a limit that was reached,
-# says that it is up: whoever asked is told at once, and a rotated key works at once.
+# shows that it is up: the caller gets the error at once, and a rotated key works at once.
 _DOWN_CODES = frozenset({ErrorCode.PROVIDER_UNAVAILABLE, ErrorCode.PROVIDER_TIMEOUT})
 _NEUTRAL_CODES = frozenset(
     {ErrorCode.SECRET_UNRESOLVED, ErrorCode.NOT_FOUND, ErrorCode.REPLAY_MISS}
@@ -47,11 +47,11 @@ class HealthSnapshot:
     """The health of a connection at one moment, for the router.
 
     Attributes:
-        state: of its circuit breaker.
+        state: state of its circuit breaker.
         wait_s: the seconds for which it should not be called; 0 if it may be called now.
-        reason: the reason in words, where it should not.
-        latency: by model, where calls were made.
-        error_rate: the share of the last calls that failed; none before the first.
+        reason: the reason in words, if it should not be called.
+        latency: the latency of each model that was called.
+        error_rate: the share of the last calls that failed; None before the first.
         overbilled: the models that billed more than was reserved for them.
         unresolved: whether its pointer led to no secret when this process last asked for it.
     """
@@ -132,10 +132,10 @@ class ConnectionHealth:
         self._consecutive_failures = 0
         self._probe: Permit | None = None
         self._unresolved = False  # by this process: another may have the secret
-        # What `snapshot` returned last; none once it may no longer be right.
+        # The last result of `snapshot`; None once it may be outdated.
         self._snapshot: HealthSnapshot | None = None
         self._snapshot_at = 0.0
-        self._has_later_latencies = False  # than those that are summarized there
+        self._has_later_latencies = False  # later than the latencies summarized in the snapshot
         self._outcomes = deque(saved.outcomes, maxlen=MAX_OUTCOMES)
         self._recent_failures: deque[bool] = deque(maxlen=MAX_OUTCOMES)
         self._latency_ms = {
@@ -230,7 +230,7 @@ class ConnectionHealth:
             self._probe = None
 
     def record_success(self, model: str, took_ms: float) -> bool:
-        """Record a call that worked; tell whether this changed the state of the breaker."""
+        """Record a call that worked; return whether this changed the state of the breaker."""
         changed = self._open
         did_well = bool(self._outcomes) and False not in self._outcomes and not self._unresolved
         if changed or not did_well or len(self._latency_ms.get(model, ())) < FEW_LATENCIES:
@@ -246,7 +246,7 @@ class ConnectionHealth:
         return changed
 
     def record_failure(self, error: ProviderError, permit: Permit) -> bool:
-        """Record a call that failed; tell whether this changed when the next one may be made."""
+        """Record a call that failed; return whether this changed when the next may be made."""
         self._snapshot = None
         probing = self._probe is permit
         if error.code is ErrorCode.CREDENTIALS_MISSING:
@@ -275,7 +275,7 @@ class ConnectionHealth:
         return error.retry_after is not None
 
     def record_test(self, error: ErrorCode | None) -> None:
-        """Record the error that a free test of the key had; none if the vendor took the key.
+        """Record the error of a free test of the key, or None if the vendor took the key.
 
         Earlier failures say nothing about a key that works now. A free test that is answered says
         nothing about paid calls: the breaker stays as it is.

@@ -13,7 +13,7 @@ class ConnectionSet:
     """The connections that an account may use, with the health of each, and routing tables.
 
     The tables serve until the health of one of the connections changes. The set itself is as old
-    as the configuration: whoever keeps it sees to that.
+    as the configuration; its owner replaces it when the configuration changes.
 
     Attributes:
         by_provider: the connections to each vendor.
@@ -22,7 +22,7 @@ class ConnectionSet:
 
     Args:
         by_provider: the connections to each vendor.
-        gates: the gate of each of them, in the same order.
+        gates: the gate of each connection, in the same order.
         has_statistics: whether latencies and error rates count.
     """
 
@@ -55,7 +55,7 @@ class ConnectionSet:
     def _complete_snapshot(
         self, connection: Connection, snapshot: HealthSnapshot
     ) -> HealthSnapshot:
-        """Add what is stored with a connection; leave out statistics where they do not count."""
+        """Add stored facts about the connection; leave out statistics if they do not count."""
         overbilled = frozenset(connection.overbilled)
         if self._has_statistics:
             return replace(snapshot, overbilled=overbilled) if overbilled else snapshot

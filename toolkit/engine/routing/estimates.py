@@ -17,8 +17,8 @@ from toolkit.engine.routing.router import is_servable, route
 from toolkit.plugins import Capability, Model, Operation, Vendor
 from toolkit.plugins.pricing import calculate_cost, calculate_max_cost
 
-# Upstream text is not known before it has run. It is expected to be this many characters, may be
-# a single one, or as many as its field takes, of three bytes each, the most of nearly all scripts.
+# Upstream text is not known before it has run. It is expected to be this many characters. It may be
+# a single character, or fill its field at three bytes each, the most of nearly all scripts.
 EXPECTED_CHARS = 600
 USUAL_CHAR, WIDE_CHAR = "x", "語"
 PLACEHOLDER_ARTIFACT_ID = "art_" + "0" * 26
@@ -26,13 +26,13 @@ PLACEHOLDER_ARTIFACT_ID = "art_" + "0" * 26
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """The US dollars that a node may cost; none where unknown or not connected.
+    """The US dollars that a node may cost; None if unknown or not connected.
 
     Attributes:
-        low: the least that it can be billed, by the cheapest of those who may be called.
-        expected: what its first choice is expected to bill.
-        high: the most that one call of the dearest of them can come to.
-        refusal: why the budgets allow no call, if so.
+        low: the minimum bill, by the cheapest candidate that may be called.
+        expected: the expected bill of its first choice.
+        high: the maximum bill of one call of the most expensive candidate.
+        refusal: the reason why the budgets allow no call, or None.
     """
 
     low: Decimal | None = None
@@ -73,15 +73,15 @@ def estimate_node(
 
     Args:
         capability: the node's capability.
-        given: its input.
-        fillable: the fields that upstream fills where the input leaves them out.
-        options: its options.
+        given: the node's input.
+        fillable: the fields that upstream fills if the input leaves them out.
+        options: the node's options.
         providers: the vendors, models and connections to choose from.
-        budget_left: what the budgets leave.
+        budget_left: the amounts that the budgets leave.
         choices: a cache of the candidates without a budget: nodes that differ in their input alone
-            share the first one's choice.
-        with_range: whether the least and the most are asked for, too; otherwise they are none. The
-            most has texts of the greatest length to measure.
+            share the first node's choice.
+        with_range: whether to estimate the minimum and the maximum, too; otherwise they are None.
+            The maximum has texts of the greatest length to measure.
     """
     if capability.operation is None:
         return FREE_ESTIMATE
@@ -142,13 +142,13 @@ def _choose_providers(
 def _estimate_range(
     choice: ProviderChoice, least: Operation[Any], usual: Operation[Any], most: Operation[Any]
 ) -> Estimate:
-    """Estimate what the candidates bill for the least, the usual and the most input."""
+    """Estimate the candidates' bills for the least, the usual and the most input."""
     figures: list[tuple[Decimal | None, Decimal | None]] = []
     for one, vendor, model in choice.candidates:
         if one.estimated_cost_usd is None or model is None:
             figures.append((None, None))  # not known in advance
         elif not one.estimated_cost_usd:
-            # Free, or billed by the hour whatever the call.
+            # Free, or billed by the hour regardless of the call.
             figures.append((ZERO_USD, None if one.reservation_usd is None else ZERO_USD))
         else:
             lowest = calculate_cost(model, least.least_units())
@@ -161,12 +161,12 @@ def _estimate_range(
 
 
 def _calculate_expected(candidate: PricedCandidate, usual: Operation[Any]) -> Decimal | None:
-    """Calculate what a candidate is expected to bill; none where that is not known in advance."""
+    """Calculate a candidate's expected bill; return None if it is not known in advance."""
     one, _, model = candidate
     if one.estimated_cost_usd is None or model is None:
         return None
     if not one.estimated_cost_usd:
-        return ZERO_USD  # free, or billed by the hour whatever the call
+        return ZERO_USD  # free, or billed by the hour regardless of the call
     return calculate_cost(model, usual.units())
 
 
@@ -177,14 +177,14 @@ def _build_operation(
     characters: int | None,
     character: str,
 ) -> Operation[Any] | None:
-    """Build the operation a vendor would get if each open text had so many characters.
+    """Build the operation that a vendor would get if each open text had this many characters.
 
     Args:
         capability: the node's capability.
-        given: its input.
+        given: the node's input.
         open_fields: the fields that upstream fills.
-        characters: how many; none for as many as the field takes.
-        character: the one that the texts are made of.
+        characters: number of characters; None for as many as the field takes.
+        character: the character that the texts consist of.
     """
     filled = dict(given)
     for field in open_fields:
@@ -209,7 +209,7 @@ def sum_estimates(estimates: Iterable[Estimate]) -> CostRange:
 
 
 def explain_unaffordable(estimates: Mapping[str, Estimate], limit: Decimal | None) -> str | None:
-    """Explain why nodes cannot run within a limit, whatever happens; none if they may.
+    """Explain why nodes cannot run within a limit in any case; return None if they may.
 
     Each call is bounded when it is made, so work that is only expected to cost more may start.
     """

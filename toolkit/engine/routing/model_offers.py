@@ -48,7 +48,7 @@ def _rename_model(model: Model, name: str, offered: Mapping[str, Model]) -> Mode
 
 
 def find_model(offered: Sequence[Model], name: str) -> Model | None:
-    """Find the model of this name among those that a vendor may be asked for."""
+    """Find the model of this name among the offered models of a vendor."""
     return next((model for model in offered if model.id == name), None)
 
 
@@ -87,7 +87,7 @@ def list_known_models(vendor: Vendor, settings: VendorSettings | None, today: da
 
 
 def apply_operator_prices(model: Model, settings: VendorSettings | None) -> Model:
-    """Return the model at the operator's prices; unchanged where none are set for it."""
+    """Return the model at the operator's prices; unchanged if none are set for it."""
     prices = settings.find_prices(model.id) if settings and model.kind == TextRequest.kind else None
     if prices is None:
         return model

@@ -1,4 +1,4 @@
-"""Review of prices for `toolkit doctor`: old ones, the operator's own, and models that end."""
+"""Review of prices for `toolkit doctor`: old or operator-set prices, and models that end."""
 
 from collections.abc import Iterable, Iterator
 from datetime import date, timedelta
@@ -13,12 +13,12 @@ MAX_NAMED_MODELS = 4
 
 
 def review_prices(vendors: Iterable[Vendor], settings: Settings, today: date) -> Iterator[str]:
-    """Report, in one line each, prices that are old or the operator's own, and models that end.
+    """Report, in one line each, prices that are old or set by the operator, and models that end.
 
     Args:
-        vendors: whose models.
-        settings: the operator's prices, and from which age on list prices are old.
-        today: the day to go by.
+        vendors: the vendors of the models.
+        settings: the operator's prices, and the age in days from which prices are old.
+        today: the current day.
     """
     oldest = timedelta(days=settings.max_price_age_days)
     for vendor in vendors:

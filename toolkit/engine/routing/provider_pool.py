@@ -23,15 +23,15 @@ class ProviderPool:
     """The vendors, models and connections that the router chooses from.
 
     Attributes:
-        vendors: those that can serve the capability, in catalogue order.
-        models: the models that each vendor may be asked for, the default first; of others, too.
-        connections: those that the account may use, by vendor: its own, the newest first, then
-            those that are shared with it.
+        vendors: the vendors that can serve the capability, in catalogue order.
+        models: the models that each vendor, serving or not, may be asked for; the default first.
+        connections: the connections that the account may use, by vendor: its own, the newest first,
+            then connections shared with it.
         health: the health of each connection, by its id.
         failed_ids: the ids of the connections that have failed this job.
-        pinned_id: the id of the only connection that may be used; none where any may.
+        pinned_id: the id of the only connection that may be used; None if any may.
         usd_per_s: US dollars a second of a worker at the endpoint that the options name, if known.
-        rankings: keeps the rankings of its tables.
+        rankings: the cache of the rankings of its tables.
         tables: the routing tables of these connections in this health, by capability, policy, pin
             and day.
     """
@@ -47,7 +47,7 @@ class ProviderPool:
     tables: RoutingTables = field(default_factory=dict, repr=False, compare=False)
 
     def is_connected(self, provider: str) -> bool:
-        """Tell whether the account has any connection to a vendor."""
+        """Check whether the account has any connection to a vendor."""
         return bool(self.connections.get(provider))
 
     def find_health(self, connection: Connection | None) -> HealthSnapshot:
@@ -61,15 +61,15 @@ class ProviderPool:
     def rank_connections(self, provider: str) -> Sequence[Connection]:
         """Return the connections to a vendor in the order in which they are used.
 
-        One that is pinned comes first. What has failed this job, or may not be called now, comes
-        last; of the others, the healthiest comes first. Of equals the account's own come before
-        those that are shared with it, and the newest first.
+        A pinned connection comes first. Connections that have failed this job, or may not be called
+        now, come last; of the others, the healthiest comes first. Among equals the account's own
+        come before connections shared with it, and the newest first.
         """
         ranked = sorted(self.connections.get(provider, ()), key=self._make_sort_key)
         return ranked[:MAX_CONNECTIONS]
 
     def explain_order(self, connection: Connection) -> str:
-        """Explain why another connection of the same vendor comes before this one."""
+        """Explain why another connection of the same vendor comes before the given connection."""
         first = self.rank_connections(connection.provider)[0]
         better, worse = self._make_sort_key(first), self._make_sort_key(connection)
         if better[:-1] == worse[:-1] and connection.shared and not first.shared:
@@ -84,7 +84,7 @@ class ProviderPool:
         return next(one for one in pool if one.id == candidate.connection_id)
 
     def has_spare(self, connection: Connection, options: Options) -> bool:
-        """Tell whether another connection of the same vendor is left, where the pin allows it."""
+        """Check whether another connection of the vendor is left and the pin allows it."""
         return options.provider != connection.id and any(
             one.id != connection.id and one.id not in self.failed_ids
             for one in self.connections.get(connection.provider, ())
@@ -106,7 +106,7 @@ class ProviderPool:
 
 
 def resolve_pin(options: Options, providers: ProviderPool) -> tuple[Options, ProviderPool]:
-    """Read a pin of a connection as one of its vendor, who is asked by that connection alone.
+    """Resolve the pin of a connection to its vendor, with that connection as the only choice.
 
     The pin of a connection that the account does not have stays, and nothing fits it.
     """

@@ -48,7 +48,7 @@ class Registry:
 
     @classmethod
     def load(cls, extra: Sequence[Capability] = ()) -> "Registry":
-        """Load the built-in capabilities and vendors, those of entry points, and `extra` ones."""
+        """Load the capabilities and vendors: built-in, from entry points, and `extra`."""
         from toolkit.capabilities import load_capabilities
         from toolkit.vendors import load_vendors
 
@@ -176,7 +176,7 @@ def validate_input(
     """Check an input against a capability's schema; fields that upstream fills may be missing.
 
     Returns:
-        the input as the capability's model; none while such a field is missing.
+        the input as the capability's model, or None while such a field is missing.
 
     Raises:
         RequestError: `INVALID_REQUEST` with the path of each fault.
@@ -201,7 +201,7 @@ def validate_input(
 
 
 def find_max_length(model: type[BaseModel], field: str) -> int | None:
-    """Find the most characters that a text field may have; none for no limit."""
+    """Find the maximum length of a text field in characters; None means no limit."""
     limits = (getattr(rule, "max_length", None) for rule in model.model_fields[field].metadata)
     return next((limit for limit in limits if isinstance(limit, int)), None)
 

@@ -60,12 +60,12 @@ def check_servable(capability: Capability, options: Options, providers: Provider
 
 
 def _name_pin(provider: str) -> str:
-    """Name the provider that was pinned; not what may be a key in the wrong place."""
+    """Name the provider that was pinned, unless the value may be a misplaced key."""
     return "the provider that was pinned" if looks_like_key(provider) else f"`{provider}`"
 
 
 def is_servable(capability: Capability, options: Options, providers: ProviderPool) -> bool:
-    """Tell whether any connection could run an operation that the capability can do without."""
+    """Check whether any connection could run an optional operation of the capability."""
     options, providers = resolve_pin(options, providers)
     kind = capability.operation.kind if capability.operation else ""
     return any(
@@ -75,7 +75,7 @@ def is_servable(capability: Capability, options: Options, providers: ProviderPoo
 
 
 def _is_usable(vendor: Vendor, kind: str, options: Options, providers: ProviderPool) -> bool:
-    """Tell whether a vendor has a model that can be called at the place the options name."""
+    """Check whether a vendor has a model that can be called at the place the options name."""
     models = providers.models.get(vendor.id) or (Model("", kind),)
     return any(serves(vendor, model, options) for model in models)
 
@@ -91,17 +91,17 @@ def route(
 
     A pin leaves only its provider. Without `optimize_for`, the capability's default provider comes
     first, asked for its default model. With it, every model that a vendor may be asked for is
-    scored (`RoutingTable`); ties go to the default provider, then by name. What is not connected,
-    cools down or has failed this job is excluded, and says so. Under a budget so is what has no
-    known bound, and what may come to more than is left. Every connection of a vendor is a
-    candidate, in the order in which they are used (`ProviderPool.rank_connections`).
+    scored (`RoutingTable`); ties go to the default provider, then by name. A candidate that is not
+    connected, cools down or has failed this job is excluded, with the reason. Under a budget, a
+    candidate is also excluded if it has no known bound, or may cost more than is left. Every
+    connection is a candidate, in its vendor's order (`ProviderPool.rank_connections`).
 
     Args:
         capability: the capability to serve.
         options: the options of the run.
-        operation: the operation to ask a vendor for; none where no vendor is needed.
+        operation: the operation to ask a vendor for; None if no vendor is needed.
         providers: the vendors, models and connections to choose from.
-        budget_left: what budgets leave; by default the whole of the options' own.
+        budget_left: the amounts that budgets leave; by default the whole of the options' own.
     """
     budget_left = BudgetLeft.of(options) if budget_left is None else budget_left
     return _find_table(capability, options, providers).rank(operation, budget_left)
@@ -124,7 +124,7 @@ def _find_table(capability: Capability, options: Options, providers: ProviderPoo
 
 
 def find_soonest_s(routing: Ranking, providers: ProviderPool) -> float | None:
-    """Return the seconds until a candidate that only cools down may be called; none if none."""
+    """Return the seconds until a candidate that only cools down may be called, or None."""
     waits = [
         providers.find_health(providers.find_connection(c)).wait_s
         for c in routing.candidates

@@ -1,8 +1,8 @@
-"""A routing table: what decides between candidates before anything is known of the work itself.
+"""A routing table: the order of candidates before anything is known of the work itself.
 
-It is compiled once for a capability, a policy and a pool of providers, and serves until the pool is
-another one. What is left for each call is what depends on its operation: costs, and the order that
-follows from them.
+It is compiled once for a capability, a policy and a pool of providers, and serves until the pool
+changes. Only the costs depend on the operation: they, and the order that follows from them, are
+computed for each call.
 """
 
 from collections.abc import Mapping, Sequence
@@ -41,7 +41,7 @@ WEIGHTS: Mapping[str, Weights] = {
     "balanced": Weights(cost=0.4, latency=0.2, quality=0.25, reliability=0.15),
 }
 # Without `optimize_for`, each vendor is asked for its default model; this orders the vendors after
-# the default one.
+# the default vendor.
 DEFAULT_WEIGHTS = Weights(cost=0.6, latency=0.2, reliability=0.2)
 # The vendor, the longest answer of a model, and whether it reasons.
 BoundLimits: TypeAlias = tuple[str, int | None, bool]
@@ -49,15 +49,15 @@ BoundLimits: TypeAlias = tuple[str, int | None, bool]
 
 @dataclass(frozen=True, slots=True)
 class TableEntry:
-    """A candidate as it stands before the work is known.
+    """A candidate before the work is known.
 
     Attributes:
-        candidate: with all that does not depend on the work; it is excluded if it may not be
-            called, whatever the work costs, and its reason says why, or why it may be.
+        candidate: its properties that do not depend on the work; it is excluded if it may not be
+            called at any cost. Its reason says why it may or may not be called.
         is_trusted: whether it has billed no more than its bound so far.
         is_placed: whether it runs at the place that the request names.
-        rank_before: what orders it before its score does; its own exclusion apart.
-        rank_after: what orders it among those with an equal score.
+        rank_before: sort key that precedes the score, except for its own exclusion.
+        rank_after: sort key among candidates with an equal score.
     """
 
     vendor: Vendor
@@ -70,7 +70,7 @@ class TableEntry:
 
     @property
     def limits(self) -> BoundLimits:
-        """What a bound on its calls goes by: its vendor, and the limits of its model."""
+        """The vendor and the model limits that bound the cost of its calls."""
         if self.model is None:
             return self.vendor.id, None, False
         return self.vendor.id, self.model.output_limit, self.model.reasons
@@ -78,12 +78,12 @@ class TableEntry:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredOperation:
-    """All of an operation that its costs depend on.
+    """The properties of an operation that determine its costs.
 
     Attributes:
-        key: the same for operations that cost the same.
+        key: key that is equal for operations that cost the same.
         expected: the units that it is expected to be billed in.
-        most: the most units that it can be billed in, by what the bound goes by.
+        most: the maximum units that it can be billed in, by the limits of the bound.
     """
 
     key: tuple[object, ...]
@@ -92,16 +92,16 @@ class MeasuredOperation:
 
 
 class RoutingTable:
-    """The candidates of a capability under a policy, with all that no call changes.
+    """The candidates of a capability under a policy, with all properties that no call changes.
 
-    Work that measures the same (units expected, and units at most) is ranked the same, and shares a
-    ranking where no budget limits it.
+    Operations that measure the same (units expected, and units at most) are ranked the same, and
+    share a ranking if no budget limits them.
 
     Args:
         capability: the capability to serve.
-        options: name the policy, the pin and the place, where there is one.
+        options: the options with the policy, the pin and the place, if any.
         entries: the candidates.
-        rankings: keeps those that were made lately.
+        rankings: the cache of recent rankings.
         usd_per_s: US dollars a second of a worker at the endpoint that the options name, if known.
     """
 
@@ -206,7 +206,7 @@ class RoutingTable:
         measured: MeasuredOperation | None,
         budget_left: BudgetLeft,
     ) -> list[CostBound]:
-        """Find the most that one call of each candidate may cost."""
+        """Calculate the maximum cost of one call of each candidate."""
         bounds = []
         for one in self._entries:
             whole = None
@@ -217,12 +217,12 @@ class RoutingTable:
         return bounds
 
     def _estimate_costs(self, measured: MeasuredOperation | None) -> list[Decimal | None]:
-        """Estimate what each candidate costs at the place where it is to run."""
+        """Estimate the cost of each candidate at the place where it is to run."""
         units = None if measured is None else measured.expected
         estimates: list[Decimal | None] = []
         for one in self._entries:
             if one.is_placed and self._options.compute_id is not None:
-                estimates.append(ZERO_USD)  # a pod is billed by the hour, whatever it does
+                estimates.append(ZERO_USD)  # a pod is billed by the hour, used or not
             elif one.is_placed and self._options.endpoint_id is not None:
                 # Billed by the GPU second, of which the number is unknown before.
                 estimates.append(None)
@@ -237,11 +237,11 @@ class RoutingTable:
     ) -> list[float]:
         """Score each candidate, from 0 to 1, by a weighted sum of four shares of the best.
 
-        The best is of those that can be chosen, or of all where none can.
+        The best is taken among the candidates that can be chosen, or among all if none can.
 
         - cost: the lowest expected dollars for this very input over its own; 0 if its price is
           unknown, which is never cheap; 1 if it is free.
-        - latency: the lowest median over its own; one never called counts as the slowest known.
+        - latency: the lowest median over its own; if never called, the slowest known counts.
         - quality: its tier over the best tier.
         - reliability: the share of its last calls that worked; 1 before the first.
 

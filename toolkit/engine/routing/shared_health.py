@@ -16,11 +16,11 @@ MAX_PROBE_S = 60.0
 
 
 class SharedHealth(SharedRow):
-    """What the engines of a deployment tell each other of a connection's health.
+    """The news of a connection's health that the engines of a deployment share.
 
     Args:
-        row_id: of the row that they share.
-        health: the connection's, as this engine knows it.
+        row_id: id of the row that the engines share.
+        health: the connection's health, as this engine knows it.
         deployment: the engines.
     """
 
@@ -30,13 +30,13 @@ class SharedHealth(SharedRow):
         self._seen = 0  # the number of the last news
 
     def publish(self) -> None:
-        """Tell the others that the breaker has changed, or until when the vendor is left alone."""
+        """Publish that the breaker has changed, or until when the vendor is not called."""
         position = self._health.get_position()
         until = self._deployment.to_shared(position.blocked_until)
         self._change_later(partial(_tell, self._deployment.engine_id, position, until))
 
     async def claim_probe(self) -> bool:
-        """Claim the one probe of a connection that may have recovered; true if it is this one's."""
+        """Claim the half-open probe of a connection; return whether this engine has it."""
         if self._deployment.is_alone:
             return True
         try:
@@ -45,16 +45,16 @@ class SharedHealth(SharedRow):
             return True
 
     def release_probe(self) -> None:
-        """Leave the probe to others, whatever came of it."""
+        """Release the probe for other engines, with any result."""
         self._change_later(partial(_release_probe, self._deployment.engine_id))
 
     def note_engines(self) -> None:
-        """Tell the others of a breaker that is open, if this engine was alone."""
+        """Publish an open breaker to the other engines if this engine was alone."""
         if self._health.is_troubled:
             self.publish()
 
     def read_row(self, document: LimitDocument) -> None:
-        """Learn what others found."""
+        """Apply the news that other engines published."""
         told = document.get("health")
         if told is None or told["n"] <= self._seen:
             return
@@ -67,9 +67,9 @@ class SharedHealth(SharedRow):
 def _tell(
     engine: str, position: BreakerPosition, until: float, document: LimitDocument, at: float
 ) -> None:
-    """Write news into the row; whoever probes has told what came of it."""
+    """Write news into the row and end the probe, because its result is now known."""
     before = document.get("health", {})
-    # Who has been asked to wait longer is right, unless the breaker has just been closed.
+    # The longest requested wait applies, unless the breaker has just been closed.
     longer = before.get("until", 0.0) if before.get("open", False) == position.is_open else 0.0
     document["health"] = {
         "n": before.get("n", 0) + 1,
@@ -83,7 +83,7 @@ def _tell(
 
 
 def _claim_probe(engine: str, document: LimitDocument, at: float) -> bool:
-    """Make an engine the one that probes, unless another one does; return whether it is."""
+    """Give an engine the probe, unless another engine has it; return whether it has it."""
     holder, until = document.get("probe", (engine, 0.0))
     if holder != engine and at < until <= at + MAX_PROBE_S:
         return False

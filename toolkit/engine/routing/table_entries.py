@@ -13,7 +13,7 @@ from toolkit.plugins import Capability, Model, Vendor
 
 
 def serves(vendor: Vendor, model: Model, options: Options) -> bool:
-    """Tell whether a vendor's model can be called at the place that options name."""
+    """Check whether a vendor's model can be called at the place that options name."""
     return vendor.serves(
         model,
         pinned=options.provider == vendor.id,
