@@ -1,11 +1,11 @@
-"""A check of whether bytes are JSON; for a worker process where they are many."""
+"""A check of whether bytes are JSON; for a worker process if there are many bytes."""
 
 import gc
 import json
 
 
 def is_json(data: bytes) -> bool:
-    """Tell whether bytes are JSON.
+    """Check whether bytes are JSON.
 
     >>> is_json(b'{"tea": 1}'), is_json(b"tea")
     (True, False)

@@ -40,7 +40,7 @@ class WorkerProcess:
     """A worker process, which is started at its first call.
 
     Args:
-        memory_bytes: what it may allocate; 0 for no limit.
+        memory_bytes: maximum bytes that it may allocate; 0 for no limit.
     """
 
     def __init__(self, memory_bytes: int) -> None:

@@ -22,7 +22,7 @@ except ImportError:  # pragma: no cover - Windows: a worker ends with its parent
 
 GRACE_S = 5.0  # after the deadline, at which its parent kills it, it ends itself
 TRACEBACK_CHARACTERS, MESSAGE_CHARACTERS = 4_000, 1_000
-NICENESS = 10  # processes that answer requests go first where there are too few cores
+NICENESS = 10  # processes that answer requests go first if there are too few cores
 OOM_SCORE_ADJUSTMENT = (
     "500"  # rather than a server, the kernel ends a worker that uses up the memory
 )
@@ -36,8 +36,8 @@ def main() -> None:
     os.dup2(nothing, 0)
     os.dup2(2, 1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # Who stops a service may signal all its processes: the parent says when a step is to end. Not
-    # ignored but handled, as what a step starts would ignore it, too.
+    # An operator who stops a service may signal all its processes: the parent says when a step
+    # ends. The signal is handled, not ignored, so that a step's children do not ignore it.
     signal.signal(signal.SIGTERM, lambda _number, _frame: None)
     if hasattr(signal, "SIGUSR1"):  # pragma: no branch - Windows has none
         signal.signal(signal.SIGUSR1, _interrupt_step)
@@ -86,7 +86,7 @@ def _serve_call(source: FileIO, sink: FileIO) -> bool:
         call: Any = read_message(source)
     except EOFError:
         return False
-    if "path" in call:  # it is another one than before
+    if "path" in call:  # the path has changed since the last call
         sys.path[:] = call["path"]
     if not (_State.is_lowered or call["is_short"]):
         # Not before: a caller waits for imports and short steps. It cannot be raised again.
@@ -120,7 +120,7 @@ def _run_call(call: Any) -> dict[str, object]:
         return {"error": {"kind": "interrupted"}}
     except (
         BaseException
-    ) as error:  # whatever work raises is its answer: only a signal ends a worker
+    ) as error:  # any error of the work is its answer: only a signal ends a worker
         return {"error": _describe_error(error)}
 
 
@@ -154,7 +154,7 @@ def _limit_resources(memory_bytes: int) -> None:
     with contextlib.suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if memory_bytes:
-        # What it allocates, not what it maps: a file of many gigabytes may be read.
+        # Limits allocated memory, not mapped memory: a file of many gigabytes may be read.
         with contextlib.suppress(OSError, ValueError):
             resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
@@ -175,7 +175,7 @@ def _lower_priority() -> None:
 def die_with_parent(lifeline: int) -> None:
     """Have the kernel end this process when the parent's end of a pipe closes.
 
-    Nothing is ever written to that pipe: the kernel also signals what is written, and may do so
+    Nothing is ever written to that pipe: the kernel would signal a write, too, and might do so
     only after the reader has read it. No handler is set, so that a step in C, which never returns
     to Python, is ended too.
     """
@@ -184,7 +184,7 @@ def die_with_parent(lifeline: int) -> None:
     fcntl.fcntl(lifeline, fcntl.F_SETOWN, os.getpid())
     fcntl.fcntl(lifeline, fcntl.F_SETFL, fcntl.fcntl(lifeline, fcntl.F_GETFL) | os.O_ASYNC)
     poll = select.poll()
-    poll.register(lifeline, 0)  # it may have closed before anybody was told to watch
+    poll.register(lifeline, 0)  # it may have closed before the kernel was asked to watch
     if poll.poll(0):
         os._exit(0)
 

@@ -28,7 +28,7 @@ class StepRunner:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._idle: list[WorkerProcess] = []
-        self._busy: dict[str, Callable[[], None]] = {}  # ends what a task holds
+        self._busy: dict[str, Callable[[], None]] = {}  # kills the work of a task, by its id
         self._cancelled: dict[str, None] = {}
 
     def run(self, call: Mapping[str, Any]) -> dict[str, object]:
@@ -69,7 +69,7 @@ class StepRunner:
 
     @contextmanager
     def hold(self, task_id: str, kill: Callable[[], None]) -> Iterator[bool]:
-        """Have work be killed where it is cancelled; false if that was before it began."""
+        """Register how to kill a task's work; yield False if it was cancelled before it began."""
         with self._lock:
             is_wanted = task_id not in self._cancelled
             self._cancelled.pop(task_id, None)
@@ -82,7 +82,7 @@ class StepRunner:
                 self._busy.pop(task_id, None)
 
     def cancel(self, task_id: str) -> None:
-        """Kill what a task holds; one that has not begun does not begin."""
+        """Kill the work of a task; a task that has not begun will not begin."""
         with self._lock:
             kill = self._busy.get(task_id)
             if kill is not None:
@@ -101,7 +101,7 @@ class StepRunner:
             kill()
 
     def _take_process(self, memory_bytes: int) -> WorkerProcess:
-        """Take the idle process that was used last with this limit, or a new one."""
+        """Take the most recently used idle process with this limit, or start a new process."""
         with self._lock:
             self._idle = [one for one in self._idle if one.is_alive]
             for process in reversed(self._idle):
@@ -113,7 +113,7 @@ class StepRunner:
 
 @cache
 def get_step_runner() -> StepRunner:
-    """Return the one runner of this process."""
+    """Return the only runner of this process."""
     runner = StepRunner()
     atexit.register(runner.close)
     return runner
@@ -131,7 +131,7 @@ def run_step(message: bytes) -> bytes:
 
 
 def explain_other_version(version: str) -> str | None:
-    """Explain in a line that the caller's version is not the one here; none where it is."""
+    """Explain in a line that the caller's version differs from this version, or return None."""
     own = read_installed_version()
     if version == own:
         return None

@@ -1,7 +1,7 @@
 """Serialization of plain values and named functions, between a process and its workers.
 
-A message is a JSON document with the bytes behind it. It is no pickle: what a worker answers may
-have been made by whoever sent it a hostile picture, so reading an answer must not run anything.
+A message is a JSON document with the bytes behind it. It is not a pickle: the sender of a
+hostile picture may have made a worker's answer, so reading an answer must not run anything.
 """
 
 import json
@@ -19,7 +19,7 @@ SUPPORTED_TYPES = "None, bool, int, float, str, bytes, and lists, tuples and dic
 
 
 class NotSerializableError(TypeError):
-    """A value cannot travel to a worker process or back: one line that says what, and why."""
+    """A value cannot travel to a worker process or back: one line with the value and the reason."""
 
 
 def get_function_name(function: object) -> tuple[str, str]:
@@ -202,9 +202,9 @@ def copy_value(value: object, subject: str) -> object:
 
 
 def write_message(sink: RawIOBase, pieces: list[bytes]) -> None:
-    """Write a message to an unbuffered file, which may take less at once.
+    """Write a message to an unbuffered file, which may take fewer bytes at once.
 
-    A buffered one has a lock: a thread that holds it as the interpreter exits would abort it.
+    A buffered file has a lock: a thread that holds it as the interpreter exits would abort it.
     """
     for piece in pieces:
         left = memoryview(piece)

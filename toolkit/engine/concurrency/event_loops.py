@@ -1,4 +1,4 @@
-"""The event loops that engines live on: uvloop's where it is installed, asyncio's elsewhere."""
+"""The event loops that engines run on: uvloop's if it is installed, otherwise asyncio's."""
 
 import asyncio
 

@@ -38,7 +38,7 @@ class FairSemaphore:
 
     @property
     def is_full(self) -> bool:
-        """True if all places are taken, but for the reserved ones."""
+        """True if all places but the reserved places are taken."""
         return self.used_count >= self.limit
 
     def can_start(self, group: str) -> bool:
@@ -49,7 +49,7 @@ class FairSemaphore:
         return self._per_group is None or self._used[group] < self._per_group
 
     def set_limit(self, limit: int) -> None:
-        """Set the number of places; those that are taken stay so until they are released."""
+        """Set the number of places; places already taken stay taken until they are released."""
         self.limit = limit
         self._serve()
 

@@ -9,20 +9,20 @@ from weakref import WeakKeyDictionary
 from toolkit.engine.concurrency.fair_semaphore import FairSemaphore
 
 SLICE_S = 0.005
-# While other accounts are active, an account's long work rests for this multiple of what it took.
+# While other accounts are active, an account's long work rests for this multiple of its run time.
 OTHERS_SHARE, MAX_REST_S = 2.0, 1.0
 ACTIVE_WINDOW_S = 0.25  # an account is active for so long after a request
 MAX_ACCOUNTS = 1_000
-# An iteration of the loop that took longer had work to do; so long is waited for an idle one.
+# A longer iteration of the loop had work to do; the maximum wait for an idle iteration.
 IDLE_TURN_S, MAX_WAIT_S = 0.0004, 0.05
-NODE_COST_S = 0.004  # the loop's time that one node takes
+NODE_COST_S = 0.004  # the loop's time for one node
 
 
 class LoopShares:
     """The shares of one event loop."""
 
     def __init__(self) -> None:
-        # Lets through one slice of long work at a time, whichever account's it is.
+        # Admits one slice of long work at a time, of any account.
         self._semaphore = FairSemaphore(1)
         self._active_at: OrderedDict[str, float] = OrderedDict()
         self._rests_until: OrderedDict[str, float] = OrderedDict()
@@ -66,7 +66,7 @@ class LoopShares:
         return self._rests_until.get(account_id, 0.0) - time.monotonic()
 
     def has_others(self, account_id: str) -> bool:
-        """Tell whether an account other than this one is active."""
+        """Check whether an account other than this account is active."""
         since = time.monotonic() - ACTIVE_WINDOW_S
         for other, at in reversed(self._active_at.items()):
             if at < since:
@@ -124,13 +124,13 @@ async def yield_to_others(account_id: str) -> None:
 class Pacer:
     """The pacer of one piece of long work, which divides it into slices.
 
-    The first slice is free. Whoever needs more queues with all other long work of the loop, one
-    account after the other, so that an iteration of the loop holds one slice, however many callers
-    ask for much at once. While other accounts are active, two thirds of the loop's time are theirs:
-    an account's next slices wait in proportion to what its earlier ones took.
+    The first slice is free. Work that needs more slices queues with all other long work of the
+    loop, the accounts in turn. An iteration of the loop therefore holds one slice, however many
+    callers ask for much at once. While other accounts are active, two thirds of the loop's time are
+    theirs: an account's next slices wait in proportion to the time of its earlier slices.
 
     Args:
-        account_id: the account that it is work of; without one it is only divided.
+        account_id: the account that the work belongs to; without an account it is only divided.
 
     >>> async def add(numbers: list[int]) -> int:
     ...     total = 0

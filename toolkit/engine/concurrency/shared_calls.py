@@ -1,4 +1,4 @@
-"""Calls that are under way, each made once for all who ask for the same meanwhile."""
+"""Calls in progress, each made once for all callers that request the same meanwhile."""
 
 import asyncio
 from collections.abc import Coroutine, Hashable
@@ -18,19 +18,19 @@ class SharedCall(Generic[T]):
 
 
 class SharedCalls(Generic[K, T]):
-    """The calls under way by what they ask for; none is kept once nobody waits for it."""
+    """The calls in progress by key; a call is dropped once nobody waits for it."""
 
     def __init__(self) -> None:
         self._calls: dict[K, SharedCall[T]] = {}
 
     async def share(self, key: K, call: Coroutine[Any, Any, T]) -> T:
-        """Wait for the call of a key that is under way, or else make it.
+        """Wait for the call of a key that is in progress, or else make it.
 
-        It goes on for as long as somebody waits for it, whoever began it.
+        The call goes on for as long as any caller waits for it, even if its first caller has gone.
 
         Args:
-            key: says all that the call depends on.
-            call: made if there is none yet.
+            key: identifies everything that the call depends on.
+            call: the call that is made if there is none yet.
         """
         shared = self._calls.get(key)
         if shared is None:

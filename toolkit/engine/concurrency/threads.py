@@ -55,7 +55,7 @@ def _do_queued(queue: "SimpleQueue[Callable[[], None] | None]") -> None:
 def _do_work(work: Callable[[], T], future: "asyncio.Future[T]") -> None:
     try:
         value = work()
-    except BaseException as error:  # the waiter gets it, whatever it is
+    except BaseException as error:  # of any kind: the waiter gets it
         _report(future, future.set_exception, _make_settable(error))
     else:
         _report(future, future.set_result, value)

@@ -1,6 +1,6 @@
-"""Token buckets: what each allows is known by one number, the time until which it is used up.
+"""Token buckets: the state of each is one number, the time until which it is used up.
 
-That is the generic cell rate algorithm (https://en.wikipedia.org/wiki/Generic_cell_rate_algorithm).
+This is the generic cell rate algorithm (https://en.wikipedia.org/wiki/Generic_cell_rate_algorithm).
 """
 
 import time

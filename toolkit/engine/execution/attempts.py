@@ -170,7 +170,7 @@ class AttemptLoop:
     def _begin_attempt(self, job_run: JobRun, candidate: RankedCandidate) -> AttemptRecord:
         job = job_run.job
         if candidate.connection_id != job.connection_id:
-            job_run.vendor_job_id = None  # belongs to another connection, unknown to this one
+            job_run.vendor_job_id = None  # belongs to another connection and is unknown here
         job.provider, job.model = candidate.provider, candidate.model
         job_run.provider_and_model = candidate.provider, candidate.model
         job.connection_id = candidate.connection_id

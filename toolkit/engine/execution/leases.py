@@ -1,7 +1,7 @@
 """Leases on work items: which process works on which run, workflow or task.
 
 A work item is run by the process that holds its lease. New work is leased by the process that
-accepted it; work whose process has gone is claimed by another one.
+accepted it; work whose process has gone is claimed by another process.
 """
 
 import asyncio

@@ -63,7 +63,7 @@ class RequestRates:
     async def acquire_delay_s(self, name: str) -> float:
         """Count a request and return 0, or return the seconds until there may be one."""
         if self._deployment.is_alone:
-            if advance := self._advances.pop(name, None):  # go on from what was used up by all
+            if advance := self._advances.pop(name, None):  # continue from the shared bucket
                 self._buckets.set_used(name, advance.used_until - advance.left / self._pace.per_s)
             return self._buckets.acquire_delay_s(name)
         advance = self._find_advance(name)

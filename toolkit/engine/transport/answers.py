@@ -37,18 +37,18 @@ async def read_answer(
     """Read the whole of an answer and close it.
 
     Args:
-        request: what was sent; its stream reader, if it has one, reads a streamed answer.
+        request: the request that was sent; its stream reader, if any, reads a streamed answer.
         response: the answer, of which the head has come.
-        limit: the most bytes that it may have, as it is received and as it is decoded.
+        limit: maximum bytes of the answer, as it is received and as it is decoded.
         on_text: is called with each piece of a streamed text, as it comes.
         run_in_thread: runs the decoding of large answers.
 
     Returns:
-        the answer with its body; of a stream, what its reader put together.
+        the answer with its body; for a stream, the body that its reader put together.
 
     Raises:
-        ProviderError: `PROVIDER_BAD_RESPONSE` for an answer over the limit, one that cannot be
-            decoded, or a stream that is none.
+        ProviderError: `PROVIDER_BAD_RESPONSE` for an answer that is over the limit or cannot be
+            decoded, or a stream in an invalid format.
         OutcomeUnknownError: a stream ended before the answer in it did.
     """
     reader = _find_stream_reader(request, response)
@@ -91,7 +91,7 @@ async def read_answer(
 
 
 def _find_stream_reader(request: httpx.Request, response: httpx.Response) -> StreamReader | None:
-    """Find the reader of an answer; none for one that is not streamed, such as a refusal."""
+    """Find the reader of an answer, or None if it is not streamed, such as a refusal."""
     reader: StreamReader | None = request.extensions.get(STREAM_READER)
     if reader is None or not response.is_success:
         return None

@@ -39,7 +39,7 @@ class _PendingRequest:
         self.refusal: Exception | None = None
 
     async def run_check(self) -> None:
-        """Run the check; aiohttp wraps what it raises, so that is kept."""
+        """Run the check; keep its error, because aiohttp wraps it."""
         try:
             await self._check()
         except Exception as error:
@@ -92,7 +92,7 @@ class CheckingTransport(AiohttpTransport):
             os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")
         )
         super().__init__(verify=self._tls)
-        # Those that connect to any address, and to global ones alone.
+        # Sessions by whether they connect to global addresses alone.
         self._sessions: dict[bool, aiohttp.ClientSession] = {}
 
     def get_client(self, *, is_public: bool = False) -> aiohttp.ClientSession:
@@ -109,7 +109,7 @@ class CheckingTransport(AiohttpTransport):
                 ssl=self._tls,
                 resolver=_PublicResolver() if is_public else None,
             )
-            # A cookie of one account's call must not go with the next one's.
+            # A cookie of one account's call must not go with the next account's call.
             jar = aiohttp.DummyCookieJar()
             session = self._sessions[is_public] = aiohttp.ClientSession(
                 connector=connector,
@@ -178,7 +178,7 @@ def _load_tls_context(*_environment: str | None) -> ssl.SSLContext:
 
 
 class _PublicResolver(aiohttp.ThreadedResolver):
-    """A resolver that finds global addresses, or refuses: one connects to what was checked."""
+    """A resolver that returns only global addresses, so that only checked addresses are used."""
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
@@ -203,10 +203,10 @@ def _convert_url(url: httpx.URL) -> URL:
 
 
 def _check_literal(host: str) -> None:
-    """Check a host that is an address itself, which nothing resolves.
+    """Check a host that is an IP address itself, which nothing resolves.
 
     Raises:
-        ProviderError: `PROVIDER_BAD_RESPONSE` where it is not global.
+        ProviderError: `PROVIDER_BAD_RESPONSE` if it is not global.
     """
     with suppress(ValueError):
         _check_global(host, str(ip_address(host)))
@@ -228,7 +228,7 @@ def _make_timeout(connect_s: float | None) -> aiohttp.ClientTimeout:
 
 
 def _get_body(request: httpx.Request, pending: _PendingRequest | None) -> _Body:
-    """Return the body of a request, checked as it is sent; none where there is none."""
+    """Return the body of a request, checked as it is sent, or None if it has no body."""
     try:
         body = request.content
     except httpx.RequestNotRead:  # it is made as it is sent, such as an upload

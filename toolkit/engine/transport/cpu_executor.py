@@ -1,4 +1,4 @@
-"""The interface of executors of CPU work, and the reading of what a worker process answers."""
+"""The interface of executors of CPU work, and the reader of a worker process's answers."""
 
 import builtins
 from collections.abc import Callable, Mapping, Sequence
@@ -10,16 +10,16 @@ from toolkit.plugins import ProviderError, RunInProcess
 from toolkit.workers.serialization import NotSerializableError
 
 NO_RESOURCES: Mapping[str, float] = {}
-OnWait = Callable[[str | None], None]  # is told what a step waits for, and none once it does not
+OnWait = Callable[[str | None], None]  # receives the reason why a step waits, then None
 OnQueued = Callable[[float], None]  # receives the seconds for which a step waited to be started
 
 
 def ignore(*_: object) -> None:
-    """Take no notice of what is told."""
+    """Ignore the arguments."""
 
 
 class CpuExecutor(Protocol):
-    """An executor of CPU work, which runs it where it can be ended."""
+    """An executor of CPU work, which runs it in a place that can be killed."""
 
     def prepare(self, functions: Sequence[Callable[..., object]]) -> None:
         """Get ready to run functions that will soon be asked for; does not wait."""
@@ -33,19 +33,19 @@ class CpuExecutor(Protocol):
         on_wait: OnWait = ignore,
         on_queued: OnQueued = ignore,
     ) -> object:
-        """Run a step and return its result; cancelling this ends it at once.
+        """Run a step and return its result; cancelling this ends the step at once.
 
         Args:
             step: the function and its arguments.
             account_id: the account that takes turns with others.
-            resources: what the machine must have to spare; only a cluster has others than this one.
-            on_wait: is told what it waits for, beside its turn.
+            resources: resources that the machine must have free; only a cluster has others.
+            on_wait: receives the reason why the step waits, apart from its turn.
             on_queued: the function that receives the seconds before the step was started.
 
         Raises:
             NotSerializableError: an argument or the result cannot travel.
-            ProviderError: it took too long, or the worker died.
-            Exception: whatever the function raised, as the nearest built-in class.
+            ProviderError: the step took too long, or the worker died.
+            Exception: the function's own error, as the nearest built-in class.
         """
         ...
 
@@ -110,8 +110,8 @@ def read_result(answer: Any, step: RunInProcess) -> object:
 
     Raises:
         NotSerializableError: the function was not found, or its result cannot travel.
-        ProviderError: the function's own, or for want of memory.
-        Exception: whatever else it raised, as the nearest built-in class.
+        ProviderError: the function raised it, or memory ran out.
+        Exception: any other error of the function, as the nearest built-in class.
     """
     error = answer.get("error")
     if error is None:

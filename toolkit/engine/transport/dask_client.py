@@ -11,10 +11,10 @@ TLS_SCHEME = "tls://"
 
 
 def to_dask_address(address: str) -> str:
-    """Write the address of a scheduler as Dask has it.
+    """Convert the address of a scheduler to Dask's form.
 
     Raises:
-        RequestError: `INVALID_REQUEST` where it is none.
+        RequestError: `INVALID_REQUEST` if it is not the address of a scheduler.
 
     >>> to_dask_address("dask://10.0.0.7:8786"), to_dask_address("tls://10.0.0.7:8786")
     ('tcp://10.0.0.7:8786', 'tls://10.0.0.7:8786')
@@ -40,8 +40,8 @@ def make_security(address: str, files: TlsFiles | None) -> dict[str, str]:
         The paths, as arguments of Dask's `Security`.
 
     Raises:
-        RequestError: `INVALID_REQUEST` where there are some, and the address encrypts nothing.
-        ServiceError: `UNAVAILABLE` where an encrypted connection has none, or they cannot be read.
+        RequestError: `INVALID_REQUEST` if there are certificates but the address is unencrypted.
+        ServiceError: `UNAVAILABLE` if an encrypted connection has none, or they are unreadable.
     """
     given: dict[str, str] = {}
     if files is not None:
@@ -53,7 +53,7 @@ def make_security(address: str, files: TlsFiles | None) -> dict[str, str]:
     try:
         security = Security(require_encryption=files is not None or None, **given)
         context = security.get_connection_args("client").get("ssl_context")
-    except OSError as error:  # as those of `ssl` are, too
+    except OSError as error:  # the base class of the errors of `ssl`, too
         raise ServiceError(
             ErrorCode.UNAVAILABLE,
             f"The certificates for {address} cannot be used: correct `dispatch_tls`"

@@ -1,4 +1,4 @@
-"""The connection to a Dask cluster: opened at its first use, and again where it is lost."""
+"""The connection to a Dask cluster: opened at its first use, and reopened if it is lost."""
 
 import asyncio
 import logging
@@ -36,7 +36,7 @@ class ClusterWorker:
     resources: Mapping[str, float]
 
     def offers(self, resources: Mapping[str, float]) -> bool:
-        """Tell whether it has that much of all of these, in use or not."""
+        """Check whether it has the given amount of each resource, in use or not."""
         return all(self.resources.get(name, 0) >= much for name, much in resources.items())
 
 
@@ -136,7 +136,7 @@ class DaskConnection:
             raise self.make_failure(str(error)) from None
 
     def make_failure(self, reason: str) -> ProviderError:
-        """Make the error of a cluster whose processes cannot do what they are asked for."""
+        """Make the error of a cluster whose processes cannot run steps of this toolkit."""
         return ProviderError(
             ErrorCode.UNAVAILABLE,
             f"The Dask cluster at {self.address} cannot run steps of this toolkit ({reason}):"

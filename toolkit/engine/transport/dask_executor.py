@@ -46,21 +46,21 @@ log = logging.getLogger(__name__)
 
 
 class _NoWorkerError(Exception):
-    """The workers that have what a step needs are gone before it began."""
+    """The workers with the resources of a step are gone before the step began."""
 
 
 class DaskExecutor:
     """An executor that has steps run by the workers of a Dask cluster.
 
-    It connects at its first step. What a step is given travels as a message of plain values; what
-    has to be on this machine goes to its worker processes.
+    It connects at its first step. The arguments of a step travel as a message of plain values.
+    Steps that must run on this machine go to its worker processes.
 
     Args:
-        connection: to the cluster.
+        connection: the connection to the cluster.
         local: the worker processes of this machine.
-        timeout_s: the longest that one step may take, in seconds, once it has begun.
-        memory_bytes: the most that the process of a step may allocate; none for no limit.
-        worker_wait_s: how long a step waits for a worker that has what it needs.
+        timeout_s: the maximum duration of a step in seconds, once it has begun.
+        memory_bytes: maximum bytes that the process of a step may allocate; None for no limit.
+        worker_wait_s: maximum seconds for which a step waits for a worker with its resources.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class DaskExecutor:
         if step.here:
             return await self._local.dispatch(step, account_id, resources, on_queued=on_queued)
         call = self._make_call(step, resources)
-        encode_message(call)  # what cannot travel is refused before there is a cluster
+        encode_message(call)  # values that cannot travel are refused before there is a cluster
         while True:
             began = time.monotonic()
             try:
@@ -249,7 +249,7 @@ async def _cancel_call(client: DaskGateway, key: str) -> None:
 
 
 def _describe_need(resources: Mapping[str, float]) -> str:
-    """Describe what a step needs, as a sentence about a worker goes on.
+    """Describe the needs of a step, as the end of a sentence about a worker.
 
     >>> _describe_need({"GPU": 1, "memory": 16e9}), _describe_need({})
     ('offers GPU=1 memory=1.6e+10', 'is there')

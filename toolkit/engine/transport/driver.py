@@ -47,7 +47,7 @@ OnPause = Callable[[str | None], None]
 OnSubmitted = Callable[[Submitted], Awaitable[None]]
 OnOperation = Callable[[Operation[Any]], Awaitable[Reply]]
 OnRequest = Callable[[httpx.Request], Awaitable[None]]
-# The address, the headers and the timeouts of what is asked of a public service.
+# The address, the headers and the timeouts of a request to a public service.
 PublicLookup = tuple[str, tuple[tuple[bytes, bytes], ...], Timeouts]
 OnOutcome = Callable[[httpx.Request, httpx.Response | Exception], None]
 
@@ -78,7 +78,7 @@ NO_TIMEOUTS = Timeouts()
 # Public services have no vendor limits: the encyclopedia asks for at most three at once.
 MAX_PUBLIC_REQUESTS = 3
 MAX_THREADS = 4  # for quick steps
-MAX_FUNCTION_THREADS = 16  # for callers' own code, which may wait for whatever it likes
+MAX_FUNCTION_THREADS = 16  # for callers' own code, which may wait for anything
 _SMALL_TYPES = (bool, int, float)
 MAX_INLINE_BYTES = 256 * 1024  # a flow that reads more than this would block the loop too long
 
@@ -90,7 +90,7 @@ class Driver:
         transport: makes the HTTP transport of a vendor.
         executor: runs CPU work that would block the loop.
         reply_limit: maximum bytes of an answer, as received and as decoded.
-        lookup_cache: keeps what public services answer; none, and each is asked each time.
+        lookup_cache: cache of answers of public services; if None, each look-up is sent.
     """
 
     def __init__(
@@ -141,15 +141,15 @@ class Driver:
         Args:
             flow: the generator.
             hooks: see `FlowHooks`.
-            timeouts: of each request.
+            timeouts: the timeouts of each request.
             via: the id of the vendor whose connections are used; empty for a public service.
             account_id: the account that CPU work is queued for.
             is_large: whether its input is so large that it runs in threads from the first step;
                 after a large outcome it does so anyway.
-            resources: what a machine must have to spare for its CPU work.
+            resources: the free resources that a machine needs for the flow's CPU work.
 
         Raises:
-            ProviderError: whatever the flow raised or did not catch.
+            ProviderError: an error that the flow raised or did not catch.
         """
         advance: Callable[[], object] = partial(next, flow)
         try:
@@ -225,7 +225,7 @@ class Driver:
         """Run a step that may take long in a worker process of this machine.
 
         Raises:
-            ProviderError: it took too long, or what carried it out died.
+            ProviderError: it took too long, or its worker process died.
         """
         return await self._executor.dispatch(replace(step, here=True), account_id)
 
@@ -255,18 +255,18 @@ class Driver:
         Redirects are not followed: a vendor's key must not travel to another host.
 
         Args:
-            request: what to send; its stream reader, if it has one, reads an answer that is
-                streamed, and the response is what that puts together.
-            timeouts: of the request.
+            request: the request to send; its stream reader, if any, reads a streamed answer, and
+                the response is the result of that reader.
+            timeouts: the timeouts of the request.
             via: the id of the vendor whose connections are used; empty for a public service.
             on_text: is called with each piece of a streamed text, as it comes.
             account_id: the account that the decoding of a large answer is queued for.
 
         Raises:
             ProviderError: `PROVIDER_UNAVAILABLE` if nothing was sent, `PROVIDER_BAD_RESPONSE` for
-                an answer over the limit or one that cannot be decoded.
-            LeaseLost: nothing was sent, as the work is another process's by now.
-            OutcomeUnknownError: when the request was sent and the answer did not come.
+                an answer that is over the limit or cannot be decoded.
+            LeaseLost: nothing was sent, because another process has taken over the work.
+            OutcomeUnknownError: the request was sent and the answer did not come.
         """
         if via:
             return await self._send_request(request, timeouts, via, on_text, account_id)
@@ -301,7 +301,7 @@ class Driver:
         began = asyncio.get_running_loop().time()
         try:
             async with asyncio.timeout(_find_earlier(timeouts)) as deadline:
-                # Not by a client of httpx, which costs twice what it takes to send a request.
+                # Not by a client of httpx, which would double the cost of sending a request.
                 response = await self._pass_request(request, via)
                 if timeouts.first_byte_s is not None:
                     total_s = timeouts.total_s
@@ -324,7 +324,7 @@ class Driver:
         except (ProviderError, LeaseLost, StoreUnavailableError):
             raise
         except Exception as error:
-            # Transports raise errors of their own beside httpx's, such as for invalid HTTP.
+            # Transports raise errors of their own besides httpx's, such as for invalid HTTP.
             raise OutcomeUnknownError(
                 ErrorCode.PROVIDER_UNAVAILABLE, f"The connection to {host} was lost."
             ) from _strip_request(error)
@@ -347,7 +347,7 @@ async def _start_in_turn(
     def end(done: "asyncio.Future[T]") -> None:
         semaphore.release(account_id)
         if not done.cancelled():
-            done.exception()  # marks it as retrieved: whoever waited may have gone
+            done.exception()  # mark it as retrieved: the waiter may have gone
 
     started = start_thread(work)
     started.add_done_callback(end)
@@ -383,7 +383,7 @@ def _advance_once(advance: Callable[[], object]) -> object:
 
 def measure_size(value: object) -> int:
     """Count the bytes and characters of a response, a reply or the input of a flow."""
-    if value is None or isinstance(value, _SMALL_TYPES):  # most of what is asked for
+    if value is None or isinstance(value, _SMALL_TYPES):  # most calls end here
         return 0
     if isinstance(value, str | bytes):
         return len(value)
@@ -400,7 +400,7 @@ def measure_size(value: object) -> int:
 
 
 def _strip_request(error: Exception) -> Exception:
-    """Drop what an exception holds of the request: its headers carry the key."""
+    """Drop the request from an exception, because its headers carry the key."""
     if isinstance(error, httpx.RequestError):
         error._request = None
     return error.with_traceback(None)

@@ -1,4 +1,4 @@
-"""The cache of what public services answered, kept for as long as their own headers allow.
+"""The cache of public services' answers, kept for as long as their headers allow.
 
 hishel knows the rules (RFC 9111); the answers are here. It is loaded by the first look-up.
 """
@@ -25,7 +25,7 @@ ENTRY_OVERHEAD_BYTES = 4096  # of an answer without its body and the values of i
 ENCODING = "latin-1"  # of headers, as each byte has its character there
 
 SendLookup = Callable[[httpx.Request], Awaitable[httpx.Response]]
-# The address and the headers: what is asked for otherwise is another look-up, whatever `Vary` says.
+# The address and the headers: other headers make another look-up, regardless of `Vary`.
 LookupKey = tuple[str, tuple[tuple[bytes, bytes], ...]]
 
 
@@ -40,12 +40,12 @@ class StoredAnswer:
 class LookupCache:
     """A private cache of GET requests to public services, in this process's memory.
 
-    No account's key goes with them, so all accounts share the answers. One is used while its
+    No account's key goes with them, so all accounts share the answers. An answer is used while its
     headers say that it is fresh, then only if the service says that it has not changed. Past
-    `max_bytes` those that were not used for longest go.
+    `max_bytes` the least recently used answers are evicted.
 
     Args:
-        max_bytes: the most that all answers may take.
+        max_bytes: maximum bytes of all answers together.
     """
 
     def __init__(self, max_bytes: int = MAX_CACHE_BYTES) -> None:
@@ -58,10 +58,10 @@ class LookupCache:
         return len(self._answers)
 
     async def fetch(self, request: httpx.Request, send: SendLookup) -> httpx.Response:
-        """Return a fresh answer that is kept, or one of the service.
+        """Return a fresh answer from the cache, or else the service's answer.
 
         Args:
-            request: what is looked up.
+            request: the look-up.
             send: asks the service and reads the whole answer.
         """
         key = str(request.url), tuple(request.headers.raw)

@@ -34,10 +34,10 @@ def redact_reply(reply: R, secret: str) -> R:
 
 
 class StreamRedactor:
-    """Removes a key from a text that comes in pieces, wherever they are cut.
+    """Removes a key from a text that comes in pieces, even if a cut splits the key.
 
-    What may be the beginning of a part of the key is held back until it is known, once it is
-    `MIN_HELD_CHARS` long: any letter may be one, and would keep every word from its end.
+    Text that may be the beginning of a part of the key is held back until it is known, once it has
+    `MIN_HELD_CHARS`: a single letter may be a beginning, and would hold back the end of every word.
 
     >>> redactor = StreamRedactor("k3y-with-sixteen-signs")
     >>> redactor.add("it is k3y-with-"), redactor.add("sixteen-signs! "), redactor.finish()
@@ -46,17 +46,17 @@ class StreamRedactor:
 
     def __init__(self, secret: str) -> None:
         self._forms = _split_forms(secret)
-        self._tail = ""  # the end of what was shown
+        self._tail = ""  # the end of the text that was shown
         self._held = ""
 
     def add(self, piece: str) -> str:
-        """Return what can be shown now."""
+        """Return the text that can be shown now."""
         text = self._tail + self._held + piece
         overlap = max((_measure_overlap(text, form) for form, _ in self._forms), default=0)
         end = len(text) - overlap if overlap >= MIN_HELD_CHARS else len(text)
         end = max(end, len(self._tail))
         if end < len(text) and not self._redact(text).startswith(self._redact(text[:end])):
-            end = len(self._tail)  # the cut would lie within what is to be removed
+            end = len(self._tail)  # the cut would lie within text to remove
         return self._show(text, end)
 
     def finish(self) -> str:
@@ -68,7 +68,7 @@ class StreamRedactor:
         return _redact_text(text, self._forms)
 
     def _show(self, text: str, end: int) -> str:
-        """Show a text up to an end, but for what was shown of it, and hold the rest back."""
+        """Show a text up to an end, except for its part already shown; hold the rest back."""
         redacted = self._redact(text[:end])
         pairs = enumerate(zip(self._tail, redacted, strict=False))
         start = next((at for at, (old, new) in pairs if old != new), len(self._tail))
@@ -139,7 +139,7 @@ def _spell_plainly(escape: re.Match[str]) -> str:
 
 def _redact_text(text: str, forms: Forms) -> str:
     for form, chunks in forms:
-        if len(text) >= min(MIN_PIECE_CHARS, len(form)):  # a shorter one cannot hold a piece
+        if len(text) >= min(MIN_PIECE_CHARS, len(form)):  # a shorter text cannot hold a piece
             text = _remove_form(text, form, chunks)
     return text
 

@@ -71,7 +71,7 @@ class WorkerPool:
     Args:
         size: number of steps that run at once; an account that runs none may run one more.
         timeout_s: the longest that one step may take, in seconds.
-        memory_bytes: the most that each may allocate; none for no limit.
+        memory_bytes: maximum bytes that each process may allocate; None for no limit.
     """
 
     def __init__(self, size: int, timeout_s: float, memory_bytes: int | None) -> None:
@@ -123,8 +123,8 @@ class WorkerPool:
         self, worker: PooledWorker, names: Sequence[tuple[str, str]]
     ) -> "asyncio.Future[None]":
         """Have a worker import the modules of functions, and their requirements; does not wait."""
-        # A step that comes meanwhile takes its turn in the worker's thread. What fails here fails
-        # there again, where somebody waits for it.
+        # A step that comes meanwhile takes its turn in the worker's thread. An import that fails
+        # here fails there again, where a caller waits for it.
 
         def note_modules(done: "asyncio.Future[None]") -> None:
             if not done.cancelled() and done.exception() is None:
@@ -139,7 +139,7 @@ class WorkerPool:
         self,
         step: RunInProcess,
         account_id: str,
-        resources: Mapping[str, float] = NO_RESOURCES,  # noqa: ARG002 - this machine has what it has
+        resources: Mapping[str, float] = NO_RESOURCES,  # noqa: ARG002 - this machine's are fixed
         on_wait: OnWait = ignore,  # noqa: ARG002 - and waits for nothing else
         on_queued: OnQueued = ignore,
     ) -> object:
