@@ -177,7 +177,7 @@ class DaskGateway:
         return GatewayEndedError("the process that speaks to Dask ended")
 
     def close(self, timeout_s: float) -> None:
-        """Leave the cluster, and end the process; blocks for so many seconds at most."""
+        """Leave the cluster, and end the process; blocks for at most `timeout_s` seconds."""
         if self._child is not None and not self._ended:
             with contextlib.suppress(Exception):
                 self.request("close").result(timeout_s)

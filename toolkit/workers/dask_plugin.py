@@ -11,14 +11,14 @@ _ENDED_STATES = ("memory", "error", "rescheduled")
 class StepCancelPlugin(WorkerPlugin):
     """Passes the cancels of tasks on to the processes that run their steps.
 
-    Dask itself only forgets a task that runs, as it cannot end a thread.
+    Dask itself only forgets a running task, because it cannot end a thread.
     """
 
     name = "toolkit-steps"
     idempotent = True
 
     def transition(self, key: object, start: str, finish: str, **_: object) -> None:
-        """Kill the process of a task that ran and is not wanted any more."""
+        """Kill the process of a running task that is no longer wanted."""
         if start in _RUNNING_STATES and finish not in _ENDED_STATES:
             get_step_runner().cancel(str(key))
 

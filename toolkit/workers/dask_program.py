@@ -133,7 +133,7 @@ class SchedulerClient:
         return answer
 
     async def cancel(self, key: str) -> None:
-        """Cancel a call, if it is still under way."""
+        """Cancel a call, if it is still in progress."""
         future = self._futures.get(key)
         if future is not None:
             async with asyncio.timeout(CLOSE_TIMEOUT_S):
@@ -156,7 +156,7 @@ class SchedulerClient:
                 async with asyncio.timeout(CLOSE_TIMEOUT_S):
                     await client.close()
         finally:
-            # Otherwise it would try once more as it is deleted, when its loop may be closed.
+            # Otherwise it would close again on deletion, when its loop may already be closed.
             client.status = CLOSED_STATUS
 
     @property
@@ -217,7 +217,7 @@ class _Server:
             self.tell({"id": number, "error": kind, "detail": detail})
 
     def _explain(self, error: BaseException) -> tuple[str, str]:
-        """Return the word by which the parent knows an error, and a name of it."""
+        """Return the parent's word for an error, and the name of the error."""
         from distributed.client import FutureCancelledError
         from distributed.scheduler import KilledWorker
 

@@ -46,7 +46,7 @@ class WorkerProcess:
     def __init__(self, memory_bytes: int) -> None:
         self.memory_bytes = memory_bytes
         self._child: ChildProgram | None = None
-        self._path: list[str] = []  # as the process has it by now
+        self._path: list[str] = []  # the process's current path
         self._lock = threading.Lock()
         self._killed = False
 
@@ -82,8 +82,8 @@ class WorkerProcess:
         """Call a function and wait for the result; blocks, so it belongs in a thread.
 
         Args:
-            module: where the function is.
-            name: its (dotted) name there.
+            module: the function's module.
+            name: the function's (dotted) name in the module.
             timeout_s: the time after which the worker ends itself, if it was not killed before.
             is_short: True if a caller waits for the call, so that it keeps the parent's priority.
 
@@ -122,7 +122,7 @@ class WorkerProcess:
         return child
 
     def interrupt(self) -> None:
-        """Interrupt the function under way, which then answers that; does not wait."""
+        """Interrupt the running function, whose answer then says so; does not wait."""
         with self._lock:
             child = self._child
         if child is None or child.process.returncode is not None:

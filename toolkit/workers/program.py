@@ -20,7 +20,7 @@ try:
 except ImportError:  # pragma: no cover - Windows: a worker ends with its parent when it is idle
     fcntl = resource = select = None  # type: ignore[assignment]
 
-GRACE_S = 5.0  # after the deadline, at which its parent kills it, it ends itself
+GRACE_S = 5.0  # seconds after the deadline (when its parent kills it) at which it ends itself
 TRACEBACK_CHARACTERS, MESSAGE_CHARACTERS = 4_000, 1_000
 NICENESS = 10  # processes that answer requests go first if there are too few cores
 OOM_SCORE_ADJUSTMENT = (
@@ -67,8 +67,8 @@ class _State:
 def _interrupt_step(_number: int, frame: FrameType | None) -> None:
     """End the step under way if it runs Python code: the process keeps its loaded modules.
 
-    An import is not cut off, as half a module would stay: the step ends after it, or the parent
-    ends the process.
+    An import is not interrupted, because half a module would stay: the step ends after it, or the
+    parent ends the process.
     """
     while frame is not None:
         if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
@@ -167,7 +167,7 @@ def _lower_priority() -> None:
         return
     with contextlib.suppress(OSError):
         os.nice(NICENESS)
-    # Linux may share time out by session first, and this program has one of its own.
+    # Linux may share CPU time by session first, and this program has its own session.
     with contextlib.suppress(OSError), open("/proc/self/autogroup", "w") as file:
         file.write(str(NICENESS))
 
@@ -190,7 +190,7 @@ def die_with_parent(lifeline: int) -> None:
 
 
 def _end_after(seconds: float) -> None:
-    """End this process by a signal in so many seconds; 0 cancels that."""
+    """End this process by a signal after the given seconds; 0 cancels that."""
     if hasattr(signal, "setitimer"):  # pragma: no branch - Windows has none
         signal.setitimer(signal.ITIMER_REAL, seconds)
 

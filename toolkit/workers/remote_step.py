@@ -20,7 +20,7 @@ MAX_REMEMBERED_CANCELS = 1_000
 
 
 class StepRunner:
-    """Runs steps in worker processes, which are kept for more of them, and kills those cancelled.
+    """Runs steps in worker processes that it keeps for more steps, and kills cancelled steps.
 
     A cancel may come before the thread of its step has begun: it is remembered until then.
     """
@@ -120,9 +120,9 @@ def get_step_runner() -> StepRunner:
 
 
 def run_step(message: bytes) -> bytes:
-    """Run the step in a message, and return its answer as one.
+    """Run the step in a message, and return its answer as a message.
 
-    An engine of another version is refused, as functions of one name may differ between them.
+    An engine of another version is refused, because functions of the same name may differ.
     """
     call: Any = read_message(BytesIO(message))
     refusal = explain_other_version(call["version"])

@@ -14,7 +14,7 @@ from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
 _LENGTH_PREFIX = struct.Struct(">Q")
-MAX_READ_BYTES = 1024 * 1024  # per call, as a read allocates as much as it asks for
+MAX_READ_BYTES = 1024 * 1024  # per call, because a read allocates as much as it requests
 SUPPORTED_TYPES = "None, bool, int, float, str, bytes, and lists, tuples and dicts of them"
 
 
@@ -26,7 +26,7 @@ def get_function_name(function: object) -> tuple[str, str]:
     """Return the module and the qualified name by which a worker process finds a function.
 
     Raises:
-        NotSerializableError: it would not find it.
+        NotSerializableError: the worker would not find it.
 
     >>> get_function_name(json.dumps)
     ('json', 'dumps')
@@ -62,7 +62,7 @@ def find_function(module: str, name: str) -> Callable[..., object]:
     """Import a module and return its function of a (dotted) name.
 
     Raises:
-        ImportError, AttributeError: there is none.
+        ImportError, AttributeError: there is no such module or function.
     """
     found: Any = sys.modules.get(module)
     if found is None:
@@ -94,10 +94,10 @@ def encode_message(value: object, subject: str = "argument") -> list[bytes]:
     """Serialize a plain value as the pieces of one message.
 
     Args:
-        subject: the name for it in errors.
+        subject: the name of the value in errors.
 
     Raises:
-        NotSerializableError: it, or something in it, is not plain.
+        NotSerializableError: the value, or a value in it, is not plain.
     """
     writer = _ValueEncoder(subject)
     try:
@@ -190,7 +190,7 @@ def _find_holder(box: list[Any], place: list[Any]) -> tuple[Any, Any]:
 
 
 def copy_value(value: object, subject: str) -> object:
-    """Return a copy as it arrives on the other side.
+    """Return a copy of a value as the other side receives it.
 
     >>> copy_value({"size": (3, 4)}, "argument")
     {'size': (3, 4)}

@@ -8,9 +8,9 @@ T = TypeVar("T")
 
 
 async def finish_before_cancel(step: Awaitable[T]) -> T:
-    """Finish a short step of the current task even where the task is cancelled meanwhile.
+    """Finish a short step of the current task even if the task is cancelled meanwhile.
 
-    The cancel comes again as soon as the task next waits for something, also where the step fails.
+    The cancel is raised when the task next waits for something, even if the step fails.
     """
     under_way = asyncio.ensure_future(step)
     current, cancels = asyncio.current_task(), 0
@@ -20,9 +20,9 @@ async def finish_before_cancel(step: Awaitable[T]) -> T:
         except asyncio.CancelledError:
             cancels += not under_way.cancelled()
         except Exception:
-            break  # it is told below
+            break  # the cancel is raised again below
     if current is not None:
         for _ in range(cancels):
-            current.uncancel()  # the same cancel, not one more: a time limit counts its own
+            current.uncancel()  # the same cancel must not count twice: a time limit counts its own
             current.cancel()
     return under_way.result()

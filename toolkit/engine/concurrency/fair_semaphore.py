@@ -22,7 +22,7 @@ class FairSemaphore:
 
     Args:
         limit: the number of places.
-        per_group: the most places of one group; None for no such limit.
+        per_group: maximum number of places of a group; None for no such limit.
         reserved: the number of further places, each for a group that has no place.
     """
 

@@ -11,7 +11,7 @@ from toolkit.engine.concurrency.fair_semaphore import FairSemaphore
 SLICE_S = 0.005
 # While other accounts are active, an account's long work rests for this multiple of its run time.
 OTHERS_SHARE, MAX_REST_S = 2.0, 1.0
-ACTIVE_WINDOW_S = 0.25  # an account is active for so long after a request
+ACTIVE_WINDOW_S = 0.25  # an account is active for this time after a request
 MAX_ACCOUNTS = 1_000
 # A longer iteration of the loop had work to do; the maximum wait for an idle iteration.
 IDLE_TURN_S, MAX_WAIT_S = 0.0004, 0.05
@@ -60,7 +60,7 @@ class LoopShares:
         self._semaphore.release(account_id or "")
 
     def _find_rest_s(self, account_id: str | None) -> float:
-        """Return how long an account's long work has to rest; not at all if no other is active."""
+        """Return the seconds that an account's long work must rest; 0 if no other is active."""
         if account_id is None or not self.has_others(account_id):
             return 0.0
         return self._rests_until.get(account_id, 0.0) - time.monotonic()
@@ -156,7 +156,7 @@ class Pacer:
         self._release_turn()
 
     async def pause(self) -> None:
-        """Let other work run, where this slice has lasted long enough."""
+        """Let other work run if this slice has lasted long enough."""
         if time.perf_counter() - self._began >= SLICE_S:
             await self.end_slice()
 

@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class SharedCall(Generic[T]):
-    """A call that is under way, and how many wait for it."""
+    """A call in progress, and the number of its waiters."""
 
     task: asyncio.Task[T]
     waiting: int = 0

@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 def start_thread(work: Callable[[], T]) -> "asyncio.Future[T]":
-    """Start a thread that does some work, and return the future of its result.
+    """Start a thread that does the work, and return the future of its result.
 
     The standard pool's threads are joined at exit, so one that hangs would keep the process.
     """
@@ -24,7 +24,7 @@ def start_thread(work: Callable[[], T]) -> "asyncio.Future[T]":
 class SerialThread:
     """A thread that does one piece of work after the other, until it is ended.
 
-    To wake one takes a quarter of the time that it takes to start one.
+    To wake a thread takes a quarter of the time that it takes to start a thread.
     """
 
     def __init__(self) -> None:
@@ -49,7 +49,7 @@ def _start_daemon(target: Callable[..., None], *args: object) -> None:
 def _do_queued(queue: "SimpleQueue[Callable[[], None] | None]") -> None:
     while (task := queue.get()) is not None:
         task()
-        del task  # its result may be large, and the next may be long in coming
+        del task  # its result may be large, and the next task may come late
 
 
 def _do_work(work: Callable[[], T], future: "asyncio.Future[T]") -> None:

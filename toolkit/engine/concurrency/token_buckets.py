@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 MAX_BUCKETS = 10_000
-# A time further ahead than this is of a clock that has started anew.
+# A time further ahead than this comes from a clock that has restarted.
 MAX_AHEAD_S = 7200.0
 
 
@@ -29,7 +29,7 @@ class UnitPace:
     burst: float
 
     def find_start(self, used_until: float | None, at: float) -> float:
-        """Return the time from which units are left, before now by as many as may be used now."""
+        """Return the time from which units are left; the time since then grants usable units."""
         earliest = at - self.burst / self.per_s
         if used_until is None or used_until > at + MAX_AHEAD_S:
             return earliest
@@ -41,10 +41,10 @@ class UnitPace:
         return start, start + units / self.per_s
 
     def take_now(self, used_until: float | None, at: float, units: int) -> tuple[int, float, float]:
-        """Take up to so many units that may be used now.
+        """Take the units that may be used now, at most the given number.
 
         Returns:
-            how many; the seconds until there is one, if there is none; until when all is used up.
+            the number taken; if 0, the seconds until the next unit; the time until all is used up.
         """
         start = self.find_start(used_until, at)
         left = (at - start) * self.per_s
@@ -87,7 +87,7 @@ class TokenBuckets:
             self._used_until.popitem(last=False)
 
     def drain_all(self) -> dict[str, float]:
-        """Forget all buckets; return the tokens that each lacked, if it was one at least."""
+        """Drop all buckets; return the tokens that each lacked, if at least one."""
         full_at = self._clock() - self._pace.burst / self._pace.per_s
         drained, self._used_until = self._used_until, OrderedDict()
         lacked = {name: (until - full_at) * self._pace.per_s for name, until in drained.items()}

@@ -102,14 +102,14 @@ class Admission:
 
 
 def _name_choice(capability: Capability, options: Options) -> tuple[str | None, ...]:
-    """Name all that decides who may serve a node."""
+    """Return the options that decide which connections may serve a node."""
     return capability.name, options.endpoint_id, options.compute_id, options.provider
 
 
 async def check_place(
     core: EngineContext, scope: ReadScope, endpoint_id: str | None, compute_id: str | None
 ) -> None:
-    """Refuse a place to run that is not there.
+    """Refuse a place to run that does not exist.
 
     Raises:
         RequestError: `NOT_FOUND`.

@@ -31,7 +31,7 @@ from toolkit.store import ROWS_BYTES, ResultSize
 
 # A text is in the document of its job, in that of its task or agent, and in its artifact.
 TEXT_COPIES = 3
-QUEUED_S = 0.1  # a call that took longer to be let in had to wait for its turn
+QUEUED_S = 0.1  # a call that was admitted later than this had to queue
 
 
 class AttemptLoop:
@@ -41,10 +41,10 @@ class AttemptLoop:
         self._core = core
 
     async def run_operation(self, job_run: JobRun, operation: Operation[Any]) -> Reply:
-        """Have the best connection carry out `operation`; retry it while worth it, or try the next.
+        """Have the best connection carry out `operation`; retry while worthwhile, or try the next.
 
         Raises:
-            ProviderError: the last connection's failure; `PROVIDER_UNAVAILABLE` when nothing may be
+            ProviderError: the last connection's failure; `PROVIDER_UNAVAILABLE` if nothing may be
                 called soon enough.
             WorkError: `CREDENTIALS_MISSING`, `BUDGET_EXCEEDED`.
             ShutdownInterrupt: the engine began to shut down before the next call.

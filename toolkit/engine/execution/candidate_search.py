@@ -59,20 +59,20 @@ class CandidateSearch:
         self._deadline = time.monotonic() + core.settings.max_cooldown_wait_s
         self._calls: Counter[str] = Counter()  # by connection
         self._exhausted: set[str] = set()  # not called again
-        # Those whose retries are used up for now, or whose gate was closed. They are called again
-        # once nobody else is left.
+        # Connections whose retries are used up for now, or whose gate was closed. They are called
+        # again once no other connection is left.
         self._throttled: set[str] = set()
-        # Whether the vendor that was chosen last has another connection that may be.
+        # Whether the vendor that was chosen last has another connection that may be chosen.
         self._has_spare = False
         self._last_error: ProviderError | None = None
         # The smallest bound of each connection and model that the budgets did not cover.
         self._uncovered: dict[tuple[str | None, str | None], Decimal] = {}
 
     async def choose(self) -> ChosenCandidate:
-        """Choose the connection to call next; where all cool down, wait for the soonest.
+        """Choose the connection to call next; if all cool down, wait for the first.
 
         Raises:
-            ProviderError: the last connection's failure; `PROVIDER_UNAVAILABLE` when nothing may be
+            ProviderError: the last connection's failure; `PROVIDER_UNAVAILABLE` if nothing may be
                 called soon enough.
             WorkError: `CREDENTIALS_MISSING`, `BUDGET_EXCEEDED`.
         """

@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 
 
 class JobExecutor:
-    """The executor of jobs; runs and workflow nodes are the same to it."""
+    """The executor of jobs; it treats runs and workflow nodes alike."""
 
     def __init__(self, core: EngineContext, artifacts: Artifacts) -> None:
         self._core = core
@@ -66,7 +66,7 @@ class JobExecutor:
             return outcome
 
     async def _run_with_deadline(self, job_run: JobRun) -> JobOutcome:
-        """Run a job within its deadline, and write down how it ended."""
+        """Run a job within its deadline, and record how it ended."""
         deadline_s = job_run.job.options.deadline_s
         try:
             if deadline_s is None:
@@ -140,7 +140,7 @@ class JobExecutor:
         )
 
     def _mark_retrying(self, job_run: JobRun) -> None:
-        """Mark the job as running once more, which is a node retry."""
+        """Mark the job as running again, which is a node retry."""
         job, started = job_run.job, now()
         job.retry_count += 1
         job.status_detail = "retrying"
@@ -161,7 +161,7 @@ class JobExecutor:
         if not job_run.job.options.cache or job_run.vendor_job_id is not None:
             return await self._execute_flow(job_run, call)
         if job_run.capability.state is not None:
-            job_run.digests.pop("state", None)  # of an earlier retry
+            job_run.digests.pop("state", None)  # from an earlier retry
             state = await self._read_state(job_run, call)
             if state is None:
                 return await self._execute_flow(job_run, call)
@@ -177,7 +177,7 @@ class JobExecutor:
                     return await self._complete_from_cache(job_run, cached.job, cached.artifact)
                 if not is_waiting:
                     ended = await self._execute_flow(job_run, call)
-                    # Until it is durable, the next job under this lock would not find it.
+                    # Wait until it is durable, so that the next job under this lock finds it.
                     await asyncio.shield(ended.durable)
                     return ended
             await asyncio.sleep(look_s)
@@ -189,7 +189,7 @@ class JobExecutor:
         return await self._core.driver.run_in_thread(partial(state, call.input), job_run.account_id)
 
     async def _is_state_unchanged(self, job_run: JobRun, call: Call[Any]) -> bool:
-        """Return True if a result may be stored: it was made by the state that its key has."""
+        """Return True if a result may be stored: the state in its key has made it."""
         if job_run.capability.state is None:
             return True
         if "state" not in job_run.digests:

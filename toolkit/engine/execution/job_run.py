@@ -198,13 +198,13 @@ class JobRun:
         job.error = error
         job.completed_at = now()
         if self.started_monotonic is not None:
-            # Not from the timestamps: the wall clock may have been set meanwhile.
+            # Not from the timestamps, because the wall clock may have been set meanwhile.
             job.latency_ms = int((time.monotonic() - self.started_monotonic) * 1000)
         for attempt in job.attempts:
             if attempt.status == "running":
                 attempt.ended_at = job.completed_at
                 attempt.status = status
-                # A call to a vendor was settled already; on this machine nothing is billed.
+                # A call to a vendor is already settled; work on this machine is not billed.
                 attempt.cost_usd = ZERO_USD if attempt.provider is None else None
         self._sum_costs(status)
         ended = make_usage_count(

@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 LeaseHandler = Callable[[Lease], Awaitable[object]]
 CLAIM_BATCH_SIZE = 64
-# How often each engine looks for itself, as notices may get lost, and SQLite has none.
+# The interval at which each engine polls, because notices may get lost and SQLite has none.
 KEEPER_INTERVAL_S = 1.0
 MAX_RELEASE_WAIT_S = 1.0
 MIN_NOTICES_S = 0.05  # between two checks for work that other engines have released
@@ -41,7 +41,7 @@ class LeaseManager:
         self._running: dict[str, asyncio.Task[None]] = {}
         self._keeper: asyncio.Task[None] | None = None
         self._interval_s = min(KEEPER_INTERVAL_S, core.settings.lease_s / 5)
-        # On a thread: other processes would take a blocked event loop for a process that is gone.
+        # On a thread, because a blocked event loop would let leases expire as if the process died.
         self._heartbeat = Heartbeat(core.store.leases.renew, self._has_leases, self._interval_s)
         # Set when others have released work, or request a cancel.
         self._noticed = asyncio.Event()
@@ -50,7 +50,7 @@ class LeaseManager:
         self._unreleased: set[Lease] = set()
 
     def register_handler(self, kind: str, handler: LeaseHandler) -> None:
-        """Register who runs work items of a kind: `run`, `job`, `workflow` or `task`."""
+        """Register the handler of a kind of work items: `run`, `job`, `workflow` or `task`."""
         self._handlers[kind] = handler
 
     @property
@@ -72,7 +72,7 @@ class LeaseManager:
         self._keeper = asyncio.create_task(self._run_keeper(), name="lease keeper")
 
     def start(self, lease: Lease) -> None:
-        """Start to work on a work item that this process has the lease of."""
+        """Start to work on a work item whose lease this process holds."""
         if lease.root_id not in self._running and not self._core.is_draining:
             task = asyncio.create_task(self._run_handler(lease), name=lease.root_id)
             self._running[lease.root_id] = task
@@ -101,7 +101,7 @@ class LeaseManager:
         return lease
 
     async def release(self, lease: Lease) -> None:
-        """Release a lease whose work was not begun; later, where the store is out of reach."""
+        """Release a lease whose work was not begun; later, if the store is unavailable."""
         await self._release_or_defer(lease, done=True)
 
     async def take_up(self, root_id: str) -> None:
@@ -119,7 +119,7 @@ class LeaseManager:
         task = self._running.get(root_id)
         if task is not None:
             await asyncio.sleep(0)  # cancelled before its first step, it could not record that
-            if not task.cancelling():  # once more, it would be cut off as it records its end
+            if not task.cancelling():  # a second cancel would interrupt the recording of its end
                 task.cancel()
             await asyncio.wait([task], timeout=MAX_CANCEL_WAIT_S)
             if not task.done():
@@ -132,7 +132,7 @@ class LeaseManager:
             await self._core.store.leases.request_cancel(root_id)
 
     async def wait(self, root_id: str) -> None:
-        """Wait until this process works on a work item no longer."""
+        """Wait until this process no longer works on a work item."""
         task = self._running.get(root_id)
         if task is not None:
             await asyncio.wait([task])
@@ -160,7 +160,7 @@ class LeaseManager:
             await self._handlers[lease.kind](lease)
             done = True
         except asyncio.CancelledError:
-            # Shutting down leaves it resumable; a cancel has been written down by the handler.
+            # Shutting down leaves it resumable; the handler has recorded a cancel.
             done = not self._core.is_draining
             is_told = True
         except ShutdownInterrupt:

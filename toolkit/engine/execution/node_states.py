@@ -1,4 +1,4 @@
-"""The states of nodes, and a workflow's record as it follows from the jobs of its nodes."""
+"""The states of nodes, and a workflow's record, computed from the jobs of its nodes."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,12 +17,12 @@ from toolkit.engine.concurrency.pacing import Pacer
 from toolkit.engine.job_record import JobRecord
 from toolkit.engine.money.amounts import sum_costs
 
-NODES_BETWEEN_PAUSES = 32  # which take a tenth of a millisecond
+NODES_BETWEEN_PAUSES = 32  # 32 nodes take a tenth of a millisecond
 
 
 @dataclass(frozen=True, slots=True)
 class SkippedNode:
-    """A node that will never start: why, and since when."""
+    """A node that will never start: the reason, and the time since when."""
 
     error: ErrorInfo
     skipped_at: datetime
@@ -47,7 +47,7 @@ class JobState(NamedTuple):
 
     @classmethod
     def of(cls, job: JobRecord) -> Self:
-        """Take the state of a job as it stands."""
+        """Return the current state of a job."""
         return cls._make(_read_state(job))
 
 
@@ -105,7 +105,7 @@ def _describe_failure(node: Node) -> str:
 
 
 def find_kept_jobs(nodes: Sequence[Node], again: Collection[str]) -> dict[str, str]:
-    """Find the jobs that stay as they are, by node id, where the nodes of `again` run again.
+    """Find the jobs that are kept, by node id, if the nodes of `again` run again.
 
     An optional node that failed runs again only with something that depends on it.
     """
@@ -152,7 +152,7 @@ def find_optional(nodes: Iterable[Node | NodeCreate]) -> frozenset[str]:
 def skip_descendants(
     node_id: str, at: datetime | None, edges: Mapping[str, Sequence[str]], skipped: Collection[str]
 ) -> dict[str, SkippedNode]:
-    """Find the nodes that will never start as one has failed, without those skipped already."""
+    """Find the nodes that will never start because a node failed, except nodes already skipped."""
     message = f"`{node_id}` did not complete."
     error = ErrorInfo(code=ErrorCode.UPSTREAM_FAILED.name, message=message)
     skip = SkippedNode(error, at or now())
@@ -181,5 +181,5 @@ def find_skipped(
 
 
 def make_error_info(code: ErrorCode) -> ErrorInfo:
-    """Make the error that a record shows of a code."""
+    """Make the error that a record shows for a code."""
     return ErrorInfo(code=code.name, message=code.hint)

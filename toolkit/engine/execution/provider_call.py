@@ -171,7 +171,7 @@ class ProviderCall:
         await self._core.store.write([saved], lease=self._job_run.lease, paid=True)
 
     async def _permit_request(self, request: httpx.Request) -> None:
-        """Let a request be sent once it is covered, by the process that has the lease alone."""
+        """Permit a request once it is covered, and only if this process holds the lease."""
         if is_billable(request):
             # A write may have failed since the intent was written, or used up the room.
             await self._core.store.result_room.ensure()

@@ -1,8 +1,8 @@
 """Readiness of abandoned work: whether this process has the secrets and functions that it needs.
 
-A process that has not leaves the work, with `status_detail: "waiting_secret"` or
-`"waiting_function"`: there it would fail for good where it only had to wait (decisions, "Opening a
-directory").
+A process that lacks them leaves the work, with `status_detail: "waiting_secret"` or
+`"waiting_function"`: there the work would fail for good although it only had to wait (decisions,
+"Opening a directory").
 """
 
 import json
@@ -74,7 +74,7 @@ class Readiness:
 
     @property
     def has_unnoted(self) -> bool:
-        """Whether some work item had to wait when it was checked, and its record may not say so."""
+        """True if a work item had to wait at its last check, and its record may not say so."""
         return not self._noted.issuperset(self._waiting)
 
     async def needs_notice(self, work_item: Row) -> bool:
@@ -129,7 +129,7 @@ class Readiness:
     async def _find_usable(
         self, work_item: Row, pool: ConnectionsByProvider
     ) -> Iterable[Collection[Connection]]:
-        """Find the connections that would do, for each job that is yet to be done."""
+        """Find the usable connections for each job that is not done yet."""
         root_id, kind = str(work_item["id"]), work_item["kind"]
         if kind in ("run", "job"):
             by_id = {"run_id" if kind == "run" else "id": root_id}
@@ -139,7 +139,7 @@ class Readiness:
             return await self._find_for_workflow(root_id, pool)
         row = await self._core.store.get_row("tasks", root_id)
         workflow_id = None if row is None else json.loads(str(row["doc"])).get("workflow_id")
-        if workflow_id is None:  # not planned yet, so its needs are unknown: any one will do
+        if workflow_id is None:  # not planned yet, so its needs are unknown: any connection will do
             return [[one for some in pool.values() for one in some]]
         return await self._find_for_workflow(str(workflow_id), pool)
 

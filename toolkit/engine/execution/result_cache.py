@@ -26,7 +26,7 @@ from toolkit.plugins import Call
 from toolkit.store import AccountScope, Conflict, DeleteRow, InsertRow, ReplaceRow
 
 CLAIM_PREFIX = "claim:"
-# Between two looks at another process's claim, in seconds; calls to vendors take about as long.
+# Seconds between two checks of another process's claim; calls to vendors take about as long.
 FIRST_LOOK_S, MAX_LOOK_S = 0.05, 1.0
 
 
@@ -55,7 +55,7 @@ class ResultCache:
     def __init__(self, core: EngineContext, artifacts: Artifacts) -> None:
         self._core = core
         self._artifacts = artifacts
-        # Each is there for as long as a job holds it or waits for it.
+        # A lock exists as long as a job holds it or waits for it.
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     def get_lock(self, key: str) -> asyncio.Lock:
@@ -63,7 +63,7 @@ class ResultCache:
         return self._locks.setdefault(key, asyncio.Lock())
 
     async def find_key(self, job_run: JobRun, call: Call[Any]) -> str:
-        """Find the key that the result of a job would have as of now."""
+        """Find the key that the result of a job would have now."""
         provider, model = await self._find_first_choice(job_run, call)
         return self.make_key(job_run, call, provider, model)
 

@@ -35,7 +35,7 @@ from toolkit.engine.services.artifacts import StoredArtifact
 from toolkit.store import AppendEvent, Change, Lease, StoreUnavailableError, UpdateRow
 
 START_BATCH_SIZE = 4
-MAX_TURN_S = 0.002  # for which a chain of nodes that never wait for anything may hold the loop
+MAX_TURN_S = 0.002  # maximum time for which a chain of nodes that never wait may hold the loop
 
 
 class Scheduler:
@@ -265,7 +265,7 @@ class Scheduler:
         for up in upstream:
             self._unstarted_dependents[up] -= 1
             if not self._unstarted_dependents[up]:
-                del self._artifacts[up]  # a large workflow need not be held as a whole
+                del self._artifacts[up]  # so that a large workflow is not in memory as a whole
         job = earlier or self._make_job(node, upstream)
         limit = from_wire_usd(job.options.max_cost_usd)
         own = () if limit is None else (Budget(limit, job.cost_incurred_usd),)
@@ -278,7 +278,7 @@ class Scheduler:
             kind="node",
             budgets=(*self._budgets, *own),
             max_retries=self._workflow.max_retries,
-            # Of a workflow of its own the caller says how often; a task's is reviewed and changed.
+            # The caller sets the retries of its own workflow; a task's is reviewed and changed.
             stops_when_lasting=self._workflow.task_id is not None,
             upstream=upstream,
             vendor_job_id=self._vendor_jobs.get(node.id),
@@ -320,7 +320,7 @@ class Scheduler:
             await asyncio.wait(running)
 
     async def _finish_from_states(self) -> WorkflowRecord:
-        """Finish as the nodes ended: failed by one that is not optional, or with nothing made."""
+        """Finish by the nodes' states: failed if a required node failed, or nothing was made."""
         ended = {id_: state for id_, state in self._states.items() if state.status == "failed"}
         failed = [state for id_, state in ended.items() if id_ not in self._optional]
         last = [node_id for node_id, behind in self._dependents.items() if not behind]
@@ -332,7 +332,7 @@ class Scheduler:
         return await self._finish("failed", first.error)
 
     async def _finish(self, status: WorkflowStatus, error: ErrorInfo | None) -> WorkflowRecord:
-        """Write the record down as it ends, and nothing after it."""
+        """Record the end of the workflow, and write nothing after it."""
         changes: list[Change] = []
         ended = now()
         skip = SkippedNode(make_error_info(ErrorCode.CANCELLED), ended)

@@ -31,7 +31,7 @@ class ShutdownWatch:
         """Let a call begin whose turn has come.
 
         Args:
-            has_queued: whether it had to wait for its turn; a call that did not is let go on.
+            has_queued: whether it had to wait for its turn; a call that did not wait goes on.
             has_called: whether its job has made a call, which would be paid again.
 
         Raises:

@@ -1,4 +1,4 @@
-"""Patience with a store that is away: work that is under way asks again instead of ending.
+"""Patience with an unavailable store: work in progress asks again instead of ending.
 
 A job that ended here would end its siblings, too, and the results of their paid calls with them.
 """
@@ -24,10 +24,10 @@ async def ask_store(
 
     Args:
         core: the engine's parts.
-        ask: asks once; it changes nothing, or nothing if it fails.
+        ask: asks once; it must change nothing, or at least nothing if it fails.
 
     Raises:
-        StoreUnavailableError: it did not answer for as long as results wait, or the engine ends.
+        StoreUnavailableError: no answer within the time that results wait, or the engine ends.
     """
     deadline = time.monotonic() + WORK_WAIT_S
     while True:

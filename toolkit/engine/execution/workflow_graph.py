@@ -121,7 +121,7 @@ def merge_node_options(request: WorkflowCreate) -> dict[str, Options]:
         else everyones
         for node in request.nodes
     }
-    if "provider" in common:  # which is not meant for functions, as they ask none
+    if "provider" in common:  # not meant for functions, which call no provider
         for node in request.nodes:
             if node.capability == FUNCTION_CAPABILITY and node.options.provider is None:
                 merged[node.id] = merged[node.id].model_copy(update={"provider": None})

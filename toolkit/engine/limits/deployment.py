@@ -70,7 +70,7 @@ class Deployment:
         self._polling: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
-        """Look for other engines, and from now on again and again."""
+        """Look for other engines now, then poll for them regularly."""
         self.engines = await self._limits.list_engines()
         self.is_alone = len(self.engines) == 1
         if not self.is_alone:
@@ -94,11 +94,11 @@ class Deployment:
             await self._limits.leave()
 
     def watch(self, row_id: str, watcher: "SharedRow") -> None:
-        """Tell a watcher of the engines, and of changes of a row."""
+        """Notify a watcher of joining and leaving engines, and of changes of a row."""
         self._watchers[row_id].append(watcher)
 
     def watch_engines(self, on_change: Callable[[], None]) -> None:
-        """Call a function whenever engines have come or gone."""
+        """Call a function whenever engines have joined or left."""
         self._on_change.append(on_change)
 
     def to_local(self, at: float) -> float:
@@ -113,12 +113,12 @@ class Deployment:
         """Change a row while no other engine does.
 
         Args:
-            row_id: its id.
-            change: is given its document, to change in place, and the store's time; it is called on
+            row_id: id of the row.
+            change: receives its document, to change in place, and the store's time; it is called on
                 a thread, perhaps twice.
 
         Raises:
-            ServiceError: `UNAVAILABLE` when the store could not be written.
+            ServiceError: `UNAVAILABLE` if the store could not be written.
         """
         done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._pending.append((row_id, change, done))
@@ -127,7 +127,7 @@ class Deployment:
         return await done
 
     def change_row_later(self, row_id: str, change: RowChange[object]) -> None:
-        """Change a row soon; nobody waits for it, and nothing comes of a failure."""
+        """Change a row soon, without waiting; a failure is ignored."""
         done = asyncio.ensure_future(self.change_row(row_id, change))
         self._later.add(done)
         done.add_done_callback(self._forget)
@@ -252,5 +252,5 @@ class SharedRow:
 def _apply_all(
     pending: Sequence[PendingChange], documents: Mapping[str, LimitDocument], at: float
 ) -> tuple[float, list[Any]]:
-    """Make changes in the order in which they were asked for; return the time, and each answer."""
+    """Make changes in the order in which they were requested; return the time and the results."""
     return at, [change(documents[row_id], at) for row_id, change, _ in pending]

@@ -1,4 +1,4 @@
-"""Paces: so many requests or tokens a minute, by all engines of a deployment together."""
+"""Paces: limits on requests or tokens a minute for all engines of a deployment together."""
 
 import asyncio
 import time
@@ -33,7 +33,7 @@ class SharedPaces(SharedRow):
         self._left_at = 0.0  # when the last call was made, or will be
 
     async def wait(self, units: Mapping[str, float]) -> None:
-        """Wait until a call may be made that uses so many units of each kind."""
+        """Wait until a call may be made that uses the given number of units of each kind."""
         sizes = {name: units[name] for name in self._paces if units.get(name)}
         if not sizes:
             return

@@ -18,7 +18,7 @@ RETRY_INTERVAL_S = 0.05
 CONTENT_INTERVALS = 5
 # With fewer places than engines, each engine keeps a place for this long, then the next has it.
 TURN_S = 0.5
-# An engine that others have not heard of for so long, and do not find, has no places.
+# An engine without a sign of life for this long, and not found by others, has no places.
 SILENCE_S = 1.0
 
 
@@ -39,7 +39,7 @@ class PlaceClaim(NamedTuple):
 
 
 def share_fairly(limit: int, wanted: Mapping[str, int], order: Sequence[str]) -> dict[str, int]:
-    """Share places: nobody gets more than it wants while another has fewer and wants more.
+    """Share places by max-min fairness: spare places go to engines that want more.
 
     >>> share_fairly(8, {"a": 1, "b": 9, "c": 5}, ["a", "b", "c"])
     {'a': 1, 'b': 4, 'c': 3}
@@ -113,9 +113,9 @@ class SharedPlaces(SharedRow):
         semaphore.set_limit(0 if self._is_shared else limit)
 
     def set_limit(self, limit: int) -> None:
-        """Set how many places there are, for all engines."""
+        """Set the number of places for all engines."""
         self._limit = limit
-        self._asked_for = min(self._asked_for, self._share.held)  # of another number
+        self._asked_for = min(self._asked_for, self._share.held)  # was for the old limit
         if not self._is_shared:
             self._semaphore.set_limit(limit)
 
@@ -131,7 +131,7 @@ class SharedPlaces(SharedRow):
             await self._semaphore.acquire(group)
 
     def release(self, group: str) -> None:
-        """Release a place; if others lack it, it is theirs."""
+        """Release a place; if other engines lack places, they get it."""
         self._semaphore.release(group)
         if self._is_shared and self._is_to_shrink():
             self._ask()
@@ -143,11 +143,11 @@ class SharedPlaces(SharedRow):
         return max(self._peak, self._earlier_peak, self._count_wanted())
 
     def _find_target(self) -> int:
-        """Find how many places this engine should hold."""
+        """Find the number of places that this engine should hold."""
         wanted = self._find_wanted()
         if self._share.is_contended:
             return min(wanted, self._share.fair)
-        return wanted + wanted // 2  # some in advance, so that not each call has to ask
+        return wanted + wanted // 2  # some in advance, so that not every call must ask
 
     def _is_to_shrink(self) -> bool:
         """Check whether places are held that others lack, or many more than are wanted."""
@@ -170,7 +170,7 @@ class SharedPlaces(SharedRow):
             self._asking = None
 
     async def _pause(self) -> None:
-        """Pause before the others are asked again: longer where this engine has its share."""
+        """Pause before asking the others again: longer if this engine has its share."""
         for _ in range(CONTENT_INTERVALS):
             await asyncio.sleep(RETRY_INTERVAL_S)
             if self._may_get_more() or self._is_to_shrink():

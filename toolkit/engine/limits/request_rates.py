@@ -12,10 +12,10 @@ from toolkit.engine.concurrency.token_buckets import MAX_BUCKETS, TokenBuckets, 
 from toolkit.engine.limits.deployment import Deployment
 from toolkit.store import LimitDocument
 
-# An engine takes as many requests in advance as it has lately had in this time, and gives those
-# back that it did not have.
+# An engine takes as many requests in advance as it recently used in this time, and gives unused
+# requests back.
 CHUNK_S = 0.5
-# At most this part of a burst, so that others have theirs.
+# Maximum part of a burst that an engine takes in advance, so that others get their part.
 MAX_CHUNK_SHARE = 8
 
 
@@ -76,7 +76,7 @@ class RequestRates:
                 try:
                     wait_s = await self._take(name, advance)
                 except ServiceError:
-                    return self._buckets.acquire_delay_s(name)  # as well as it can alone
+                    return self._buckets.acquire_delay_s(name)  # this engine's own buckets
                 if wait_s:
                     advance.refused_until = time.monotonic() + wait_s
                     return wait_s
@@ -99,7 +99,7 @@ class RequestRates:
         return found
 
     async def _take(self, name: str, advance: _Advance) -> float:
-        """Take requests in advance; return the seconds until there may be one, if there is none."""
+        """Take requests in advance; return 0, or the seconds until the next if none is left."""
         at = time.monotonic()
         recent = advance.used * CHUNK_S / max(at - advance.taken_at, 1e-3)
         wanted = max(1, min(self._max_chunk, math.ceil(recent)))

@@ -29,11 +29,11 @@ from toolkit.settings import Settings
 from toolkit.store import Store, UpdateRow
 
 # A connection that has never answered may have a wrong key or a vendor that is down: few calls
-# find that out as well as many.
+# reveal that as well as many.
 INITIAL_CONCURRENCY = 2
 # A change of statistics alone is written at most this often.
 SAVE_INTERVAL_S = 1.0
-# The tokens of so many seconds may be used at once after a pause: vendors count them by the minute.
+# The tokens of this many seconds may be used at once after a pause: vendors count by the minute.
 TOKEN_BURST_S = 5.0
 
 
@@ -131,7 +131,7 @@ class ConnectionGate:
         self._save_health(urgent=self._health.record_success(model, took_ms))
 
     def record_failure(self, error: ProviderError, permit: Permit) -> None:
-        """Record the failure of the call that this was the permit for."""
+        """Record the failure of the call that held this permit."""
         self._save_health(urgent=self._health.record_failure(error, permit))
 
     def record_test(self, error: ErrorCode | None) -> None:
@@ -167,7 +167,7 @@ class GateRegistry:
 
         Args:
             connection: the connection.
-            saved: the health in its row, for a gate that has yet to be made.
+            saved: the health in the connection's row, used if the gate must be made.
         """
         gate = self._gates.get(connection.id)
         if gate is None:
@@ -205,7 +205,7 @@ class GateRegistry:
         return paces
 
     def _share_retries(self) -> None:
-        """Keep to one engine's part of all budgets of retries."""
+        """Reduce all retry budgets to one engine's share."""
         for budget in self._budgets.values():
             budget.share(len(self._deployment.engines))
 

@@ -23,7 +23,7 @@ SUMMARY_INTERVAL_S = 1.0
 FEW_LATENCIES = 20
 # The wait while another job probes whether a connection has recovered.
 PROBE_WAIT_S = 0.25
-# However long a vendor asks not to be called, it is tried again by then.
+# Maximum seconds of a `Retry-After` that are honored: then the vendor is tried again.
 MAX_RETRY_AFTER_S = 3600.0
 
 # The codes that say that a vendor is down. A refused input or key, or a limit that was reached,
@@ -84,7 +84,7 @@ class BreakerPosition:
     Attributes:
         is_open: whether it lets through no more than a probe.
         blocked_until: when the connection may be called again, by the monotonic clock.
-        cooldowns: how often in a row it has been opened.
+        cooldowns: number of times in a row that it has opened.
     """
 
     is_open: bool
@@ -100,13 +100,13 @@ class ConnectionHealth:
     """The health of one connection, learned from its calls.
 
     The breaker opens after `failures` in a row, or when half of the last 20 calls failed; a rate
-    limit is no such failure, as the vendor is up. It then lets nothing through for `cooldown_s`,
+    limit does not count, because the vendor is up. It then lets nothing through for `cooldown_s`,
     and after that a single probe, whose success closes it; each probe that fails doubles the wait,
     up to a minute.
 
     Args:
-        failures: in a row, that open the breaker.
-        cooldown_s: how long it stays open the first time, in seconds.
+        failures: number of failures in a row that open the breaker.
+        cooldown_s: seconds for which it stays open the first time.
         saved: the health that an earlier process saved.
         clock: a monotonic clock, in seconds.
 
@@ -151,7 +151,7 @@ class ConnectionHealth:
 
     @property
     def is_troubled(self) -> bool:
-        """True while its breaker is not closed, or it may not be called."""
+        """True while its breaker is not closed, or it must not be called."""
         return self._open or self._blocked_until > self._clock()
 
     def get_position(self) -> BreakerPosition:
@@ -159,7 +159,7 @@ class ConnectionHealth:
         return BreakerPosition(self._open, self._blocked_until, self._cooldowns)
 
     def set_position(self, position: BreakerPosition) -> None:
-        """Set its breaker as another engine has found it."""
+        """Set its breaker to the position that another engine published."""
         self._snapshot = None
         if self._open and not position.is_open:
             self._probe, self._consecutive_failures = None, 0
@@ -168,7 +168,7 @@ class ConnectionHealth:
         self._blocked_until = min(position.blocked_until, latest)
 
     def wait_for_probe(self) -> None:
-        """Leave it alone for a moment, while another engine probes it."""
+        """Block calls for a moment, while another engine probes the connection."""
         self._snapshot = None
         self._blocked_until = max(self._blocked_until, self._clock() + PROBE_WAIT_S)
 
@@ -216,7 +216,7 @@ class ConnectionHealth:
         return self._outcomes.count(False) / len(self._outcomes)
 
     def admit(self) -> Permit | None:
-        """Return the permit to make a call now, if it may be made; return it by `release`."""
+        """Return the permit to make a call now, or None; give it back by `release`."""
         if self._blocked_until > self._clock() or (self._open and self._probe is not None):
             return None
         permit = Permit()
@@ -330,7 +330,7 @@ class RetryBudget:
         self._tokens = self.max_tokens = self.MAX_TOKENS
 
     def share(self, engines: int) -> None:
-        """Keep to one engine's part of it."""
+        """Reduce the budget to one engine's share."""
         self.max_tokens = self.MAX_TOKENS / engines
         self._tokens = min(self._tokens, self.max_tokens)
 

@@ -42,7 +42,7 @@ class ConnectionSet:
         self._snapshots: list[HealthSnapshot] = []
 
     def refresh(self) -> None:
-        """Take the health of each connection as of now."""
+        """Update the health of each connection."""
         found = [gate.snapshot_health() for gate in self._gates]
         if found != self._snapshots:
             self._snapshots = found

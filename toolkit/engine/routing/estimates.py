@@ -49,7 +49,7 @@ PricedCandidate = tuple[RankedCandidate, Vendor, Model | None]
 
 @dataclass(frozen=True, slots=True)
 class ProviderChoice:
-    """The candidates for a node, the first choice first; and why there are none, if so."""
+    """The candidates for a node, the first choice first; or the reason why there are none."""
 
     candidates: tuple[PricedCandidate, ...] = ()
     refusal: str | None = None
@@ -103,7 +103,7 @@ def estimate_node(
         if choices is not None:
             choices[key] = choice
     if not choice.candidates:
-        # An optional call is left out where a budget does not cover it.
+        # An optional call is left out if a budget does not cover it.
         return Estimate(refusal=choice.refusal) if capability.operation_required else FREE_ESTIMATE
     if not with_range:
         return Estimate(expected=_calculate_expected(choice.candidates[0], usual))
@@ -121,7 +121,7 @@ def _choose_providers(
     providers: ProviderPool,
     budget_left: BudgetLeft,
 ) -> ProviderChoice:
-    """Choose who may be called, now or once their circuits close again, the first choice first."""
+    """Choose the callable candidates, now or once their circuits close, the first choice first."""
     vendors = {vendor.id: vendor for vendor in providers.vendors}
     models = {
         (provider, model.id): model

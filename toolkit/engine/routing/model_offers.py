@@ -20,7 +20,7 @@ def list_offered_models(
         vendor: the vendor.
         kind: the kind of operation.
         settings: the operator's settings of this vendor.
-        today: the day whose list prices hold.
+        today: the day whose list prices apply.
     """
     at = settings.base_urls.get("api") if settings else None
     offered = {m.id: m.apply_changes(today) for m in vendor.models if m.kind == kind}
@@ -42,7 +42,7 @@ def list_offered_models(
 
 
 def _rename_model(model: Model, name: str, offered: Mapping[str, Model]) -> Model:
-    """Return the model under the name that it is called by, at the prices of that name."""
+    """Return the model under the operator's name for it, at the prices of that name."""
     called = offered.get(name, model)
     return replace(called, quality=model.quality, default=model.default)
 
@@ -62,7 +62,7 @@ def find_billed_model(
         offered: the models that it may be asked for.
         asked: the model that the router chose.
         answered: the model that the reply names.
-        today: the day whose list prices hold.
+        today: the day whose list prices apply.
     """
     model = find_model(offered, asked)
     if model is not None and model.source == OPERATOR_SOURCE:

@@ -51,11 +51,11 @@ class ProviderPool:
         return bool(self.connections.get(provider))
 
     def find_health(self, connection: Connection | None) -> HealthSnapshot:
-        """Return the health of a connection; one that nothing is known of is healthy."""
+        """Return the health of a connection; an unknown connection is healthy."""
         return _HEALTHY if connection is None else self.health.get(connection.id, _HEALTHY)
 
     def exclude(self, failed: frozenset[str]) -> "ProviderPool":
-        """Return the same for a job that some connections have failed: others come next."""
+        """Return this pool for a job that some connections have failed: others come next."""
         return self if failed == self.failed_ids else replace(self, failed_ids=failed, tables={})
 
     def rank_connections(self, provider: str) -> Sequence[Connection]:
@@ -79,7 +79,7 @@ class ProviderPool:
         return f"connected; `{first.id}` is doing better"
 
     def find_connection(self, candidate: RankedCandidate) -> Connection:
-        """Return the connection that a candidate is asked by."""
+        """Return the connection of a candidate."""
         pool = self.connections[candidate.provider]
         return next(one for one in pool if one.id == candidate.connection_id)
 

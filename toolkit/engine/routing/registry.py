@@ -27,8 +27,8 @@ ROUTING_POLICY = (
 class Registry:
     """A registry of capabilities, in order, and of the vendors that serve them.
 
-    No list says which connections a capability allows: it is every vendor that offers the operation
-    the capability needs.
+    No list names the connections of a capability: it allows every vendor that offers the operation
+    that the capability needs.
 
     Attributes:
         by_name: each capability, by its id (the newest version) and by `id@version`.
@@ -128,7 +128,7 @@ class Registry:
         return offered
 
     def to_records(self) -> list[CapabilityRecord]:
-        """Return every version of every capability as the contract shows it, in registry order."""
+        """Return the contract's record of every capability version, in registry order."""
         return [self.to_record(c) for versions in self._by_id.values() for c in versions.values()]
 
     def to_record(self, capability: Capability) -> CapabilityRecord:

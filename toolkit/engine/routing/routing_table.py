@@ -125,7 +125,7 @@ class RoutingTable:
     def rank(self, operation: Operation[Any] | None, budget_left: BudgetLeft) -> Ranking:
         """Rank the candidates for an operation; the first that is not excluded is called first.
 
-        A ranking is shared by all work that measures the same: nobody changes it.
+        Operations that measure the same share a ranking, so callers must not change it.
         """
         measured = None if operation is None else self._measure_operation(operation)
         if budget_left.is_limited or measured is None:
@@ -134,7 +134,7 @@ class RoutingTable:
         return self._rankings.find((self, measured.key), make)
 
     def _measure_operation(self, operation: Operation[Any]) -> MeasuredOperation:
-        """Measure all of an operation that its costs depend on."""
+        """Measure the properties of an operation that determine its costs."""
         kind, expected = type(operation), operation.units()
         most: dict[BoundLimits, Mapping[str, float] | None] = {}
         for limits, one in self._bounded.items():
@@ -179,7 +179,7 @@ class RoutingTable:
             candidates.append(
                 one.candidate._replace(
                     reason=reason,
-                    score=round(scores[n], 6),  # for people; ranked by all digits
+                    score=round(scores[n], 6),  # rounded for display; the ranking uses all digits
                     excluded=excluded[n],
                     affordable=affordable[n],
                     estimated_cost_usd=estimates[n],
@@ -224,7 +224,7 @@ class RoutingTable:
             if one.is_placed and self._options.compute_id is not None:
                 estimates.append(ZERO_USD)  # a pod is billed by the hour, used or not
             elif one.is_placed and self._options.endpoint_id is not None:
-                # Billed by the GPU second, of which the number is unknown before.
+                # Billed by the GPU second; the number of seconds is unknown before.
                 estimates.append(None)
             elif units is None:
                 estimates.append(ZERO_USD)
@@ -271,7 +271,7 @@ class RoutingTable:
     def _find_group_scores(
         self, scores: Sequence[float], excluded: Sequence[bool]
     ) -> Sequence[float]:
-        """Find the score that each candidate ranks by.
+        """Find the score for the rank of each candidate.
 
         A vendor's model ranks by the first connection that it may be called by.
         """

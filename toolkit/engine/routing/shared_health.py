@@ -11,7 +11,7 @@ from toolkit.engine.routing.connection_health import (
 )
 from toolkit.store import LimitDocument
 
-# A probe that has not ended by then is taken for lost: another engine makes one.
+# A probe that has not ended by then is considered lost: another engine may probe.
 MAX_PROBE_S = 60.0
 
 
@@ -75,7 +75,7 @@ def _tell(
         "n": before.get("n", 0) + 1,
         "by": engine,
         "open": position.is_open,
-        # A time further ahead is of a clock that has started anew.
+        # A time further ahead comes from a clock that has restarted.
         "until": max(until, longer if longer <= at + MAX_RETRY_AFTER_S else 0.0),
         "cooldowns": position.cooldowns,
     }

@@ -1,4 +1,4 @@
-"""The entries of a routing table: candidates as they stand before the work is known."""
+"""The entries of a routing table: candidates before the work is known."""
 
 from collections.abc import Iterator
 from datetime import date
@@ -133,7 +133,7 @@ def _explain_merit(
     options: Options,
     providers: ProviderPool,
 ) -> str:
-    """Explain why a candidate that nothing bars may be called."""
+    """Explain why a candidate that is not excluded may be called."""
     if options.provider is not None:
         return "pinned by the request"
     if condition.unresolved:

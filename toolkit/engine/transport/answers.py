@@ -18,13 +18,13 @@ from toolkit.plugins.streaming import STREAM_READER, BrokenStreamError, StreamRe
 
 OnText: TypeAlias = Callable[[str], None]
 
-# The extension of a response that a stream began well and then said that it failed.
+# The extension of a response whose stream began well and then reported a failure.
 FAILED_IN_STREAM = "toolkit.failed_in_stream"
 _BODY_HEADERS = (b"content-encoding", b"content-length", b"transfer-encoding")
 
 
 class OutcomeUnknownError(ProviderError):
-    """Raised when a request was sent and no answer came: it may have been done, and billed."""
+    """Raised when a request was sent and no answer came: the work may be done and billed."""
 
 
 async def read_answer(

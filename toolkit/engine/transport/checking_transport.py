@@ -76,7 +76,7 @@ class _CheckedBody(aiohttp.BytesPayload):
 
 
 class _ReplyStream(AiohttpResponseStream):
-    """The body of an answer, in larger pieces: fewer have to be unpacked."""
+    """The body of an answer, in larger pieces, so that fewer must be unpacked."""
 
     CHUNK_SIZE = 64 * 1024
 
@@ -124,7 +124,7 @@ class CheckingTransport(AiohttpTransport):
         """Send a request.
 
         Raises:
-            LeaseLost: nothing was sent, as the work is another process's by now.
+            LeaseLost: nothing was sent, because another process has taken over the work.
         """
         check = request.extensions.get(SEND_CHECK)
         pending = None if check is None else _PendingRequest(check)
@@ -167,7 +167,7 @@ class CheckingTransport(AiohttpTransport):
 
 @lru_cache(maxsize=4)
 def _load_tls_context(*_environment: str | None) -> ssl.SSLContext:
-    """Load the certificates of authorities: once for all vendors, as that takes 20 ms.
+    """Load the certificates of authorities: once for all vendors, because that takes 20 ms.
 
     Args:
         _environment: the variables by which httpx finds certificates to trust.
@@ -186,7 +186,7 @@ class _PublicResolver(aiohttp.ThreadedResolver):
         """Find the addresses of a host.
 
         Raises:
-            ProviderError: `PROVIDER_BAD_RESPONSE` where one of them is not global.
+            ProviderError: `PROVIDER_BAD_RESPONSE` if an address is not global.
         """
         found = await super().resolve(host, port, family)
         for address in found:
@@ -223,7 +223,7 @@ def _check_global(host: str, address: str) -> None:
 
 @lru_cache(maxsize=64)
 def _make_timeout(connect_s: float | None) -> aiohttp.ClientTimeout:
-    """Make aiohttp's form of the time to connect in; the others are the driver's to keep."""
+    """Make aiohttp's form of the connect timeout; the driver enforces the other timeouts."""
     return aiohttp.ClientTimeout(total=None, sock_connect=connect_s)
 
 
@@ -232,7 +232,7 @@ def _get_body(request: httpx.Request, pending: _PendingRequest | None) -> _Body:
     try:
         body = request.content
     except httpx.RequestNotRead:  # it is made as it is sent, such as an upload
-        request.headers.pop("transfer-encoding", None)  # aiohttp's own to say
+        request.headers.pop("transfer-encoding", None)  # aiohttp sets it
         stream = cast("httpx.AsyncByteStream", request.stream)
         return stream if pending is None else _check_first(stream, pending)
     if not body:

@@ -22,7 +22,7 @@ class CpuExecutor(Protocol):
     """An executor of CPU work, which runs it in a place that can be killed."""
 
     def prepare(self, functions: Sequence[Callable[..., object]]) -> None:
-        """Get ready to run functions that will soon be asked for; does not wait."""
+        """Get ready to run functions that will soon be requested; does not wait."""
         ...
 
     async def dispatch(
@@ -50,7 +50,7 @@ class CpuExecutor(Protocol):
         ...
 
     async def aclose(self) -> None:
-        """End all steps under way, and the workers."""
+        """End all running steps, and the workers."""
         ...
 
 

@@ -72,7 +72,7 @@ class DaskConnection:
         """Return a client of the scheduler; waits for a scheduler that is away.
 
         Raises:
-            ProviderError: `UNAVAILABLE` if it does not answer for so long, or is not trusted.
+            ProviderError: `UNAVAILABLE` if it does not answer within `wait_s`, or is not trusted.
         """
         async with self._connecting:
             if self._client is not None and self._client.has_ended:
@@ -146,7 +146,7 @@ class DaskConnection:
         )
 
     async def list_workers(self, max_age_s: float) -> Sequence[ClusterWorker]:
-        """List the workers of the cluster, as it was so many seconds ago at the most.
+        """List the workers of the cluster, as of `max_age_s` seconds ago at most.
 
         Raises:
             ProviderError: as `get_client`, or if the scheduler's answer makes no sense.

@@ -34,9 +34,9 @@ from toolkit.workers.dask_gateway import (
 from toolkit.workers.remote_step import run_step
 from toolkit.workers.serialization import encode_message, get_function_name, read_message
 
-LOOK_INTERVAL_S = 5.0  # between two looks at the workers of the cluster
-MISSING_INTERVAL_S = 0.5  # the same, where a step waits for one of them
-# One runs and one is there when it has ended; the others wait here, where accounts take turns.
+LOOK_INTERVAL_S = 5.0  # between two checks of the cluster's workers
+MISSING_INTERVAL_S = 0.5  # the same, while a step waits for a worker
+# One step runs and one is ready to follow; the others wait here, so that accounts take turns.
 STEPS_PER_THREAD = 2
 MAX_GATEWAY_DEATHS = 3  # of the process that holds Dask's client, under one step
 MEMORY_RESOURCE = "memory"
@@ -81,7 +81,7 @@ class DaskExecutor:
         self._missing: set[str] = set()
 
     def prepare(self, functions: Sequence[Callable[..., object]]) -> None:
-        """Do nothing: which worker will have the step is the scheduler's to say."""
+        """Do nothing: the scheduler decides which worker gets the step."""
         del functions
 
     async def dispatch(
@@ -100,7 +100,7 @@ class DaskExecutor:
         while True:
             began = time.monotonic()
             try:
-                # Before it takes a place, which others need that have a worker.
+                # Before it takes a place, because steps that have a worker need the places.
                 await self._wait_for_worker(resources, on_wait)
                 await self._semaphore.acquire(account_id)
             finally:
@@ -164,7 +164,7 @@ class DaskExecutor:
     async def _run_until_answered(
         self, step: RunInProcess, call: dict[str, object], resources: Mapping[str, float]
     ) -> Any:
-        """Submit a step until it is answered: each time that the scheduler is lost, once more."""
+        """Submit a step until it is answered; resubmit it each time the scheduler is lost."""
         deaths = 0
         while True:
             client = await self._connection.get_client()
@@ -236,7 +236,7 @@ class DaskExecutor:
         return read_result(answer, step)
 
     async def aclose(self) -> None:
-        """Cancel all steps under way, and leave the cluster."""
+        """Cancel all running steps, and leave the cluster."""
         self._closed = True
         await self._connection.aclose()
         await self._local.aclose()

@@ -82,7 +82,7 @@ def is_compressed(headers: httpx.Headers) -> bool:
     """Return whether an answer is compressed.
 
     Raises:
-        UnreadableCodingError: it is so in another way than by `gzip`, once.
+        UnreadableCodingError: it is compressed other than by `gzip`, once.
     """
     named = headers.get_list("content-encoding", split_commas=True)
     codings = [name for value in named if (name := value.strip().lower()) not in ("", "identity")]
@@ -99,7 +99,7 @@ async def iter_unpacked(
     Args:
         chunks: the body as it is received.
         run_in_thread: runs work that would hold the event loop.
-        until_complete: whether a body that ends before its last member does is refused.
+        until_complete: whether to refuse a body that ends before its last member does.
 
     Raises:
         UnreadableCodingError: the body is not gzip, or is damaged.

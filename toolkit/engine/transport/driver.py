@@ -119,7 +119,7 @@ class Driver:
         return transport
 
     async def aclose(self) -> None:
-        """Close every connection, and end the CPU work that is under way."""
+        """Close every connection, and end the CPU work in progress."""
         transports, self._transports = self._transports, {}
         for transport in transports.values():
             await transport.aclose()
@@ -203,7 +203,7 @@ class Driver:
             flow.close()
 
     async def _advance_in_thread(self, advance: Callable[[], object], account_id: str) -> object:
-        """Advance a flow to its next step in a thread, as it has much to read."""
+        """Advance a flow to its next step in a thread, because it has much to read."""
         done = await _start_in_turn(
             self._thread_semaphore, partial(_advance_once, advance), account_id
         )
@@ -218,7 +218,7 @@ class Driver:
         return done.result()
 
     def prepare_steps(self, functions: Sequence[Callable[..., object]]) -> None:
-        """Get ready for steps of the CPU that a flow will come to; does not wait."""
+        """Get ready for later CPU steps of a flow; does not wait."""
         self._executor.prepare(functions)
 
     async def run_in_process(self, step: RunInProcess, account_id: str = "") -> object:
@@ -272,7 +272,7 @@ class Driver:
             return await self._send_request(request, timeouts, via, on_text, account_id)
         if request.method != "GET":
             return await self._send_public(request, timeouts)
-        # Work that begins together often looks the same up.
+        # Work that begins together often makes the same look-ups.
         asked = str(request.url), tuple(request.headers.raw), timeouts
         return await self._lookups.share(asked, self._look_up(request, timeouts))
 
@@ -341,7 +341,7 @@ class Driver:
 async def _start_in_turn(
     semaphore: FairSemaphore, work: Callable[[], T], account_id: str
 ) -> "asyncio.Future[T]":
-    """Start some work in a thread, in turns by account; it keeps its place until it is done."""
+    """Start work in a thread, in turns by account; it keeps its place until it is done."""
     await semaphore.acquire(account_id)
 
     def end(done: "asyncio.Future[T]") -> None:

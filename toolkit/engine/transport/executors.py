@@ -1,4 +1,4 @@
-"""The choice of who does the CPU work: worker processes of this machine, or a Dask cluster."""
+"""The choice of the CPU executor: worker processes of this machine, or a Dask cluster."""
 
 from importlib.util import find_spec
 
@@ -12,7 +12,7 @@ def make_executor(settings: Settings) -> CpuExecutor:
     """Make the executor that the setting `dispatch` names; it starts nothing yet.
 
     Raises:
-        RequestError: `INVALID_REQUEST` with certificates for an address that encrypts nothing.
+        RequestError: `INVALID_REQUEST` with certificates for an unencrypted address.
         ServiceError: `UNAVAILABLE` without the extra that it needs, or without certificates.
     """
     local = WorkerPool.of(settings)

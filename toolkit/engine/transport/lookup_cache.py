@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     import hishel
 
 MAX_CACHE_BYTES = 16 * 1024 * 1024
-# An answer without any of them says nothing of how long it may be kept.
+# An answer without any of these headers does not say how long it may be kept.
 CACHE_HEADERS = frozenset({"cache-control", "expires", "etag", "last-modified"})
 CONDITIONS = ("if-none-match", "if-modified-since")
 ENTRY_OVERHEAD_BYTES = 4096  # of an answer without its body and the values of its headers
-ENCODING = "latin-1"  # of headers, as each byte has its character there
+ENCODING = "latin-1"  # of headers, because it maps each byte to a character
 
 SendLookup = Callable[[httpx.Request], Awaitable[httpx.Response]]
 # The address and the headers: other headers make another look-up, regardless of `Vary`.
@@ -31,7 +31,7 @@ LookupKey = tuple[str, tuple[tuple[bytes, bytes], ...]]
 
 @dataclass(slots=True)
 class StoredAnswer:
-    """An answer that may be used again: its headers with those it was asked for with, and body."""
+    """An answer that may be used again: the headers of request and answer, and the body."""
 
     entry: "hishel.Entry"
     body: bytes
@@ -54,7 +54,7 @@ class LookupCache:
         self._answers: OrderedDict[LookupKey, StoredAnswer] = OrderedDict()
 
     def __len__(self) -> int:
-        """Return how many answers are kept."""
+        """Return the number of cached answers."""
         return len(self._answers)
 
     async def fetch(self, request: httpx.Request, send: SendLookup) -> httpx.Response:
@@ -140,7 +140,7 @@ def _describe_response(response: httpx.Response) -> "hishel.Response":
     headers = _group_headers(response.headers)
     age = response.headers.get("age", "")
     made = time.time() - (int(age[:9]) if age.isascii() and age.isdigit() else 0)
-    with suppress(ValueError, OverflowError):  # none, or no date: it is of now
+    with suppress(ValueError, OverflowError):  # without a valid date: now
         made = min(made, parsedate_to_datetime(headers.pop("date", "")).timestamp())
     headers["date"] = formatdate(made, usegmt=True)
     return hishel.Response(response.status_code, headers)

@@ -1,4 +1,4 @@
-"""The check of a request right before its first byte is sent, as the request itself carries it."""
+"""The check of a request right before its first byte is sent; the request carries it."""
 
 from collections.abc import Awaitable, Callable
 

@@ -31,13 +31,13 @@ RESERVED_WORKERS = 1
 # A deadline limits the time that a step uses a core. The whole step, with its waits for a core on a
 # busy machine, may take this many times its deadline.
 BUSY_MACHINE_FACTOR = 12
-MIN_WAIT_S = 0.01  # between two looks at the time that a step has used
-# A step that does not heed an interruption for so long, in seconds, ends with its process.
+MIN_WAIT_S = 0.01  # between two checks of the time that a step has used
+# A step that ignores an interruption for this many seconds is killed with its process.
 INTERRUPT_GRACE_S = 1.0
 
 
 class _InterruptedError(Exception):
-    """A step has to end early, at its deadline or because nobody waits for it any more."""
+    """A step must end early, at its deadline or because no caller waits for it any more."""
 
     def __init__(self, reason: BaseException, answer: "asyncio.Future[Any]") -> None:
         super().__init__(str(reason))
@@ -70,7 +70,7 @@ class WorkerPool:
 
     Args:
         size: number of steps that run at once; an account that runs none may run one more.
-        timeout_s: the longest that one step may take, in seconds.
+        timeout_s: maximum duration of a step, in seconds.
         memory_bytes: maximum bytes that each process may allocate; None for no limit.
     """
 
@@ -84,7 +84,7 @@ class WorkerPool:
         self._used: dict[tuple[str, str], None] = {}
         self._has_short_steps = False
         self._chores: set[asyncio.Task[None]] = set()
-        # For a pool that nobody closes: it is garbage collected, or the interpreter exits.
+        # For a pool that is not closed before it is garbage collected, or the interpreter exits.
         self._finalizer = weakref.finalize(self, _kill_all, self._workers, os.getpid())
 
     @classmethod
@@ -95,7 +95,7 @@ class WorkerPool:
 
     @property
     def pids(self) -> list[int]:
-        """The ids of the worker processes that there are now."""
+        """The ids of the current worker processes."""
         return [one.process.pid for one in self._workers if one.process.pid is not None]
 
     def prepare(self, functions: Sequence[Callable[..., object]]) -> None:
@@ -181,7 +181,7 @@ class WorkerPool:
         """Have a worker run a step, and return its answer.
 
         Raises:
-            _InterruptedError: a step with a deadline of its own has to end early.
+            _InterruptedError: a step with a deadline of its own must end early.
             ProviderError: it took too long, or the worker died.
         """
         module, name = step.name
@@ -286,10 +286,10 @@ class WorkerPool:
 async def _await_by_core_time(
     process: WorkerProcess, answer: "asyncio.Future[Any]", timeout_s: float
 ) -> Any:
-    """Wait for the answer to a step, which may use a core for so many seconds.
+    """Wait for the answer to a step, which may use a core for a limited time.
 
     Raises:
-        TimeoutError: it has used them, or waits for a core for too long; it still runs.
+        TimeoutError: it has used that time, or waits too long for a core; it still runs.
     """
     began_s = process.read_core_time_s()
     latest = time.monotonic() + timeout_s * BUSY_MACHINE_FACTOR
@@ -318,6 +318,6 @@ def count_cores() -> int:
 
 
 def _kill_all(workers: set[PooledWorker], owner: int) -> None:
-    if os.getpid() == owner:  # a fork of it has none of its own
+    if os.getpid() == owner:  # a fork has no workers of its own
         for worker in list(workers):
             worker.kill()
