@@ -1,7 +1,7 @@
 """CPU steps on a machine of a cluster: each in a worker process of its own, which can be killed.
 
-A step arrives as one message of plain values and leaves as one, so that nothing of an engine, and
-no secret of it, is pickled on the way.
+A step arrives and leaves as a message of plain values, so that no object or secret of an engine is
+pickled on the way.
 """
 
 import atexit

@@ -315,8 +315,8 @@ class ConnectionHealth:
 class RetryBudget:
     """The budget of retries of one vendor: they must not multiply the load of an outage.
 
-    Each retry takes one token of 20, each call that works gives half a token back, so that in the
-    long run at most every third call is a retry.
+    Each retry takes one token of 20, and each call that works gives half a token back. In the long
+    run at most every third call is therefore a retry.
 
     >>> budget = RetryBudget()
     >>> sum(budget.take() for _ in range(100))

@@ -1,8 +1,8 @@
 """Decoding of compressed answers: one coding, and a bounded number of bytes at a time.
 
 A few kilobytes of gzip may unpack to gigabytes, and applied twice to any number. So `gzip` is the
-only coding that is asked for and read, and it is unpacked in pieces, of which the caller may refuse
-the next at any time.
+only coding that is requested and read. It is unpacked in pieces, and the caller may refuse the next
+piece at any time.
 """
 
 import zlib
