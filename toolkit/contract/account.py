@@ -10,7 +10,7 @@ from toolkit.contract.choices import Scope
 
 DEFAULT_OVERLAP_S, MAX_OVERLAP_S = 24 * 3600, 7 * 24 * 3600
 MAX_LIFETIME_S = 366 * 24 * 3600
-# Characters that no part of an address may hold: white space, unprintable ones, separators.
+# Characters that no part of an address may hold: white space, unprintable, separators.
 _NOT_IN_ADDRESS = r"\s\x00-\x20\x7f-\xa0\u2000-\u206f\u3000\ufeff@<>(),;:\"\[\]\\"
 _DOMAIN_LABEL = rf"[^{_NOT_IN_ADDRESS}.\-][^{_NOT_IN_ADDRESS}.]*"
 _EMAIL_PATTERN = rf"^[^{_NOT_IN_ADDRESS}]+@{_DOMAIN_LABEL}(\.{_DOMAIN_LABEL})+$"
@@ -39,9 +39,9 @@ class Account(Record):
     """The caller's account.
 
     Attributes:
-        max_cost_usd_per_day: what all its work may cost from midnight to midnight, UTC, as its
-            operator says; none sets no limit.
-        disabled_at: since when its keys are refused, as its operator says; none while they work.
+        max_cost_usd_per_day: operator's limit on the cost of all its work between two midnights
+            UTC, in US dollars. Null sets no limit.
+        disabled_at: time since which its keys are rejected, by its operator; null while they work.
     """
 
     id: str
@@ -52,13 +52,14 @@ class Account(Record):
 
 
 class CallerKey(Record):
-    """The key that a request was sent with, as its holder may know it: never the key itself.
+    """The key of a request, as its holder may see it: never the key itself.
 
     Attributes:
-        scopes: what it allows.
-        max_cost_usd_per_day: what all work asked for with it may cost in a day, by UTC.
+        scopes: scopes that the key allows.
+        max_cost_usd_per_day: maximum cost in a UTC day of all work asked for with it, in US
+            dollars.
         max_cost_usd: maximum total cost of all work asked for with it, in US dollars.
-        expires_at: when it ends, for one that was rotated or made to expire.
+        expires_at: time at which it ends, if it was rotated or has a lifetime.
     """
 
     id: str
@@ -86,14 +87,14 @@ class KeyCreate(Request):
     """`POST /v1/account/keys`.
 
     Attributes:
-        name: what it is for; nothing goes by it.
-        scopes: what the key allows. `work` asks for runs, jobs, workflows, tasks and plans, and
-            reads their results by id; it lists no records, and reaches no connections or keys.
-        max_cost_usd_per_day: what all work asked for with it may cost from midnight to midnight,
-            UTC; none sets no limit.
-        max_cost_usd: maximum total cost of all work asked for with it, in US dollars. None sets no
+        name: label of the key's purpose; it has no effect.
+        scopes: scopes of the key. `work` asks for runs, jobs, workflows, tasks and plans, and reads
+            their results by id. It lists no records, and reaches no connections or keys.
+        max_cost_usd_per_day: maximum cost of all work asked for with it between two midnights UTC,
+            in US dollars. Null sets no limit.
+        max_cost_usd: maximum total cost of all work asked for with it, in US dollars. Null sets no
             limit.
-        expires_in_s: lifetime of the key, in seconds. None lets it live until it is revoked.
+        expires_in_s: lifetime of the key, in seconds. Null lets it live until it is revoked.
     """
 
     name: str | None = Field(default=None, min_length=1, max_length=100)
@@ -114,18 +115,18 @@ class KeyRotate(Request):
 
 
 class ApiKey(Record):
-    """An API key as it is listed: never the key itself.
+    """An API key as a list shows it: never the key itself.
 
     Attributes:
-        expires_at: when it ends, for one that was rotated or made to expire.
-        rotated_from: the key in whose place it came.
-        rotated_to: the key that came in its place.
-        allowance_of: the first key of a row that were rotated into each other: all spend from its
-            day's allowance; none for that one itself.
-        last_used_at: when it was last let in, within a minute; none before the first time.
-        left_usd_today: what may yet be spent of its day's allowance; none where it has none.
+        expires_at: time at which it ends, if it was rotated or has a lifetime.
+        rotated_from: id of the key that it replaced.
+        rotated_to: id of the key that replaced it.
+        allowance_of: first key of a chain of rotations, whose daily allowance the whole chain
+            spends; null for that first key.
+        last_used_at: time of its last accepted use, to the minute; null before the first use.
+        left_usd_today: rest of its daily allowance, in US dollars; null if it has no allowance.
         max_cost_usd: maximum total cost of all work asked for with it, in US dollars.
-        left_usd: remaining part of `max_cost_usd`, in US dollars. None without such a limit.
+        left_usd: rest of `max_cost_usd`, in US dollars; null without such a limit.
     """
 
     id: str

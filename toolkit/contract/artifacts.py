@@ -1,13 +1,13 @@
-"""Artifacts: what jobs yield and callers upload."""
+"""Artifacts: files that jobs make and callers upload."""
 
 from pydantic import Field
 
 from toolkit.contract.base import JsonObject, Record, Timestamp
 
-# Tables, such as functions pass on: an Arrow stream, and rows as JSON with a schema beside them.
+# Tables, such as functions pass on: an Arrow stream, and rows as JSON with their schema.
 ARROW_MEDIA_TYPE = "application/vnd.apache.arrow.stream"
 TABLE_MEDIA_TYPE = "application/vnd.dataresource+json"
-# The media types that may be stored and served; none that a browser would run as a page.
+# The media types that may be stored and served; no browser would run them as a page.
 MEDIA_TYPES: dict[str, str] = {
     "application/json": "json",
     "application/octet-stream": "bin",
@@ -28,8 +28,9 @@ class LineageJob(Record):
     """A job that an artifact came from.
 
     Attributes:
-        artifact_id: what it made.
-        from_artifacts: what it was made from, by the upstream node or the field of the input.
+        artifact_id: id of the artifact that the job made.
+        from_artifacts: ids of the artifacts in its input, by upstream node or by field of the
+            input.
     """
 
     id: str
@@ -46,13 +47,13 @@ class LineageJob(Record):
 
 
 class Lineage(Record):
-    """`GET /v1/artifacts/{id}/lineage`: the jobs and artifacts that one came from.
+    """`GET /v1/artifacts/{id}/lineage`: the jobs and artifacts that an artifact came from.
 
     Attributes:
-        id: of the artifact.
-        jobs: the one that made it first, then those that made what it took, and so on.
-        artifacts: the artifact itself first; what was deleted or pruned since is left out.
-        complete: whether all of it is told; so many jobs at most are.
+        id: id of the artifact.
+        jobs: job that made the artifact first, then the jobs that made its inputs, and so on.
+        artifacts: the artifact itself first; deleted or pruned artifacts are left out.
+        complete: whether the list is complete; it ends at a maximum number of jobs.
     """
 
     id: str

@@ -1,4 +1,4 @@
-"""Billing: what each vendor bills its account holder for, and what the platform does."""
+"""Billing: the bills of each vendor to its account holder, and of the platform."""
 
 from typing import Annotated, Literal, get_args
 
@@ -17,14 +17,14 @@ class BillingLine(Record):
     """The bill of one party.
 
     Attributes:
-        billed_by: a vendor, who bills you directly, or `platform`, which bills nothing where you
-            host it yourself.
-        key_id: of the key that the work was asked for with, where lines are told apart by it.
-        account_id: whose work it was, where what was done by the caller's own connections is told
-            apart by account.
-        calls: of the vendor, of which so many have an unknown price (`unpriced_calls`).
-        pod_hours: that GPU pods were kept, of which so many have an unknown price.
-        cost_usd: by what the vendor reported, or by its list prices; volumes are not in it.
+        billed_by: vendor that bills you directly, or `platform`, which bills nothing if you host it
+            yourself.
+        key_id: key that the work was asked for with, if lines are grouped by key.
+        account_id: account whose work used the caller's own connections, if lines are grouped by
+            account.
+        calls: number of the vendor's calls; `unpriced_calls` of them have an unknown price.
+        pod_hours: hours that GPU pods were kept; `unpriced_pod_hours` have an unknown price.
+        cost_usd: cost by the vendor's reports, or by its list prices; volumes are not included.
     """
 
     billed_by: str

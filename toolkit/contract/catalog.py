@@ -1,4 +1,4 @@
-"""The catalogue: what the connected GPU cloud rents out, and every vendor's models."""
+"""The catalogue: the GPUs and volumes that the connected cloud rents, and all vendors' models."""
 
 from datetime import date
 
@@ -6,12 +6,13 @@ from toolkit.contract.base import Record, Usd
 
 
 class Gpu(Record):
-    """A GPU: `id` is what a compute's `gpu_type` takes, `pool` what an endpoint's `gpu_ids` does.
+    """A GPU: `id` is for a compute's `gpu_type`, `pool` for an endpoint's `gpu_ids`.
 
     Attributes:
         provider: the GPU cloud that offers it.
-        memory_gb: of one GPU; none where the vendor does not say.
-        prices_per_hour_usd: list prices of one GPU by tier, such as `secure` or `serverless`.
+        memory_gb: memory of one GPU, in gigabytes; null if the vendor does not state it.
+        prices_per_hour_usd: list prices of one GPU, in US dollars an hour, by tier such as `secure`
+            or `serverless`.
     """
 
     id: str
@@ -43,20 +44,20 @@ class CatalogModel(Record):
     Attributes:
         id: provider and model.
         kind: the kind of operation, such as `text` or `image`.
-        default: whether it is asked for when nobody named one.
-        quality: its tier: 1 economy, 2 standard, 3 premium.
-        prices_usd: of one unit, by unit; what is not known is left out, and 0 is really 0.
-        price_tiers: the prices of longer inputs, which then hold for all of a request.
-        price_changes: announced changes of the prices that are still to come, the earliest first.
-        batch_share: the share of the prices that the vendor's batch API takes; none without one.
-        service_tier_shares: the share of the prices that each other service tier takes, by our
-            name of the tier: `flex` or `priority`.
-        bound: what the most that a call may come to rests on; none where it has no bound, so that
-            it cannot be used under a budget.
-        ends: the day on which the vendor shuts it down, where that is announced.
-        successor: the model that the vendor names instead.
-        as_of: the day of the prices.
-        source: where they were read.
+        default: whether it is used if the request names no model.
+        quality: tier of the model: 1 economy, 2 standard, 3 premium.
+        prices_usd: price of one unit in US dollars, by unit. Unknown prices are left out; 0 means
+            free.
+        price_tiers: prices for longer inputs, which then apply to the whole request.
+        price_changes: announced future changes of the prices, the earliest first.
+        batch_share: share of the prices that the vendor's batch API charges; null without such an
+            API.
+        service_tier_shares: share of the prices by service tier: `flex` or `priority`, our names.
+        bound: basis of its maximum cost; null without a bound, so that no budget can admit it.
+        ends: day on which the vendor shuts it down, if announced.
+        successor: model that the vendor recommends instead.
+        as_of: day of the prices.
+        source: page that the prices were read from.
     """
 
     id: str

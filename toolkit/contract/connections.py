@@ -22,7 +22,7 @@ _SECRET_NAME_PATTERN = re.compile(
 
 
 def is_variable_name(text: str) -> bool:
-    """Tell whether a text has the form of a variable's name."""
+    """Check whether a text has the form of a variable's name."""
     return _VARIABLE_PATTERN.fullmatch(text) is not None
 
 
@@ -54,10 +54,10 @@ class ConnectionCreate(Request):
 
 
 class ConnectionShare(Request):
-    """`POST /v1/providers/connections/{id}/share`: whose work may be done by it, too.
+    """`POST /v1/providers/connections/{id}/share`: other accounts whose work may use it.
 
     Attributes:
-        accounts: the ids of accounts, or `all`, those that are yet to be opened among them.
+        accounts: ids of accounts, or `all`, which includes accounts opened later.
     """
 
     accounts: Members
@@ -68,11 +68,11 @@ class ConnectionTest(Record):
 
     Attributes:
         resolved: whether the pointer leads to a secret.
-        accepted: whether the vendor takes it; none if it was not asked, or did not say.
-        took_ms: how long the vendor took to answer.
-        error: what is wrong, with the next step.
-        models: those that the vendor lists, where it was asked for them; at most 200.
-        next_step: how to use one of them, where the one that would be asked for is not listed.
+        accepted: whether the vendor accepts it; null if the vendor was not called, or did not say.
+        took_ms: vendor's response time, in milliseconds.
+        error: fault of the connection, with the next step.
+        models: models that the vendor lists, if the test asked for them; at most 200.
+        next_step: how to use a listed model, if the list lacks the default model.
     """
 
     connection_id: str
@@ -89,13 +89,13 @@ class Connection(Record):
     """A registered connection.
 
     Attributes:
-        secret_ref: empty for one that another account shares.
-        overbilled: its models that billed more than was reserved for them; none of them is used
-            under a budget until somebody says so (`POST /v1/providers/connections/{id}/trust`).
-        warning: what a free test found wrong when it was made, in the answer to that alone; it is
-            kept all the same.
-        shared: whether it is another account's, which shares it.
-        shared_with: the accounts that it is shared with, or `all`, for its owner alone.
+        secret_ref: empty for a connection that another account shares.
+        overbilled: its models that billed more than their reservation. None of them is used under a
+            budget until somebody confirms it (`POST /v1/providers/connections/{id}/trust`).
+        warning: fault that a free test found at creation, only in the response to the creation; the
+            connection is stored all the same.
+        shared: whether it belongs to another account, which shares it.
+        shared_with: accounts that it is shared with, or `all`; only the owner sees it.
     """
 
     id: str

@@ -1,4 +1,4 @@
-"""The one enum of errors and the exceptions that carry it.
+"""The enum of errors and the exceptions that carry its members.
 
     Exception
     └── ToolkitError            carries an ErrorCode, one sentence, and where it happened
@@ -42,9 +42,9 @@ class Detail:
 
 
 class ErrorCode(Enum):
-    """Every error code, each with its HTTP status, whether a retry may help, and what to do."""
+    """Every error code, each with its HTTP status, whether a retry may help, and the next step."""
 
-    # code = (HTTP status or None, retryable, what a person does next)
+    # code = (HTTP status or None, retryable, a person's next step)
     INVALID_REQUEST = 400, False, "Correct the fields named in details and send it again."
     INVALID_WORKFLOW = 400, False, "Correct the nodes named in details and submit it again."
     CREDENTIALS_MISSING = 400, False, "Register a provider connection for this capability."
@@ -98,18 +98,18 @@ class ErrorCode(Enum):
 
 
 class ToolkitError(ShortTraceback, Exception):
-    """Whatever went wrong, as one code and one sentence.
+    """Any failure, as one code and one sentence.
 
     Attributes:
         code: the member of `ErrorCode`.
-        message: one sentence that says what happened and what to do next; never a secret.
-        details: where in the request, if it is the request.
-        request_id: the `req_` id of the answer that carried it, where there was one.
-        retry_after: seconds to wait before trying again, where known.
-        vendor_request_id: the vendor's own id of the failed call, where there was one.
+        message: one sentence that states the failure and the next step; never a secret.
+        details: faulty places of the request, if the request is at fault.
+        request_id: `req_` id of the answer that carried the error, if there was an answer.
+        retry_after: seconds to wait before trying again, if known.
+        vendor_request_id: vendor's own id of the failed call, if the vendor gave an id.
         is_away: whether the service could not be reached, or answered that it cannot serve now.
-        rate_limit: the limit that refused the request, as requests in a number of seconds; None
-            if it was no rate limit of requests.
+        rate_limit: limit that rejected the request, as requests in a number of seconds; None if the
+            cause was no rate limit of requests.
     """
 
     is_away = False
@@ -144,7 +144,7 @@ class ToolkitError(ShortTraceback, Exception):
         return line if hint in line else f"{line} {hint}"
 
     def _list_faults(self) -> list[str]:
-        """List the places that are wrong; not what the message says already."""
+        """List the faulty places that the message does not name already."""
         return [
             f"{one.path}: {one.message}" if one.path else one.message
             for one in self.details
@@ -158,7 +158,7 @@ class ToolkitError(ShortTraceback, Exception):
         return [f"  {one}" for one in faults[:MAX_SHOWN_FAULTS]] + told
 
     def _format_hint(self) -> str:
-        """Say what a person does next; nothing where only what is not there would tell it."""
+        """Return the next step; "" if it would point to details or a wait that are not there."""
         if "in details" in self.code.hint and not self.details:
             return ""
         if "Retry-After" not in self.code.hint:
@@ -185,10 +185,10 @@ class WorkError(ToolkitError):
     """Work that was accepted ended badly.
 
     Attributes:
-        work: the `Run`, `Job`, `WorkflowRun` or `Task` that a client waited for; None elsewhere,
-            and in another process that the error was sent to.
-        next_call: the call of a client that continues it, or reads it where nothing can; "" where
-            no client waited for it.
+        work: `Run`, `Job`, `WorkflowRun` or `Task` that a client waited for. None elsewhere, and in
+            another process that received the error.
+        next_call: client call that continues the work, or reads it if nothing can continue it; ""
+            if no client waited for it.
     """
 
     work: "Any" = None
@@ -219,7 +219,7 @@ def get_error_class(code: ErrorCode) -> type[ToolkitError]:
 
 
 def build_not_found(what: str, name: str) -> RequestError:
-    """Build the one answer for an unknown id and for someone else's: they must not differ."""
+    """Build the same answer for an unknown id and another account's id: they must not differ."""
     return RequestError(
         ErrorCode.NOT_FOUND, f"There is no {what} `{truncate_text(name, 100)}` here."
     )

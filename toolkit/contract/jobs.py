@@ -1,4 +1,4 @@
-"""Jobs, the only thing that executes a capability, and what they say of themselves."""
+"""Jobs, the only records that execute a capability, and their description of themselves."""
 
 from typing import Literal
 
@@ -76,7 +76,7 @@ class JobCreate(Request):
     """`POST /v1/jobs`: work on a compute that the caller made.
 
     Attributes:
-        type: what to do, by the `job.type` of a capability.
+        type: kind of work, by the `job.type` of a capability.
     """
 
     type: str = Field(min_length=1, max_length=64)
@@ -86,20 +86,19 @@ class JobCreate(Request):
 
 
 class Candidate(Record):
-    """A connection and model that the router looked at, and why it was kept or dropped.
+    """A connection and model that the router considered, and why it was kept or dropped.
 
     Attributes:
-        score: from 0 to 1, by the policy's weights.
-        allowed: whether the request leaves it a choice: not by a pin of another provider.
-        affordable: whether what its budgets leave covers the most that it may come to.
+        score: score from 0 to 1, by the policy's weights.
+        allowed: whether the request permits it; False if the request pins another provider.
+        affordable: whether the rest of its budgets covers its maximum cost.
         healthy: whether it may be called now; `breaker` is the state of its circuit breaker.
-        estimated_cost_usd: the expected dollars for this very input; none if unknown.
-        reservation_usd: the most that one call may come to, which a budget has to cover; none if
-            its price or its bound is unknown.
-        max_tokens: the cap on the answer, where a budget lowered one that nobody had set.
-        latency_p50_ms: the median of what calls have taken lately; none before the first.
-        error_rate: the share of the connection's last calls that failed.
-        quality: the model's tier: 1 economy, 2 standard, 3 premium.
+        estimated_cost_usd: expected US dollars for this input; null if unknown.
+        reservation_usd: maximum US dollars of one call, which a budget must cover; null if unknown.
+        max_tokens: cap on the answer, if a budget lowered a cap that nobody had set.
+        latency_p50_ms: median of recent calls, in milliseconds; null before the first call.
+        error_rate: share of the connection's last calls that failed.
+        quality: tier of the model: 1 economy, 2 standard, 3 premium.
     """
 
     model_config = ConfigDict(frozen=True)  # it is part of a decision that records share
@@ -135,9 +134,9 @@ class Attempt(Record):
     """One try at a vendor (or on this machine's CPU).
 
     Attributes:
-        http_status: what the vendor answered with, where it failed with an answer.
-        reservation_usd: what was reserved for it before the call; none if unknown.
-        max_tokens: the cap on the answer, where a budget lowered one that nobody had set.
+        http_status: status of the vendor's answer, if the vendor answered with an error.
+        reservation_usd: US dollars reserved for it before the call; null if unknown.
+        max_tokens: cap on the answer, if a budget lowered a cap that nobody had set.
     """
 
     n: int
@@ -156,16 +155,16 @@ class Attempt(Record):
 
 
 class Job(Record):
-    """A job, from asked for to done; `output` is there once it is completed.
+    """A job from its request to its end; `output` is set once it is completed.
 
     Attributes:
-        estimated_cost_usd: what the call that was made last was expected to cost.
-        cost_usd: once it is over, what the calls that its result came of were billed; of a job
-            without a result, what was paid all the same. 0 where nothing was called; null where a
-            call's price is not known.
-        cost_incurred_usd: what was paid in all: failed attempts and retries too. Budgets go by it.
-        cost_source: how `cost_usd` is known: as the vendor says, by list prices of what it
-            metered, by what was expected, or not at all.
+        estimated_cost_usd: expected cost of the last call, in US dollars.
+        cost_usd: bill for the calls behind its result; without a result, the cost paid all the
+            same. 0 without any call; null if a call's price is unknown.
+        cost_incurred_usd: total paid, in US dollars, with failed attempts and retries. Budgets
+            count this figure.
+        cost_source: source of `cost_usd`: the vendor, list prices of metered units, the estimate,
+            or unknown.
     """
 
     id: str

@@ -1,4 +1,4 @@
-"""Plans: what a task would do, before it does it (decisions, "Records")."""
+"""Plans: a preview of a task's work before the task runs it (decisions, "Records")."""
 
 from typing import Annotated, Literal, TypeAlias
 
@@ -18,7 +18,7 @@ def _check_range(given: list[float | None]) -> list[float | None]:
     return given
 
 
-# A number, or the least and the most of a range; null where it has no end.
+# A number, or the minimum and maximum of a range; null if the range has no such bound.
 Amount: TypeAlias = (
     Annotated[float, Field(ge=0)]
     | Annotated[
@@ -31,17 +31,17 @@ TextFormat: TypeAlias = Literal["plain", "markdown", "json", "csv", "html"]
 
 
 class Expect(Request):
-    """What a node's result has to come to, as data that the checks of a review count.
+    """The expected properties of a node's result, as data that the checks of a review measure.
 
-    Each amount is a number, or the least and the most of a range, such as `[180, 220]`.
+    Each amount is a number, or the minimum and maximum of a range, such as `[180, 220]`.
 
     Attributes:
-        words, characters, sentences, lines, paragraphs, items: of a text; items are those of its
-            lists, or of its JSON or CSV.
-        duration_s: of a sound, in seconds.
-        width, height: of a picture or card, in pixels.
-        language: of a text, by its code of ISO 639-1, such as `de`.
-        format: of a text.
+        words, characters, sentences, lines, paragraphs, items: amounts in a text. Items are those
+            in its lists, JSON or CSV.
+        duration_s: length of a sound, in seconds.
+        width, height: size of a picture or card, in pixels.
+        language: language of a text, as an ISO 639-1 code such as `de`.
+        format: format of a text.
     """
 
     words: Amount | None = None
@@ -58,16 +58,16 @@ class Expect(Request):
 
 
 class Constraints(Request):
-    """The limits that a task must keep to.
+    """The limits of a task.
 
     Attributes:
-        endpoint_id, compute_id: where GPU work runs; of both, on the endpoint.
-        capabilities: the only ones that may be used, such as `llm.generate`; all, by default.
-        planner: who plans: `llm`, a language model; `rules`, by keywords; or `auto`, the model
-            where one is connected outside the sandbox. The operator's setting, by default.
-        review: who reviews: `checks`; the `judge`, a language model as well; or `auto`, the judge
-            where one is connected outside the sandbox and affordable. The operator's setting, by
+        endpoint_id, compute_id: place where GPU work runs; if both are set, the endpoint.
+        capabilities: names of the capabilities that may be used, such as `llm.generate`; all by
             default.
+        planner: `llm`, a language model; `rules`, by keywords; or `auto`, the model if one is
+            connected outside the sandbox. The default is the operator's setting.
+        review: `checks`; `judge`, a language model as well; or `auto`, the judge if a model is
+            connected outside the sandbox and affordable. The default is the operator's setting.
     """
 
     max_cost_usd: Usd | None = None
@@ -82,21 +82,21 @@ class Constraints(Request):
 class PlanCreate(Request):
     """`POST /v1/plans`: the dry run of a task; it spends nothing but an LLM planner's tokens.
 
-    Those are bounded by `constraints.max_cost_usd`, or else by 0.05 USD.
+    `constraints.max_cost_usd` limits the cost of these tokens; without it the limit is 0.05 USD.
     """
 
-    # Not white space alone, by whichever of the readings of it that schemas and Python have.
+    # Not white space alone, as both JSON Schema and Python define white space.
     objective: str = Field(min_length=1, max_length=10_000, pattern=r"[^\s\x1c-\x1f\x85]")
     constraints: Constraints = Constraints()
 
 
 class PlanNode(Record):
-    """One node a plan would run, and why it is in the plan.
+    """One node that a plan would run, and the reason for it.
 
     Attributes:
-        optional: whether what depends on it runs without its artifact where it fails.
-        options: how it is carried out, where the plan says so.
-        expect: what its result has to come to, which the review counts.
+        optional: whether its dependents run without its artifact if it fails.
+        options: options of its execution, if the plan sets any.
+        expect: expected properties of its result, which the review measures.
     """
 
     id: str
@@ -110,12 +110,12 @@ class PlanNode(Record):
 
 
 class CostRange(Record):
-    """The range that a plan's cost may come to; null where a part is not known or not connected.
+    """The range of a plan's cost in US dollars; null if a part is unknown or not connected.
 
     Attributes:
-        low: the least: short answers of the cheapest model that may be called.
-        expected: what its first choices are expected to be billed.
-        high: the most that one call of each node can be billed, and no more than `max_cost_usd`.
+        low: minimum: short answers of the cheapest model that may be called.
+        expected: expected bill of the plan's first choices.
+        high: maximum bill if each node makes one call, and at most `max_cost_usd`.
     """
 
     low: Usd | None = None
@@ -127,8 +127,8 @@ class Missing(Record):
     """A capability that a plan needs and does not have.
 
     Attributes:
-        any_of: the providers of which one has to be connected, the default one first; none where
-            nothing here makes it.
+        any_of: providers of which one must be connected, the default first; empty if no provider
+            here offers the capability.
     """
 
     capability: str
@@ -136,11 +136,11 @@ class Missing(Record):
 
 
 class PlanReading(Record):
-    """How much of its objective a plan took in.
+    """The part of its objective that a plan understood.
 
     Attributes:
-        understood: the share of the objective's words that were understood, from 0 to 1.
-        words: those that were not, as the objective has them.
+        understood: share of the objective's words that were understood, from 0 to 1.
+        words: words that were not understood, as the objective spells them.
     """
 
     understood: float = Field(default=1.0, ge=0, le=1)
@@ -148,7 +148,7 @@ class PlanReading(Record):
 
 
 class Plan(Record):
-    """A plan; executable when nothing is missing and nothing has to be asked."""
+    """A plan; it is executable if nothing is missing and no question is open."""
 
     id: str
     objective: str
@@ -179,6 +179,6 @@ class Plan(Record):
 
     @property
     def executable(self) -> bool:
-        """True if it can be run as it stands."""
+        """Whether the plan can run in its current state."""
         lacks = self.missing_capabilities or self.missing_connections or self.question
         return bool(self.nodes) and not lacks

@@ -13,10 +13,10 @@ from toolkit.contract.workflows import NodeCreate, NodeId
 
 TaskStatus = Literal["planning", "blocked", "executing", "reviewing", "completed", "failed"]
 FINAL_TASK_STATUSES: frozenset[str] = frozenset({"completed", "failed"})
-MAX_REVIEW_RETRIES = 2  # times that reviews have a task run again
+MAX_REVIEW_RETRIES = 2  # maximum number of repeats that reviews cause
 Issue = Annotated[str, Field(min_length=1, max_length=1_000)]
 Answer = Annotated[str, Field(min_length=1, max_length=2_000, pattern=r"\S")]
-PERSON_REVIEWER = "person"  # who reviews where it is not the checks
+PERSON_REVIEWER = "person"  # the reviewer's name for a person's verdict
 JUDGE_REVIEWER = "judge"
 
 
@@ -28,11 +28,11 @@ class PlanNodeCreate(NodeCreate):
 
 
 class PlanGiven(Request):
-    """A plan to run as it is: one that was previewed, edited or not, or one that a caller made.
+    """A plan to run unchanged: a preview, edited or not, or a plan that a caller wrote.
 
     Attributes:
-        nodes: its nodes.
-        deliverables: those whose results are asked for; those that nothing depends on, by default.
+        nodes: nodes of the plan.
+        deliverables: nodes whose results are wanted; by default the nodes without dependents.
     """
 
     nodes: list[PlanNodeCreate] = Field(max_length=1000, json_schema_extra={"minItems": 1})
@@ -40,7 +40,7 @@ class PlanGiven(Request):
 
     @classmethod
     def of(cls, plan: Plan) -> "PlanGiven":
-        """Give a plan that is there as it is."""
+        """Convert an existing plan to a request that runs it unchanged."""
         nodes = [
             PlanNodeCreate(**{**dict(node), "options": node.options or Options()})
             for node in plan.nodes
@@ -52,8 +52,8 @@ class TaskCreate(PlanCreate):
     """`POST /v1/tasks`.
 
     Attributes:
-        plan: is run as it is, and nothing is planned; the objective is what its results are
-            reviewed by.
+        plan: plan to run unchanged, without planning; reviews compare its results with the
+            objective.
     """
 
     plan: PlanGiven | None = None
@@ -65,14 +65,15 @@ class TaskResume(Request):
     """`POST /v1/tasks/{id}/resume`.
 
     Attributes:
-        answer: to the question that blocks the task; needed where there is one, and only there.
+        answer: answer to the question that blocks the task; required with a question, else
+            rejected.
     """
 
     answer: Answer | None = None
 
 
 class TaskAnswer(Record):
-    """The answer that a person gave to a question; what is planned then includes it."""
+    """A person's answer to a question; later planning includes it."""
 
     question: str
     answer: str
@@ -95,14 +96,14 @@ class CriteriaGiven(Request):
 
 
 class RecommendedAction(Record):
-    """The action of a retry: which node runs again, how, and with what added to its input.
+    """The action of a retry: the node that runs again, and the changes to its input.
 
     Attributes:
-        action: `regenerate` as a review found, `retry` as a person asked.
-        constraints: input members that differ.
-        instructions: what one of those members adds to what the node was asked at first; a
-            person's remarks where a person reviewed.
-        provider: who is asked this time, where it is another one.
+        action: `regenerate` from an automatic review, `retry` from a person's verdict.
+        constraints: members of the input that change.
+        instructions: text that these members add to the node's first request, or a person's
+            remarks.
+        provider: provider to call this time, if it is a different provider.
     """
 
     node_id: str
@@ -113,11 +114,11 @@ class RecommendedAction(Record):
 
 
 class Review(Record):
-    """A verdict, the reviewer's or a person's.
+    """A verdict of an automatic reviewer or of a person.
 
     Attributes:
-        score, criteria: the reviewer gives both; a person need not, and they are null then.
-        attempt: which of the task's attempts it judges, counted from 1.
+        score, criteria: always set by an automatic reviewer; may be null in a person's verdict.
+        attempt: number of the task's attempt under review, counted from 1.
     """
 
     decision: Decision
@@ -136,14 +137,14 @@ class ReviewCreate(Request):
     """`POST /v1/tasks/{id}/reviews`: a person's verdict on a task that has ended.
 
     Attributes:
-        score: overall; none, by default.
-        criteria: each by itself; none, by default.
-        issues: what is wrong; a retry tells it the nodes that it runs again, as a person's remarks.
-        attempt: which of the task's attempts is judged, counted from 1; by default the one that
-            the task delivers, or else for `pass` the best one, and for the others the last.
-        node_id: what a retry runs again, with all that depends on it; by default the last node
-            that nothing depends on, or where there are issues, those before it that can be told.
-        constraints: input members that a retry sets on that node.
+        score: overall score from 0 to 1; null by default.
+        criteria: scores of the three criteria; null by default.
+        issues: faults of the results; a retry passes them on as a person's remarks.
+        attempt: attempt under review, counted from 1. The default is the attempt that the task
+            delivers, else the best attempt for `pass`, and the last for others.
+        node_id: node that a retry runs again, with its dependents; by default the last without
+            dependents. With issues it is the nodes before it that the issues can be traced to.
+        constraints: members of the input that a retry sets on that node.
     """
 
     decision: Decision
@@ -162,7 +163,7 @@ class ReviewCreate(Request):
 
 
 class AgentCall(Record):
-    """The agent that a task is carried out as, and the run that asked for it."""
+    """The agent that a task runs as, and the run that asked for it."""
 
     agent_id: str
     name: str
@@ -173,10 +174,10 @@ class AgentCall(Record):
 
 
 class TaskAttempt(Record):
-    """One workflow of a task, what it made, and how that was judged.
+    """One workflow of a task, its results, and their review.
 
     Attributes:
-        review: the last verdict on it; none where it was cancelled before there was one.
+        review: last verdict on it; null if it was cancelled before a verdict.
     """
 
     workflow_id: str
@@ -188,12 +189,13 @@ class TaskAttempt(Record):
 
 
 class Task(Record):
-    """A task as it stands.
+    """A task in its current state.
 
     Attributes:
-        estimated_cost_usd: what its plan was expected to cost; null where a price is not known.
-        cost_usd: the sum over its workflows of each one's own; null where one is not known.
-        cost_incurred_usd: what was paid in all: failed attempts and retries too. Budgets go by it.
+        estimated_cost_usd: expected cost of its plan, in US dollars; null if a price is unknown.
+        cost_usd: sum of its workflows' own costs, in US dollars; null if a cost is unknown.
+        cost_incurred_usd: total paid in US dollars, which budgets count, with failed attempts and
+            retries.
     """
 
     id: str

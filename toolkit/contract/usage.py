@@ -1,4 +1,4 @@
-"""Usage: what was done on which day, by whom, and what it cost."""
+"""Usage: the work of each day, by whom, and its cost."""
 
 from datetime import date
 from typing import get_args
@@ -13,15 +13,15 @@ DEFAULT_GROUPS: tuple[UsageGroup, ...] = ("day", "capability", "provider")
 
 
 class UsageLine(Record):
-    """The features that a line's work has in common; what was not grouped by is none.
+    """The common features of a line's work; a feature that lines are not grouped by is null.
 
     Attributes:
-        account_id: whose work it was that was done by one of the caller's own connections.
-        jobs: that ended, of which so many `failed` (or were cancelled) and so many were `cached`.
-        calls: of vendors, those that failed among them.
-        unpriced_calls: whose price is not known, and which `cost_usd` is therefore without.
-        cost_usd: of all calls, in simulated dollars where the sandbox made them.
-        latency_ms: of all jobs together; divide it by `jobs` for the mean.
+        account_id: account whose work used one of the caller's own connections.
+        jobs: number of ended jobs; `failed` (or cancelled) and `cached` are parts of it.
+        calls: number of vendor calls, with failed calls.
+        unpriced_calls: number of calls with an unknown price, which `cost_usd` leaves out.
+        cost_usd: cost of all calls, in US dollars; simulated dollars for calls in the sandbox.
+        latency_ms: total of all jobs, in milliseconds; divide it by `jobs` for the mean.
     """
 
     day: date | None = None

@@ -20,9 +20,9 @@ class NodeCreate(Request):
     """One node of a submitted graph; `capability` is a name or `name@version`.
 
     Attributes:
-        optional: where it fails after its retries, what depends on it runs without its artifact,
-            and the workflow completes with a warning. It may not be all that can fill a field that
-            a dependent requires.
+        optional: whether its dependents run without its artifact if it fails after its retries,
+            with a warning on the workflow. It may not be the only source of a field that a
+            dependent requires.
     """
 
     id: NodeId
@@ -94,7 +94,7 @@ class Node(Record):
 
     @property
     def label(self) -> str:
-        """What it is shown to do: its capability, or the function that it calls.
+        """The node's text on displays: its capability, or the function that it calls.
 
         >>> Node(id="a", capability=FUNCTION_CAPABILITY, input={"function": "clean"}).label
         'clean()'
@@ -105,13 +105,13 @@ class Node(Record):
 
 
 class WorkflowRecord(Record):
-    """A workflow and what it costs.
+    """A workflow and its cost.
 
     Attributes:
-        estimated_cost_usd: what all nodes together were expected to cost, before any began; null
-            where the price of one is not known.
-        cost_usd: the sum over its completed jobs of each job's own; null where one is not known.
-        cost_incurred_usd: what was paid in all: failed attempts and retries too. Budgets go by it.
+        estimated_cost_usd: expected cost of all nodes, in US dollars; null if a price is unknown.
+        cost_usd: sum of its completed jobs' own costs, in US dollars; null if one is unknown.
+        cost_incurred_usd: total paid in US dollars, which budgets count, with failed attempts and
+            retries.
     """
 
     id: str
