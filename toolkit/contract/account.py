@@ -121,8 +121,8 @@ class ApiKey(Record):
         expires_at: time at which it ends, if it was rotated or has a lifetime.
         rotated_from: id of the key that it replaced.
         rotated_to: id of the key that replaced it.
-        allowance_of: first key of a chain of rotations, whose daily allowance the whole chain
-            spends; null for that first key.
+        allowance_of: first key of a chain of rotations, whose daily allowance all share; null for
+            it.
         last_used_at: time of its last accepted use, to the minute; null before the first use.
         left_usd_today: rest of its daily allowance, in US dollars; null if it has no allowance.
         max_cost_usd: maximum total cost of all work asked for with it, in US dollars.

@@ -1,4 +1,4 @@
-"""Agents: an objective to fill in, with what work towards it must keep to, under a name."""
+"""Agents: named objectives with parameters and the limits of their work."""
 
 import re
 from typing import Annotated
@@ -14,12 +14,12 @@ AgentVersion = Annotated[str, Field(pattern=r"^[0-9A-Za-z][0-9A-Za-z._-]{0,31}$"
 
 
 class AgentCreate(Request):
-    """`POST /v1/agents`: registers a version of an agent; it never changes afterwards.
+    """`POST /v1/agents`: registers a version of an agent; a version never changes.
 
     Attributes:
-        objective: what is wanted; each `{word}` in it is a parameter that a run's input fills in.
-        constraints: what each run must keep to; a run may only ask for less money.
-        capabilities: the only ones it may use; all, by default.
+        objective: desired result; each `{word}` in it is a parameter that a run's input fills in.
+        constraints: limits of each run; a run may only ask for less money.
+        capabilities: names of the capabilities that it may use; all by default.
     """
 
     name: AgentName
@@ -33,7 +33,7 @@ class Agent(Record):
     """A registered agent; `POST /v1/runs` with `target: agent` and its name runs it.
 
     Attributes:
-        parameters: what a run's input has to give, each a text.
+        parameters: names of the texts that a run's input must give.
     """
 
     id: str
@@ -48,7 +48,7 @@ class Agent(Record):
 
 
 def find_parameters(objective: str) -> list[str]:
-    """Find the parameters of an objective, in the order in which they first stand in it.
+    """Find the parameters of an objective, in the order of their first use.
 
     >>> find_parameters("A card about {topic} for {readers}; {topic} first")
     ['topic', 'readers']
@@ -57,7 +57,7 @@ def find_parameters(objective: str) -> list[str]:
 
 
 def fill_parameters(objective: str, values: dict[str, str]) -> str:
-    """Fill in the parameters of an objective, each once: what a value holds stays as it is.
+    """Fill in each parameter of an objective once; a `{word}` inside a value stays.
 
     >>> fill_parameters("A card about {topic}", {"topic": "{tea}"})
     'A card about {tea}'

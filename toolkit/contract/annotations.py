@@ -20,11 +20,11 @@ GivenNote = Annotated[
 
 
 class WorkAnnotate(Request):
-    """`POST /v1/{runs,workflows,tasks}/{id}/annotate`: what is left out stays as it is.
+    """`POST /v1/{runs,workflows,tasks}/{id}/annotate`: an omitted field stays unchanged.
 
     Attributes:
-        tags: replace those that it has; an empty list takes them away.
-        note: replaces the one that it has; an empty one takes it away.
+        tags: tags that replace the present tags; an empty list removes them.
+        note: note that replaces the present note; an empty text removes it.
     """
 
     tags: GivenTags | None = None

@@ -101,7 +101,7 @@ T = TypeVar("T")
 
 
 class Envelope(Record, Generic[T]):
-    """One resource: `id` and `status` stand beside `data` wherever the resource has them."""
+    """One resource: `id` and `status` are next to `data` if the resource has them."""
 
     id: str | None = None
     status: str | None = None
@@ -110,7 +110,7 @@ class Envelope(Record, Generic[T]):
 
 
 def dump_envelope(record: BaseModel) -> bytes:
-    """Write the envelope of one record: id and status beside it, its error where it failed."""
+    """Write the envelope of a record: id and status next to it, its error if it failed."""
     beside = {
         name: getattr(record, name)
         for name in ("id", "status")
@@ -123,11 +123,11 @@ def dump_envelope(record: BaseModel) -> bytes:
 
 
 class RecordDocument(NamedTuple):
-    """A record as it passes between threads: what is its own as JSON, and the parts it shares.
+    """A record as it passes between threads: its own JSON, and the parts it shares.
 
     Attributes:
         own: the record as JSON, without the shared parts.
-        shared: those parts, by the name of the field.
+        shared: shared parts, by field name.
     """
 
     own: bytes
@@ -152,7 +152,7 @@ class RecordDocument(NamedTuple):
         return b"%s,%s}" % (self.own[:-1], b",".join(parts))
 
     def parse(self, model: type[R]) -> R:
-        """Make the record anew, of which nothing but the shared parts is the first one's."""
+        """Rebuild the record: only the shared parts are the same objects as in the original."""
         record = model.model_validate_json(self.own)
         for name, part in self.shared.items():
             setattr(record, name, part)
@@ -201,7 +201,7 @@ class ErrorEnvelope(Record):
 
 
 def to_canonical_json(value: object) -> str:
-    """Write the one spelling of a JSON value: sorted keys, no spaces, for hashes and comparisons.
+    """Write the canonical JSON of a value: sorted keys, no spaces, for hashes and comparisons.
 
     >>> to_canonical_json({"b": 1, "a": [True, None]})
     '{"a":[true,null],"b":1}'

@@ -1,4 +1,4 @@
-"""The catalogue: the GPUs and volumes that the connected cloud rents, and all vendors' models."""
+"""The catalogue: the GPUs of the connected GPU cloud, and the models of every vendor."""
 
 from datetime import date
 

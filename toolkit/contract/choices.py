@@ -1,4 +1,4 @@
-"""Closed sets of words: of the wire's models, and of what a command's options take.
+"""Closed sets of words, for the wire's models and the options of commands.
 
 They need no pydantic, so that a command has them without it.
 """

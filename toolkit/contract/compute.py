@@ -10,11 +10,10 @@ class ComputeCreate(Request):
     """`POST /v1/compute`.
 
     Attributes:
-        gpu_type: an id of the catalogue's list of GPUs.
-        image: the container that runs in it when there is no template; an image worker of the
-            vendor's where it is empty.
-        storage_id: a volume to mount; the pod is then where the volume is.
-        template_id: a shared template that is for pods.
+        gpu_type: id from the catalogue's list of GPUs.
+        image: container to run if there is no template; empty means an image worker of the vendor.
+        storage_id: volume to mount; the pod then runs in the volume's data center.
+        template_id: shared template for pods.
     """
 
     name: str = Field(min_length=1, max_length=191)

@@ -14,12 +14,11 @@ class EndpointCreate(Request):
     """`POST /v1/endpoints`; every field has the default of the specification's table.
 
     Attributes:
-        gpu_ids: a pool of the catalogue's list of GPUs.
-        workers_min, workers_max: how many workers it keeps, and may have.
-        storage_id: a volume to attach.
-        template_id: a shared template that is for endpoints.
-        image: the container to run when there is no template; an image worker of the vendor's
-            where it is empty.
+        gpu_ids: pool from the catalogue's list of GPUs.
+        workers_min, workers_max: minimum and maximum number of workers.
+        storage_id: volume to attach.
+        template_id: shared template for endpoints.
+        image: container to run if there is no template; empty means an image worker of the vendor.
     """
 
     name: str = Field(default=DEFAULT_ENDPOINT_NAME, min_length=1, max_length=191)
@@ -48,9 +47,9 @@ class Endpoint(Infrastructure):
     """A serverless endpoint.
 
     Attributes:
-        template_id: our id of the shared template it was made of, never the vendor's.
-        price_per_hour_usd: the list price of one worker when it was made; none if it was not
-            known, and then no budget can be kept to with it.
+        template_id: our id of the shared template it was made from, never the vendor's.
+        price_per_hour_usd: list price of one worker at creation, in US dollars an hour. Null if
+            unknown: then no budget can be enforced on it.
     """
 
     gpu_ids: str

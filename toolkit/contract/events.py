@@ -1,4 +1,4 @@
-"""Events: what happened to a run, job, workflow or task, numbered without gaps from 1."""
+"""Events of a run, job, workflow or task, numbered without gaps from 1."""
 
 from pydantic import Field
 

@@ -6,7 +6,7 @@ from toolkit.contract.base import Record
 
 
 class Health(Record):
-    """`GET /v1/health`, the one read without a key."""
+    """`GET /v1/health`, the only read without a key."""
 
     status: Literal["ok", "draining", "degraded"] = "ok"
     version: str

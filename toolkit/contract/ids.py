@@ -48,7 +48,7 @@ class _UlidGenerator:
         self.discard_random_bytes()
 
     def discard_random_bytes(self) -> None:
-        """Draw new random bytes next: a forked process must not have those of its parent."""
+        """Draw new random bytes next: a forked process must not share its parent's."""
         self._random, self._used = b"", 0
 
     def _draw_random(self, size: int) -> int:
@@ -92,7 +92,7 @@ def new_id(prefix: Prefix) -> str:
 
 
 def make_earliest_id(prefix: Prefix, moment: datetime, margin_ms: int = 0) -> str:
-    """Make the least id of a time, or of a margin before it: what was made later has a greater one.
+    """Make the least id of a time, or of a margin before it: later records have greater ids.
 
     >>> make_earliest_id(Prefix.RUN, datetime(2026, 11, 20, tzinfo=UTC)) < new_id(Prefix.RUN)
     True
@@ -103,7 +103,7 @@ def make_earliest_id(prefix: Prefix, moment: datetime, margin_ms: int = 0) -> st
 
 @lru_cache(maxsize=16)  # as good as all that are made in one millisecond have the same
 def _encode_upper(value: int) -> str:
-    """Encode the upper bits of an id: the time, and the first half of what is random."""
+    """Encode the upper bits of an id: the time, and the first half of the random bits."""
     return "".join(_CHARACTER_PAIRS[(value >> shift) & 1023] for shift in range(80, -10, -10))
 
 
@@ -117,7 +117,7 @@ def build_id_pattern(prefix: Prefix) -> str:
 
 
 def is_id(text: str, prefix: Prefix | None = None) -> bool:
-    """Tell whether `text` has the form of an id (of that prefix, if one is given).
+    """Check whether `text` has the form of an id (of that prefix, if a prefix is given).
 
     >>> is_id("run_nonsense")
     False

@@ -10,7 +10,7 @@ _LONG_KEY = re.compile(rf"[A-Za-z0-9+/=_\-]{{{_LONG_KEY_LENGTH},}}$")
 
 
 def looks_like_key(text: str) -> bool:
-    """Tell whether a value is more likely a secret than the name of one.
+    """Check whether a value is more likely a secret than the name of a secret.
 
     >>> looks_like_key("MINIMAX_API_KEY")
     False

@@ -1,4 +1,4 @@
-"""Faults of bodies and inputs in words: what pydantic finds, and what was most likely meant."""
+"""Faults of bodies and inputs in words: pydantic's errors, and the names most likely meant."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, get_args
@@ -7,17 +7,17 @@ from pydantic import BaseModel
 
 from toolkit.contract.suggestions import explain_unknown, find_close_name, truncate_text
 
-MAX_SUGGESTIONS = 4  # of one answer: what was sent may have any number of faults
+MAX_SUGGESTIONS = 4  # of one answer: a body may have any number of faults
 
 
 def explain_fault(model: type[BaseModel], fault: Mapping[str, Any]) -> str:
-    """Say what is wrong at one place of what a model was to be made of.
+    """Explain the fault at one place of the data for a model.
 
-    What was sent is not echoed, but for the name of a field that there is not.
+    The caller's data is not echoed, except for the name of an unknown field.
 
     Args:
-        model: the model.
-        fault: one of the errors of pydantic.
+        model: model that the data was for.
+        fault: one of pydantic's errors.
 
     >>> from toolkit.contract.runs import RunCreate
     >>> explain_fault(RunCreate, {"type": "extra_forbidden", "loc": ("options", "providr")})[:64]
@@ -56,7 +56,7 @@ def _list_expected(fault: Mapping[str, Any]) -> list[str]:
 
 
 def _list_fields(model: type[BaseModel], path: list[object]) -> list[str]:
-    """List the fields of the model at a place; none where that is no model's."""
+    """List the fields of the model at a path; empty if no model is there."""
     here: type[BaseModel] | None = model
     for part in path:
         if here is None:

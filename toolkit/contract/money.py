@@ -2,7 +2,7 @@
 
 Inside, an amount of US dollars is a `Decimal`. Prices are decimal fractions, which it holds and
 adds up without error; a float holds hardly any of them, so that sums of floats drift. The two
-functions here are the only ones that lead from one to the other.
+functions here do all conversions between the two.
 """
 
 from collections.abc import Iterable
@@ -19,7 +19,7 @@ def from_wire_usd(number: float | Decimal) -> Decimal: ...
 @overload
 def from_wire_usd(number: float | Decimal | None) -> Decimal | None: ...
 def from_wire_usd(number: float | Decimal | None) -> Decimal | None:
-    """Convert the wire's number to the exact amount that is written there; none stays none.
+    """Convert a number on the wire to the exact amount as written; None stays None.
 
     >>> from_wire_usd(0.1) + from_wire_usd(0.2)
     Decimal('0.3')
@@ -32,7 +32,7 @@ def to_wire_usd(amount: Decimal) -> float: ...
 @overload
 def to_wire_usd(amount: Decimal | None) -> float | None: ...
 def to_wire_usd(amount: Decimal | None) -> float | None:
-    """Convert an exact amount to the nearest number, as the wire shows it; none stays none.
+    """Convert an exact amount to the nearest number, for the wire; None stays None.
 
     >>> to_wire_usd(Decimal("0.1") + Decimal("0.2"))
     0.3
@@ -50,11 +50,11 @@ def sum_usd(numbers: Iterable[float]) -> float:
 
 
 def format_usd(amount: float | Decimal | None, *, exact: bool = False) -> str:
-    """Write US dollars without an exponent; an unknown price is written `unknown`, never 0.
+    """Format US dollars without an exponent; an unknown price is written `unknown`, never 0.
 
     Args:
-        amount: what to write; none where it is not known.
-        exact: write every digit, as where two amounts are compared.
+        amount: amount to format; None if it is unknown.
+        exact: write every digit, for the comparison of two amounts.
 
     >>> format_usd(None), format_usd(0), format_usd(0.5), format_usd(0.00123)
     ('unknown', '$0', '$0.5', '$0.00123')

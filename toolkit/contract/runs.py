@@ -21,13 +21,13 @@ class RunCreate(Request):
 
 
 class Route(Routing):
-    """`POST /v1/route`: the choice that a run would get, and why; nothing is spent.
+    """`POST /v1/route`: the choice that a run would get, and its reasons; the call is free.
 
     Attributes:
-        provider: who would be called first; none where nobody may be called now.
-        estimated_cost_usd: what it is expected to cost; none if unknown.
-        reservation_usd: the most that the call may come to, which a budget has to cover.
-        candidates: every vendor and model that was looked at, the best first.
+        provider: provider of the first call; null if no provider may be called now.
+        estimated_cost_usd: expected cost, in US dollars; null if unknown.
+        reservation_usd: maximum cost of the call, in US dollars, which a budget must cover.
+        candidates: every vendor and model that the router considered, the best first.
     """
 
     capability: str
@@ -39,12 +39,12 @@ class Route(Routing):
 
 
 class Run(Job):
-    """A run: a job asked for alone, under a `run_` id, or an agent's task.
+    """A run: a single job under a `run_` id, or an agent's task.
 
     Attributes:
-        capability: the agent's `name@version`, where `target` is `agent`.
-        job_id: the job itself; none where the run is an agent's.
-        task_id: the task that an agent's run is.
+        capability: `name@version` of the agent, if `target` is `agent`.
+        job_id: id of the job; null if an agent's task is run.
+        task_id: id of the task of an agent's run.
     """
 
     target: RunTarget = "capability"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ServerSentEvent:
-    """One event: its type, empty where it has none, and its data."""
+    """One event: its type, empty without a type, and its data."""
 
     type: str
     data: str

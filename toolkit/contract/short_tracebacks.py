@@ -25,14 +25,14 @@ class ShortTraceback(PicklableError):  # noqa: N818 - a mixin
     """A mixin of errors whose message says all that a person needs: no traceback is shown."""
 
     def _list_lines(self) -> list[str]:
-        """List the lines of the message, below the one that says what happened."""
+        """List the lines below the headline of the message."""
         return []
 
     def _make_headline(self) -> str:
         return str(self)
 
     def _render_traceback_(self) -> list[str]:
-        """Return what IPython shows instead of a traceback: the message, and the caller's line."""
+        """Return IPython's text instead of a traceback: the message, and the caller's line."""
         shown = [f"{type(self).__name__}: {self._make_headline()}", *self._list_lines()]
         notes = getattr(self, "__notes__", [])
         line = None if notes else find_cell_line(self.__traceback__)
@@ -107,7 +107,7 @@ def _restore_unknown_attribute(message: str, name: str) -> UnknownAttributeError
 
 
 def format_code_line(place: str, code: str) -> str:
-    """Write a line of a caller's code below an error; what may be a key is not repeated.
+    """Format a line of a caller's code below an error; a possible key is not repeated.
 
     >>> format_code_line("line 3 of the cell", "    wf.add('a')")
     "  line 3 of the cell: wf.add('a')"
@@ -120,7 +120,7 @@ def format_code_line(place: str, code: str) -> str:
 
 
 def find_cell_line(traceback: TracebackType | None) -> tuple[str, str] | None:
-    """Find the line of a cell that led to an error: the last one before this package's own code.
+    """Find the line of a cell that led to an error: the last before this package's own code.
 
     Nothing is found outside of a notebook, and for a magic, whose line of code is IPython's own.
 

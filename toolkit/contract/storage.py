@@ -10,9 +10,9 @@ class StorageCreate(Request):
     """`POST /v1/storage`.
 
     Attributes:
-        size_gb: gigabytes.
-        data_center: where it is, such as `EU-RO-1`, and what uses it will be; a choice of ours by
-            default.
+        size_gb: size in gigabytes.
+        data_center: data center of the volume, such as `EU-RO-1`, and of all that uses it; our
+            choice by default.
     """
 
     name: str = Field(min_length=1, max_length=191)

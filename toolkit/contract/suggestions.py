@@ -1,4 +1,4 @@
-"""Suggestions for names that are wrong: the one place where "did you mean" is decided and worded.
+"""Suggestions for wrong names: the only module that decides and words "did you mean".
 
 The client asks it before a request is sent, the service as it refuses one.
 """
@@ -14,7 +14,7 @@ _CUTOFF = 0.6  # difflib's own
 
 
 def truncate_text(text: str, limit: int = MAX_ECHO) -> str:
-    """Cut a text to what an answer may repeat of it, and show that it was cut.
+    """Cut a text to the length that an answer may repeat, and mark the cut.
 
     >>> truncate_text("short"), truncate_text("much too long", 8)
     ('short', 'much to…')
@@ -23,7 +23,7 @@ def truncate_text(text: str, limit: int = MAX_ECHO) -> str:
 
 
 def find_close_name(name: object, known: Iterable[str]) -> str | None:
-    """Find the known name that was most likely meant; none where no name is close.
+    """Find the known name that was most likely meant. Returns None if no name is close.
 
     >>> known = ["llm.generate", "text.generate", "speech.generate"]
     >>> find_close_name("llm.generat", known), find_close_name("Speech", known)
@@ -43,7 +43,7 @@ def find_close_name(name: object, known: Iterable[str]) -> str | None:
     near = get_close_matches(wanted, folded, 1, _CUTOFF)
     if near:
         return folded[near[0]]
-    # A part of a name that is one's own: `speech` of `speech.generate`.
+    # A part that only one name has: `speech` of `speech.generate`.
     whole = [one for key, one in folded.items() if len(wanted) > 2 and wanted in key]
     return whole[0] if len(whole) == 1 else None
 
@@ -53,7 +53,7 @@ def _fold(name: str) -> str:
 
 
 def ask_meant(name: object, known: Iterable[str]) -> str:
-    """Ask whether the closest name was meant; empty where none is close.
+    """Ask whether the closest name was meant; "" if no name is close.
 
     >>> ask_meant("opnai", ["openai", "aws"]), ask_meant("x", ["openai"])
     ('Did you mean `openai`?', '')
@@ -63,7 +63,7 @@ def ask_meant(name: object, known: Iterable[str]) -> str:
 
 
 def suggest_name(name: object, known: Iterable[str]) -> str:
-    """Say which name was most likely meant, and which there are; empty where there are none.
+    """Format the name that was most likely meant, and the known names; "" if there are none.
 
     >>> suggest_name("optimise_for", ["optimize_for", "provider"])
     'did you mean `optimize_for`? There are optimize_for, provider'

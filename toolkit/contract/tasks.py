@@ -65,8 +65,7 @@ class TaskResume(Request):
     """`POST /v1/tasks/{id}/resume`.
 
     Attributes:
-        answer: answer to the question that blocks the task; required with a question, else
-            rejected.
+        answer: answer to the task's question; required with a question, else rejected.
     """
 
     answer: Answer | None = None
@@ -101,8 +100,7 @@ class RecommendedAction(Record):
     Attributes:
         action: `regenerate` from an automatic review, `retry` from a person's verdict.
         constraints: members of the input that change.
-        instructions: text that these members add to the node's first request, or a person's
-            remarks.
+        instructions: text that they add to the node's first request, or a person's remarks.
         provider: provider to call this time, if it is a different provider.
     """
 

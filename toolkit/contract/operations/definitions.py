@@ -34,22 +34,22 @@ _CATALOG_OPERATIONS = frozenset(
 
 @dataclass(frozen=True, eq=False)
 class ApiOperation(Generic[In, Out]):
-    """One operation: what a handler is given (`In`), what it returns (`Out`), and the wire's form.
+    """One operation: its handler's input (`In`) and result (`Out`), and the form on the wire.
 
     Attributes:
-        resource: the resource that it is about.
-        verb: what is done; `list`, `read`, `create`, `cancel`, `delete` and `events` are done alike
-            for every resource.
-        below: the path below the collection's, with `{id}` for the id of one.
-        answer: the model in the envelope.
-        summary: what it does, in one sentence.
-        own_errors: the codes beside those that follow from the rest, which `errors` adds.
-        scope: the scope that a key needs; none where no key is needed.
-        form: the envelope: one record, a page of them, events as a list or a stream, or bytes.
-        status: the status of success.
-        body: the model of the request's body; none for one without.
-        may_omit_body: whether the body may be left out, which is as an empty object.
-        query: the kind of its query; none for one without.
+        resource: resource of the operation.
+        verb: action of the operation; `list`, `read`, `create`, `cancel`, `delete` and `events`
+            work alike for every resource.
+        below: path below the collection's, with `{id}` as the id of a record.
+        answer: model in the envelope.
+        summary: one sentence on the operation's effect.
+        own_errors: codes that `errors` adds to the codes derived from the other attributes.
+        scope: scope that a key needs; None if no key is needed.
+        form: envelope: one record, a page of them, events as a list or a stream, or bytes.
+        status: status of success.
+        body: model of the request's body; None without a body.
+        may_omit_body: whether the body may be left out, which means an empty object.
+        query: kind of the query; None without a query.
         holds: whether `Prefer: wait=N` holds the answer.
         shows_key: whether the answer shows a new key, so that it is never stored.
         uploads: whether the body is a file, as multipart.
@@ -122,11 +122,11 @@ class ApiResource:
     """A resource of `/v1`, and the shapes of its operations.
 
     Attributes:
-        path: the path of its collection.
-        about: one sentence on all that is under the heading.
-        prefix: the kind of its ids.
-        name_pattern: the pattern of its ids where they are names.
-        heading: the heading that documents have it under, where that is not its name.
+        path: path of its collection.
+        about: one sentence on everything under the heading.
+        prefix: kind of its ids.
+        name_pattern: pattern of its ids if they are names.
+        heading: heading in documents, if it differs from the name.
     """
 
     path: str
@@ -229,7 +229,7 @@ class ApiResource:
     def define_action(
         self, verb: str, answer: type[R], summary: str, *errors: ErrorCode, status: int = 200
     ) -> ApiOperation[None, R]:
-        """Define what is done to one, without a body."""
+        """Define an action on one record, without a body."""
         return ApiOperation(
             self, verb, "POST", f"/{{id}}/{verb}", answer, summary, errors, status=status
         )

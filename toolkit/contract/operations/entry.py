@@ -7,10 +7,10 @@ class OperationEntry(NamedTuple):
     """An operation in the index.
 
     Attributes:
-        resource: the resource that it is about, as the client names it.
-        verb: what is done.
-        method: the method.
-        path: the path, with `{id}` for the id of one.
+        resource: resource of the operation, by its name in the client.
+        verb: action of the operation.
+        method: HTTP method.
+        path: path, with `{id}` as the id of a record.
         replays: whether its answer is stored under the request's `Idempotency-Key`.
     """
 
@@ -22,7 +22,7 @@ class OperationEntry(NamedTuple):
 
 
 def matches_path(template: str, path: str) -> bool:
-    """Tell whether a path is of the form of a template.
+    """Check whether a path has the form of a template.
 
     >>> matches_path("/v1/runs/{id}/events", "/v1/runs/run_1/events")
     True

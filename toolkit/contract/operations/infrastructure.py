@@ -1,4 +1,4 @@
-"""The operations on what is rented at a GPU cloud: compute, endpoints, storage and templates."""
+"""The operations on rented GPU resources: compute, endpoints, storage and templates."""
 
 from toolkit.contract.compute import Compute, ComputeCreate
 from toolkit.contract.endpoints import Endpoint, EndpointCreate

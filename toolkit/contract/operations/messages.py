@@ -1,5 +1,5 @@
-"""Requests for operations and their answers as values: what passes between a client and an engine
-that share a process.
+"""Requests for operations and their answers as values: the messages between a client and an
+engine that share a process.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -21,16 +21,16 @@ class OperationRequest:
 
     Attributes:
         method: the method of the operation.
-        path: its path, with the id of what it is asked of.
-        key: the caller's key; empty for none.
-        body: the JSON that is sent; empty for nothing.
-        query: the parameters, as numbers or texts.
-        file: the file of an upload, as bytes or open to be read; none for what uploads nothing.
-        span: the first byte that is wanted, and the one after the last; none for all that follow.
-        is_last: where events of some work are asked for: tells whether the work may be over after
-            them, so that its record is wanted, too.
-        hold_s: seconds to wait for the end of the work that is asked for or read.
-        watches_text: whether the texts of the work that is asked for will be watched.
+        path: path, with the id of the record that it is about.
+        key: caller's key; empty for no key.
+        body: JSON of the request; empty for no body.
+        query: parameters, as numbers or texts.
+        file: file of an upload, as bytes or open for reading; None without an upload.
+        span: first byte to return, and the byte after the last; None as the end means all the rest.
+        is_last: test of events for requests of events; True if the work may be over after them, so
+            that the answer needs its record.
+        hold_s: seconds to wait for the end of the requested work.
+        watches_text: whether the caller will watch the texts of the requested work.
     """
 
     method: str
@@ -50,12 +50,12 @@ class OperationAnswer:
     """The answer to a request.
 
     Attributes:
-        records: one, or those of a page.
-        next_cursor: leads to the next page, where there is one.
-        total: the number of all records of the list, if it was counted.
-        is_page: whether the records are those of a page, be it of one.
-        work: the record of the work that the events are of, once it may be over.
-        content: of what answers with bytes, the bytes.
+        records: a single record, or the records of a page.
+        next_cursor: cursor of the next page, if there is a next page.
+        total: number of all records of the list, if it was counted.
+        is_page: whether the records are a page, even a page of one record.
+        work: record of the work behind the events, once it may be over.
+        content: bytes of an answer that is not JSON.
     """
 
     records: Sequence[RecordDocument] = ()

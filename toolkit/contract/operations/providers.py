@@ -1,4 +1,4 @@
-"""The operations on what there is to use: capabilities, catalogue, providers and connections."""
+"""The operations on means of work: capabilities, catalogue, providers and connections."""
 
 from collections.abc import Sequence
 

@@ -26,7 +26,7 @@ _DAY_SCHEMA: JsonObject = {"type": "string", "format": "date"}
 
 @dataclass(frozen=True, slots=True)
 class QueryParameter:
-    """A query parameter: its name, what it is for, and the schema of its values."""
+    """A query parameter: its name, its purpose, and the schema of its values."""
 
     name: str
     text: str
@@ -195,7 +195,7 @@ class BillingQuery(OperationQuery):
 
 @dataclass(frozen=True, slots=True)
 class UnshareQuery(OperationQuery):
-    """The account that a connection is shared with no longer; none for all of them."""
+    """The account that loses its share of a connection; None for all accounts."""
 
     account_id: str | None = None
 

@@ -1,4 +1,4 @@
-"""The operations on work: what is asked for, its plans and reviews, and what it yields."""
+"""The operations on work: requests, plans and reviews, and results."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ AGENTS_DELETE = _AGENTS.define_delete(Agent, "Take one back; its runs stay.")
 _ARTIFACTS = ApiResource(
     "/v1/artifacts", "What jobs yield and callers upload: records, and bytes.", Prefix.ARTIFACT
 )
-# What a handler is given of an upload is the server's own: a section of a file on its disk.
+# A handler gets an upload in the server's own form: a section of a file on its disk.
 ARTIFACTS_CREATE: ApiOperation[Any, Artifact] = ApiOperation(
     _ARTIFACTS,
     "create",
@@ -60,7 +60,7 @@ ARTIFACTS_LINEAGE: ApiOperation[None, Lineage] = ApiOperation(
     "Tell which jobs and artifacts it came from.",
     scope="read",
 )
-# A handler returns the record; whoever serves it reads the bytes as they are sent.
+# A handler returns the record; the transport reads the bytes as it sends them.
 ARTIFACTS_CONTENT: ApiOperation[None, Artifact] = ApiOperation(
     _ARTIFACTS,
     "content",

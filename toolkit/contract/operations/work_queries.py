@@ -1,4 +1,4 @@
-"""The queries of lists of work: a page, and what has to be true of each item."""
+"""The queries of lists of work: a page, and the conditions on each item."""
 
 import math
 import re
@@ -34,15 +34,15 @@ _AMOUNT_PATTERN = r"[0-9]{1,20}(\.[0-9]{1,20})?([eE][+-]?[0-9]{1,3})?"
 
 @dataclass(frozen=True, slots=True)
 class WorkFilter:
-    """The conditions that listed work meets, all of them; none where one was not given.
+    """The conditions that all listed work meets; None for a condition that was not given.
 
     Attributes:
-        capability: a name, or `name@version`; of a workflow or task, that of one of its nodes.
-        provider: who served it, or one of its nodes.
-        tags: all of these it has.
-        since, until: it was asked for at the first moment or later, and before the other.
-        min_cost_usd, max_cost_usd: bounds of a cost that is known.
-        text: stands in its input, in whatever case.
+        capability: a name, or `name@version`; for a workflow or task, of one of its nodes.
+        provider: provider that served it, or one of its nodes.
+        tags: tags that it has, all of them.
+        since, until: bounds of the time of its request; `since` is included, `until` is not.
+        min_cost_usd, max_cost_usd: bounds of a known cost, in US dollars.
+        text: text in its input, without regard to case.
     """
 
     capability: str | None = None
@@ -59,8 +59,7 @@ class WorkFilter:
 NO_FILTER: Final = WorkFilter()
 
 
-# Of each tag a part is no white space, by whichever of the readings of it that schemas and Python
-# have.
+# Part of each tag is not white space, as both JSON Schema and Python define white space.
 _TAG_PART = r"[^,]*[^\s,\x1c-\x1f\x85][^,]*"
 _TAGS_PATTERN: Final = f"^{_TAG_PART}(,{_TAG_PART})*$"
 
@@ -69,8 +68,8 @@ def _make_parameters(statuses: tuple[str, ...], of_nodes: str) -> tuple[QueryPar
     """Make the parameters of a list of work.
 
     Args:
-        statuses: the states that it may be in.
-        of_nodes: what is said of its nodes; "" where it has none.
+        statuses: states of this kind of work.
+        of_nodes: addition to the descriptions about its nodes; "" if it has no nodes.
     """
     limits: JsonObject = {"type": "string", "minLength": 1}
     return (
@@ -119,7 +118,7 @@ class WorkQuery(PageQuery):
 
     @classmethod
     def parse(cls, given: Mapping[str, str], prefix: Prefix | None) -> Self:
-        """Parse `limit`, `cursor`, and what filters the items."""
+        """Parse `limit`, `cursor`, and the filters of the items."""
         page = PageQuery.parse(given, prefix)
         if not given.keys() - {"limit", "cursor"}:
             return cls(page.limit, page.before)
@@ -207,7 +206,7 @@ def _parse_time(given: Mapping[str, str], name: str) -> datetime | None:
 
 
 def _make_moment(found: re.Match[str]) -> datetime | None:
-    """Make the moment that a text names, in UTC; none for one that no calendar has."""
+    """Convert a text to a time in UTC. Returns None if no calendar has it."""
     second = "59" if found["second"] == "60" else found["second"] or "00"
     part = (found["part"] or "")[:7]
     zone = (found["zone"] or "Z").upper()
@@ -220,7 +219,7 @@ def _make_moment(found: re.Match[str]) -> datetime | None:
         return None
     try:
         return moment.replace(tzinfo=offset).astimezone(UTC)
-    except OverflowError:  # at the edge of what there is, where its zone makes no difference
+    except OverflowError:  # at the edge of the calendar, where the zone makes no difference
         return moment.replace(tzinfo=UTC)
 
 
