@@ -63,7 +63,7 @@ _EXPORTS = {
     "WorkError": "toolkit.contract.errors",
     "Workflow": "toolkit.client",
     "WorkflowRun": "toolkit.client",
-    "load_ipython_extension": "toolkit.notebook.magics",  # what `%load_ext toolkit` calls
+    "load_ipython_extension": "toolkit.notebook.magics",  # called by `%load_ext toolkit`
 }
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Assembly of an engine: on the network, in the sandbox, on a cassette or beside one."""
+"""Assembly of an engine: on the network, in the sandbox, on a cassette or next to an engine."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -46,24 +46,24 @@ async def open_engine(
     read_only: bool = False,
     functions: FunctionTable | None = None,
 ) -> Engine:
-    """Open an engine, on the simulated vendor cloud where the settings ask for the sandbox.
+    """Open an engine, on the simulated vendor cloud if the settings ask for the sandbox.
 
     Args:
-        settings: where the data is and how vendors are reached.
-        registry: other capabilities and vendors than the built-in and installed ones.
-        allow_env: the variables that `environment` pointers may name; none means every one, as
-            fits a process whose only caller is its owner.
-        faults: what goes wrong in the sandbox.
-        cassette: the file that answers are written to or played from; none means neither.
-        mode: of the cassette: `replay`, `record` or `auto`.
-        observer: the observer of workflows, jobs, calls and commits; none by default.
-        take_up: whether unfinished work is resumed: true even in a copy, false nowhere.
-        read_only: only read what is there, of all accounts.
-        functions: the functions of this process that workflows may call; none calls none.
+        settings: settings, with the place of the data and the addresses of vendors.
+        registry: capabilities and vendors, instead of those built in and installed.
+        allow_env: variables that `environment` pointers may name. None allows all, as fits a
+            process whose only caller is its owner.
+        faults: faults to simulate in the sandbox.
+        cassette: file that answers are recorded to or replayed from; None for no cassette.
+        mode: mode of the cassette: `replay`, `record` or `auto`.
+        observer: observer of workflows, jobs, calls and commits; None by default.
+        take_up: True resumes unfinished work even in a copy, False none; None follows the settings.
+        read_only: only read the records, of all accounts.
+        functions: functions of this process that workflows may call; None allows no function.
 
     Raises:
         ServiceError: `UNAVAILABLE` when the data directory or the cassette cannot be used.
-        ValueError: for a mode that there is not.
+        ValueError: if the mode is unknown.
     """
     registry = registry or Registry.load()
     tape = None
@@ -120,7 +120,7 @@ async def open_engine(
 
 
 def list_compatible_vendors(registry: Registry) -> "list[CompatibleVendor]":
-    """List the vendors that the sandbox serves only because it is told of them: by their wire."""
+    """List the vendors that the sandbox serves by their wire, and only if they are passed to it."""
     from toolkit import sandbox
 
     return [
@@ -146,14 +146,14 @@ def list_simulated_ids(registry: Registry) -> set[str]:
 
 
 async def check_drift(settings: Settings, kept: Mapping[str, Sequence[Row]]) -> list[DataDirIssue]:
-    """Compare what the connected GPU clouds have with what a data directory knows of them.
+    """Compare the resources at the connected GPU clouds with the records of a data directory.
 
-    Only the clouds' conventional variables and those that the operator allows are resolved: an
+    Only the clouds' conventional variables and the operator's allowed variables are resolved: an
     account's pointer must not have other values sent to a vendor.
 
     Args:
-        settings: how vendors are reached.
-        kept: the rows of `connections`, and of the table of each kind.
+        settings: settings, with the addresses of vendors.
+        kept: rows of `connections`, and of the table of each kind.
     """
     registry = Registry.load()
     usual = {v.variable for v in registry.vendors.values() if v.infrastructure}
@@ -203,7 +203,7 @@ def _make_cassette_transport(
 
 
 def _make_recording_resolver(tape: "Cassette", resolver: SecretResolver) -> SecretResolver:
-    """Make a resolver that needs no secrets to replay, and keeps recorded ones out of the file."""
+    """Make a resolver that replays without secrets, and keeps recorded secrets out of the file."""
     from toolkit.cassettes import PLACEHOLDER
 
     if tape.mode == "replay":

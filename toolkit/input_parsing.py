@@ -19,7 +19,7 @@ def parse_fields(fields: Sequence[str], path: Path | None = None) -> dict[str, A
     {'topic': 'Tea', 'width': 600}
 
     Raises:
-        RequestError: `INVALID_REQUEST` for what is no field or no object.
+        RequestError: `INVALID_REQUEST` for a text that is no field, or a file that holds no object.
     """
     given = {} if path is None else load_document(path)
     for field in fields:
@@ -64,12 +64,12 @@ def make_file_error(name: str, error: Exception) -> RequestError:
 
 
 def parse_document(text: str, where: str, first_line: int = 1) -> dict[str, Any]:
-    """Parse the object that a text in JSON or YAML holds.
+    """Parse the object in a JSON or YAML text.
 
     Args:
-        text: the text.
-        where: what it is, in the message of an error.
-        first_line: the number of its first line, in that message.
+        text: JSON or YAML text.
+        where: name of the text, for the message of an error.
+        first_line: number of its first line, for that message.
 
     >>> parse_document("name: card\\nnodes: []", "the cell")
     {'name': 'card', 'nodes': []}
@@ -100,7 +100,7 @@ def parse_document(text: str, where: str, first_line: int = 1) -> dict[str, Any]
 def _make_syntax_error(error: Exception, where: str, first_line: int) -> RequestError:
     """Make the error for a text that YAML cannot read, with the line that it says."""
     problem = str(getattr(error, "problem", None) or error)
-    # What is not closed is found at the end of the text: where it begins says more.
+    # An unclosed part is only found at the end of the text: its beginning says more.
     opened = getattr(error, "context_mark", None) if "stream end" in problem else None
     mark = opened or getattr(error, "problem_mark", None)
     context = getattr(error, "context", None)
@@ -116,7 +116,7 @@ def find_document_line(text: str, path: str) -> tuple[int | None, bool]:
     r"""Find the line of a place in a YAML or JSON document, counted from 1.
 
     Returns:
-        the line of the place, or of what it would have to be in; and whether it is there.
+        the line of the place, or of its closest parent; and whether the place exists.
 
     >>> find_document_line("name: x\nnodes:\n  - id: a\n    input: {}", "nodes.0.input")
     (4, True)
@@ -169,7 +169,7 @@ def check_workflow_ids(body: dict[str, Any], where: str) -> dict[str, Any]:
 
 
 def _check_json(value: object, where: str, path: str, above: list[int]) -> None:
-    """Refuse what YAML has and JSON has not; `above` are the lists and objects around a value."""
+    """Reject values that JSON lacks; `above` are the lists and objects around a value."""
     if value is None or isinstance(value, str | bool | int):
         return
     if isinstance(value, float) and isfinite(value):

@@ -110,7 +110,7 @@ class EngineThread:
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def _explain_closed(self) -> str | None:
-        """Explain why the engine cannot be used; none where it can."""
+        """Explain why the engine cannot be used. Returns None if it can be used."""
         if self._process != os.getpid():
             return "This client is of the process that forked this one: open another one here."
         return "The engine of this client is closed: open it again." if self._closed else None
@@ -129,7 +129,7 @@ class EngineThread:
             raise
 
     async def await_call(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine on the engine's loop, and wait for it on the running one.
+        """Run a coroutine on the engine's loop, and await it on the caller's loop.
 
         Raises:
             ServiceError: as `submit`.
@@ -141,7 +141,7 @@ class EngineThread:
         if self._explain_closed() is not None:
             return
         if threading.current_thread() is self._thread:
-            # A garbage collector may run on any thread, and this one cannot wait for itself.
+            # A garbage collector may run on any thread, and a thread cannot wait for itself.
             threading.Thread(target=self.close, args=(grace_s,), daemon=True).start()
             return
         self._finish_close(self._begin_close(grace_s), grace_s)
@@ -193,7 +193,7 @@ def _wait_for_threads() -> None:
 
 
 def _can_start_threads() -> bool:
-    """Tell whether a thread can still start; Python 3.12.0 and 3.12.1 refuse it at exit."""
+    """Check whether a thread can still start; Python 3.12.0 and 3.12.1 refuse it at exit."""
     try:
         threading.Thread(target=bool, daemon=True).start()
     except RuntimeError:
@@ -202,7 +202,7 @@ def _can_start_threads() -> bool:
 
 
 # `atexit` runs after the shutdown of executors, which engines need to store their work; functions
-# registered here run before, the last one first. The name is private, and there since 3.9.
+# registered here run before, in reverse order. The name is private, and exists since 3.9.
 getattr(threading, "_register_atexit", atexit.register)(_close_all)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_OPEN_ENGINES.clear)  # their threads stay with the parent
@@ -273,7 +273,7 @@ class AsyncLoopChannel:
 
 
 async def _read_next(items: AsyncIterator[T], deadline: float | None) -> T | None:
-    """Return what comes next; none at the end, or at a time by the monotonic clock."""
+    """Return the next item, or None at the end or at a deadline of the monotonic clock."""
     left_s = None if deadline is None else max(0.0, deadline - time.monotonic())
     with suppress(TimeoutError):
         async with asyncio.timeout(left_s):
@@ -302,7 +302,7 @@ def start_engine(
 ) -> tuple[EngineThread, str]:
     """Start an engine thread and sign its owner in; in the sandbox every vendor is connected.
 
-    Arguments and errors are those of `Client.local`.
+    Arguments and errors are the same as for `Client.local`.
     """
     settings = settings or Settings()
     update: dict[str, object] = {"sandbox": sandbox or settings.sandbox or faults is not None}

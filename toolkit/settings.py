@@ -106,7 +106,7 @@ class VendorSettings(BaseModel):
     """Settings of a vendor.
 
     Attributes:
-        base_urls: base URLs by name, instead of the vendor's own; `api` is the main one.
+        base_urls: base URLs by name, instead of the vendor's own; `api` is the main URL.
         models: model by kind of operation, or a model for each tier (`economy`, `standard`,
             `premium`).
         prices: prices of text models, instead of list prices; `"*"` is for all other models.

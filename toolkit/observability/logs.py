@@ -27,8 +27,8 @@ LogLevel = Literal["debug", "info", "warning", "error"]
 _ROOT_LOGGER = "toolkit"
 _SERVED_LOGGER = "toolkit.served"
 _PLAIN_TYPES = frozenset({bool, int, float})  # nothing to redact
-# What a record tells of where it was made; our lines do not, and to find it out takes as long as to
-# write one. Not all versions of Python have each.
+# Flags for the origin of a record. Our lines leave it out, because finding it takes as long as
+# writing a line. Not all versions of Python have each flag.
 _ORIGIN_FLAGS = [
     name
     for name in ("logAsyncioTasks", "logMultiprocessing", "logProcesses", "logThreads")
@@ -126,7 +126,7 @@ def configure_logging(stream: TextIO, form: LogFormat, level: LogLevel) -> Itera
 
     Args:
         form: `auto` is text on a terminal and JSON elsewhere.
-        level: of our own lines; of libraries only warnings are shown.
+        level: minimum level of our own lines; libraries only log warnings.
     """
     handler = logging.StreamHandler(stream)
     handler.setFormatter(_LineFormatter(stream, form))
@@ -152,7 +152,7 @@ def configure_logging(stream: TextIO, form: LogFormat, level: LogLevel) -> Itera
 
 
 def is_json_format(stream: TextIO, form: LogFormat) -> bool:
-    """Tell whether the lines on a stream are JSON."""
+    """Check whether the lines on a stream are JSON."""
     return form == "json" or (form == "auto" and not stream.isatty())
 
 

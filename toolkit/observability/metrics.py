@@ -1,6 +1,6 @@
 """Prometheus metrics, in a registry of their own; docs/observability.md lists them.
 
-Labels have few values: what is registered, and what the contract names. No ids, no caller's text.
+Labels have few values: registered names, and the contract's names. No ids, no caller's text.
 """
 
 import time

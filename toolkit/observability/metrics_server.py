@@ -20,7 +20,7 @@ async def serve_metrics(registry: CollectorRegistry, host: str, port: int) -> As
     """Serve a registry until this is left.
 
     Args:
-        port: the port; 0 picks a free one.
+        port: port number; 0 picks any free port.
 
     Yields:
         the URL to scrape.

@@ -26,7 +26,7 @@ _clean_texts: set[str] = set()
 
 
 def redact_text(text: str) -> str:
-    """Redact what looks like a key or an address; return one line of printable characters.
+    """Redact likely keys and addresses; return one line of printable characters.
 
     >>> redact_text("the key sk-abc123 of ada@example.org was refused")
     'the key [redacted] of [redacted] was refused'

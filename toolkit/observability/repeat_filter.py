@@ -36,7 +36,7 @@ class RepeatFilter(logging.Filter):
         self._seen_lines: dict[tuple[str, int, str], _RepeatedLine] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Tell whether a line is to be written."""
+        """Check whether a line is to be written."""
         if record.name in UNFILTERED_LOGGERS:
             return True
         if record.name.startswith(LIBRARY_LOGGERS) and record.levelno > logging.WARNING:
@@ -66,7 +66,7 @@ class RepeatFilter(logging.Filter):
 
 
 def _compute_line_kind(record: logging.LogRecord) -> str:
-    """Compute what like lines have in common, without what varies."""
+    """Compute the common part of similar lines, without the varying parts."""
     lines = record.getMessage().splitlines() or [""]
     error = record.exc_info[0].__qualname__ if record.exc_info and record.exc_info[0] else ""
     return f"{error} {_VARYING_PARTS.sub('#', lines[0])}"

@@ -27,7 +27,7 @@ class ObservabilityOptions:
     """An operator's options for logs, metrics and traces.
 
     Attributes:
-        metrics_port: where Prometheus finds `/metrics`; none for no metrics, 0 for a free one.
+        metrics_port: port of Prometheus' `/metrics`; None for no metrics, 0 for any free port.
         otel_endpoint: the base URL of a collector of traces.
     """
 

@@ -1,6 +1,6 @@
 """OpenTelemetry spans of requests, workflows, jobs and vendor calls; never of their content.
 
-The extra `capability-toolkit[otel]` has what this imports. Names follow OpenTelemetry's semantic
+The extra `capability-toolkit[otel]` installs the imports. Names follow OpenTelemetry's semantic
 conventions for HTTP servers and generative AI (`gen_ai.…`).
 """
 
@@ -36,8 +36,8 @@ _TOKEN_FIELDS = ("input_tokens", "output_tokens")
 class TraceObserver(Observer):
     """An observer that makes spans.
 
-    Whose child a job or a call is goes by ids: the nodes of a workflow share one context, in which
-    no span of theirs can be the current one.
+    Ids decide the parent of a job or a call, because the nodes of a workflow share one context, in
+    which none of their spans can be current.
     """
 
     def __init__(self, processor: SpanProcessor) -> None:
@@ -153,7 +153,7 @@ class TraceObserver(Observer):
         parent: OtelSpan | None = None,
         kind: SpanKind = SpanKind.INTERNAL,
     ) -> Iterator[OtelSpan]:
-        """Open a span that others find by its key; its parent is the current one by default."""
+        """Open a span that others find by its key; its parent is the current span by default."""
         context = trace.set_span_in_context(parent) if parent is not None else None
         span = self._tracer.start_span(name, context=context, kind=kind)
         if key is not None:
@@ -170,8 +170,8 @@ def create_trace_observer(endpoint: str | None) -> TraceObserver:
     """Create an observer whose traces are sent to a collector, by OTLP over HTTP.
 
     Args:
-        endpoint: the collector's base URL; the standard `OTEL_EXPORTER_OTLP_…` variables, or
-            OpenTelemetry's default, where it is none.
+        endpoint: base URL of the collector. If None, the standard `OTEL_EXPORTER_OTLP_…` variables
+            apply, or OpenTelemetry's default.
     """
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 
@@ -195,7 +195,7 @@ def _set_attributes(
 
 
 def _mark_failed(span: OtelSpan, kind: str) -> None:
-    """Mark a span as failed, by a code: a message may quote what was said."""
+    """Mark a span as failed, by a code only: a message may quote a caller's text."""
     span.set_attribute("error.type", kind)
     span.set_status(StatusCode.ERROR)
 

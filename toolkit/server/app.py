@@ -20,7 +20,7 @@ from toolkit.server.operations import OPERATIONS_BY_PATH
 from toolkit.server.paths import PathMatch, PathTable
 
 log = logging.getLogger(__name__)
-# What answers the requests for one path, by method.
+# The functions that answer the requests for one path, by method.
 Endpoint: TypeAlias = Mapping[str, Callable[[Request], Awaitable[Response]]]
 
 
@@ -41,8 +41,8 @@ def create_app(
 
     Args:
         engine: the engine that is served.
-        observer: the observer of requests; none by default.
-        is_last_word: answer also requests that are cancelled, which only a server does that ends.
+        observer: observer of requests; None by default.
+        is_last_word: also answer cancelled requests, which only a stopping server does.
     """
     respond = OperationResponder(engine).respond
     endpoints: dict[str, Endpoint] = {
@@ -59,7 +59,7 @@ async def answer_request(scope: Scope, receive: Receive, send: Send) -> None:
     """Answer one request by the endpoint of its path, as ASGI apps do.
 
     Raises:
-        ValueError: for what is no HTTP request.
+        ValueError: if the scope is no HTTP request.
     """
     if scope["type"] != "http":
         raise ValueError(f"Only HTTP is served, not {scope['type']}.")
@@ -74,7 +74,7 @@ async def answer_request(scope: Scope, receive: Receive, send: Send) -> None:
     try:
         await response(scope, receive, send)
     except Exception as error:
-        # An answer that has begun cannot say so: whoever serves the app breaks the connection.
+        # A response that has begun cannot report it: the app's server breaks the connection.
         log.error("%s failed", request_id, exc_info=error)
         raise
 

@@ -1,4 +1,4 @@
-"""Bodies of requests: JSON that is checked strictly before it is used, whoever sent it."""
+"""Bodies of requests: JSON from any caller is checked strictly before it is used."""
 
 import gc
 import json
@@ -32,16 +32,16 @@ M = TypeVar("M", bound=BaseModel)
 async def parse_body(
     raw: bytes, model: type[M], engine: Engine, account_id: str | None = None
 ) -> M:
-    """Parse strict JSON as a model, in slices where it is large.
+    """Parse strict JSON as a model, in slices if it is large.
 
     Args:
-        raw: the text.
-        model: the model that it has to fit.
+        raw: text of the body.
+        model: model that it must fit.
         engine: the engine, whose settings limit the parts of a body.
-        account_id: the account that sent it, where that is known.
+        account_id: account that sent it, if known.
 
     Raises:
-        RequestError: `INVALID_REQUEST` with the path of every fault; what was sent is not echoed;
+        RequestError: `INVALID_REQUEST` with the path of every fault, without an echo of the data;
             `INVALID_WORKFLOW` for more nodes than are allowed.
     """
     async with Pacer(account_id) as pacer:
@@ -50,7 +50,7 @@ async def parse_body(
             await pacer.end_slice()
         nodes = given.get("nodes")
         if "nodes" in model.model_fields and isinstance(nodes, list):
-            # To find what is wrong with each of many thousands would hold the loop for too long.
+            # Listing the faults of many thousands of nodes would block the loop for too long.
             check_node_count(len(nodes), engine.settings.max_nodes)
         try:
             with _pause_collector():
@@ -83,7 +83,7 @@ def _pause_collector() -> Iterator[None]:
 
 
 async def check_json(raw: bytes, settings: Settings, pacer: Pacer) -> dict[str, object]:
-    """Parse an object, refusing what JSON parsers let through and other programs choke on.
+    """Parse an object, and reject JSON that parsers accept and other programs cannot handle.
 
     Raises:
         RequestError: `INVALID_REQUEST` for invalid UTF-8, deep nesting, duplicate members, numbers
@@ -110,15 +110,15 @@ async def check_json(raw: bytes, settings: Settings, pacer: Pacer) -> dict[str, 
 
 
 def _may_exceed_structure(text: str, settings: Settings) -> bool:
-    """Tell whether a text is long enough, or has brackets enough, to be worth a closer look."""
+    """Check whether a text is so long, or has so many brackets, that it needs a closer look."""
     return len(text) > settings.max_values or text.count("[") + text.count("{") > MAX_DEPTH
 
 
 def _may_hold_unfit_values(text: str, settings: Settings) -> bool:
-    """Tell whether a text that is JSON is worth a closer look at its values.
+    """Check whether the values of a JSON text need a closer look.
 
-    None is longer than all of it, each member has a colon and each item but one a comma; and NUL
-    and lone surrogates can only be there escaped.
+    No value is longer than the text. Each member has a colon, each item but the first a comma.
+    NUL and lone surrogates can only appear escaped.
     """
     return (
         len(text) > settings.max_text
@@ -129,7 +129,7 @@ def _may_hold_unfit_values(text: str, settings: Settings) -> bool:
 
 
 async def _check_structure(text: str, max_values: int, pacer: Pacer) -> None:
-    """Refuse what nests too deep or holds too many values, before a parser makes them."""
+    """Reject a text that nests too deep or holds too many values, before it is parsed."""
     depth = values = 0
     for n, token in enumerate(_TOKEN.finditer(text)):
         match text[token.start()]:
@@ -182,7 +182,7 @@ _DECODER = json.JSONDecoder(
 
 
 async def _check_values(value: object, settings: Settings, pacer: Pacer) -> None:
-    """Refuse parts that are too large or hold what is no text."""
+    """Reject parts that are too large, and strings that are no valid text."""
     left, checked = [value], 0
     while left:
         match left.pop():

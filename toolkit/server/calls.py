@@ -11,7 +11,7 @@ from toolkit.engine.request_context import RequestContext
 from toolkit.store import Content
 
 In = TypeVar("In")
-# The context of whoever calls an operation that needs no key: it has no scope at all.
+# The context of a caller of an operation that needs no key: it has no scope at all.
 ANONYMOUS = RequestContext("")
 
 
@@ -20,12 +20,12 @@ class ApiCall(Generic[In]):
     """One call of an operation.
 
     Attributes:
-        operation: what is called.
+        operation: operation of the call.
         engine: the engine that carries it out.
-        context: who calls.
-        input: the body or the query, parsed; none for an operation that takes neither.
-        id: the id in the path; empty where there is none.
-        address: the address that the call came from, where it came over a network.
+        context: context of the caller.
+        input: parsed body or query; None for an operation that takes neither.
+        id: id in the path; empty without an id.
+        address: address of the caller; empty if the call did not come over a network.
     """
 
     operation: ApiOperation[In, Any]
@@ -38,7 +38,7 @@ class ApiCall(Generic[In]):
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """The input of an upload: the bytes, and what the caller says of them."""
+    """The input of an upload: the bytes, and the caller's metadata of them."""
 
     file: Content
     metadata: JsonObject

@@ -1,4 +1,4 @@
-"""Errors of requests, and what a caller is told beside them, over HTTP or not."""
+"""Errors of requests, and the information that callers get with them, over HTTP or not."""
 
 import logging
 import math
@@ -10,14 +10,14 @@ RETRY_AFTER_S = 5.0
 
 
 def find_retry_after_s(error: ToolkitError) -> int | None:
-    """Find after how many whole seconds a caller may ask again; none where nobody can say."""
+    """Return the whole seconds until a caller may ask again, or None if unknown."""
     if error.retry_after is None and error.code.http_status not in (429, 503):
         return None
     return math.ceil(error.retry_after or RETRY_AFTER_S)
 
 
 def convert_error(error: Exception, request_id: str) -> ToolkitError:
-    """Convert what ended a request: an error of ours stays, any other is logged and internal."""
+    """Convert a request's exception: a toolkit error stays, any other is logged and internal."""
     if isinstance(error, ToolkitError):
         return error
     # The log has it by request id, the answer tells nothing.

@@ -1,4 +1,4 @@
-"""Events and texts of a resource as they come, for whoever streams them, be it over HTTP or not."""
+"""Events and texts of a resource as they arrive, for streams over HTTP or in process."""
 
 import asyncio
 import time
@@ -18,15 +18,14 @@ async def follow_events(
 ) -> AsyncGenerator[Event | TextDelta | None]:
     """Yield events and texts, up to the terminal event that nothing comes after.
 
-    It ends early if the key that asked for it is revoked, even by another process, and where the
-    engine is to end: whoever reads goes on after the last event. None is yielded where nothing has
-    come for a while.
+    The stream ends early if its key is revoked, even by another process, and when the engine shuts
+    down: readers resume after the last event. It yields None after a silence.
 
     Raises:
         RequestError: `NOT_FOUND`.
     """
     with engine.texts.watch(resource_id) as watch:
-        silent_since, wait_s = time.monotonic(), 0.0  # what is there already comes first
+        silent_since, wait_s = time.monotonic(), 0.0  # stored events come first
         while not engine.is_draining and await engine.accounts.is_valid(context):
             asking = asyncio.ensure_future(
                 engine.events.list(context, resource_id, after=after, wait_s=wait_s)
@@ -60,14 +59,14 @@ async def follow_events(
 
 
 def _ends_work(event: Event) -> bool:
-    """Tell whether an event ends a node or all: the text of that comes before it."""
+    """Check whether an event ends a node or all the work, whose text must come before it."""
     return event.type.endswith((".completed", ".failed", ".cancelled"))
 
 
 async def _take_texts(
     watch: TextWatch, asking: "asyncio.Future[list[Event]]"
 ) -> AsyncIterator[TextDelta]:
-    """Yield what is written, until the next events are there."""
+    """Yield text as it is written, until the next events arrive."""
     waiting = asyncio.ensure_future(watch.wait())
     try:
         while not asking.done():

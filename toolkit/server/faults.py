@@ -1,4 +1,4 @@
-"""Lists what is wrong with a body; in a worker process where that is very much."""
+"""Lists the faults of a body; in a worker process if the body is very large."""
 
 from typing import cast
 
@@ -13,9 +13,9 @@ def list_faults(
 ) -> list[tuple[str, str]]:
     """List the faults of a body as paths and messages, the first `limit` of them.
 
-    What was sent is not echoed, but for the names of fields that there are not.
+    The data is not echoed, except for the names of unknown fields.
     """
-    # What was sent is only looked at where it is little: a copy of it is made for each fault.
+    # The data is only included for few faults, because pydantic copies it for each fault.
     looked_at = error.error_count() <= MAX_SUGGESTIONS
     faults = error.errors(include_input=looked_at, include_url=False, include_context=looked_at)
     listed = [
@@ -34,10 +34,10 @@ def find_faults(module: str, model: str, raw: bytes, limit: int) -> list[tuple[s
     """Read a body again, and list its faults.
 
     Args:
-        module: where the model is.
-        model: its name there.
-        raw: the body, as it came in.
-        limit: of how many faults.
+        module: module of the model.
+        model: name of the model in it.
+        raw: body, as received.
+        limit: maximum number of listed faults.
     """
     found = cast("type[BaseModel]", find_function(module, model))
     try:

@@ -1,4 +1,4 @@
-"""The handler of each operation: what the engine does for it.
+"""The handler of each operation: the call of the engine behind it.
 
 Most resources are handled alike, by one function for each verb. The others are bound to
 their operation at the end of this module.
@@ -44,7 +44,7 @@ class ResourceService(Protocol):
     async def list(
         self, context: RequestContext, limit: int, before: str | None, /, *wanted: WorkFilter
     ) -> Sequence[BaseModel]:
-        """List those below an id, newest first; of work, what a filter lets through."""
+        """List records below an id, newest first; of work, the records that a filter admits."""
 
     async def count(self, context: RequestContext, /, *wanted: WorkFilter) -> int | None:
         """Count all that a list has; None if there are too many, or the filter is too slow."""
@@ -57,13 +57,13 @@ class ResourceService(Protocol):
 
 
 async def dispatch(call: ApiCall[Any]) -> Any:
-    """Have an operation carried out: the way of every call, be it over HTTP or not.
+    """Carry out an operation: the path of every call, over HTTP or in process.
 
     Returns:
-        What the table says: a record, or the records of a page.
+        The result by the table: a record, or the records of a page.
 
     Raises:
-        RequestError: `FORBIDDEN` for a key without the scope, and whatever the handler raises.
+        RequestError: `FORBIDDEN` for a key without the scope, and any that the handler raises.
         ServiceError: likewise.
     """
     check_scope(call.context, call.operation)
@@ -147,7 +147,7 @@ async def _delete(call: ApiCall[None]) -> BaseModel:
 
 
 async def _act(call: ApiCall[BaseModel | None]) -> BaseModel:
-    """Do what the verb says to one: the service has a method of this name."""
+    """Apply the verb to one record: the service has a method of this name."""
     act: Callable[..., Awaitable[BaseModel]] = getattr(_find_service(call), call.operation.verb)
     taken = () if call.input is None else (call.input,)
     return await act(call.context, call.id, *taken)
@@ -160,7 +160,7 @@ async def _list_events(call: ApiCall[EventsQuery]) -> Sequence[Event]:
     list_events = partial(engine.events.list, call.context, call.id, after=call.input.after)
     events = await list_events(wait_s=min(wait_s, DRAIN_CHECK_S))
     left_s = wait_s - (time.monotonic() - began)
-    # What is over is answered at once; what is not, as `hold` does it.
+    # Ended work is answered at once; unfinished work is held as in `hold`.
     if events or left_s <= 0 or wait_s - left_s < DRAIN_CHECK_S:
         return events
     return await _wait_unless_draining(engine, list_events(wait_s=left_s)) or []
@@ -215,7 +215,7 @@ async def _read_health(call: ApiCall[HealthQuery]) -> Health:
 def _bind(
     operation: ApiOperation[In, Out], handler: Handler[In, Out]
 ) -> tuple[str, Handler[Any, Any]]:
-    """Bind a handler to an operation: mypy checks that it takes and returns what the table says."""
+    """Bind a handler to an operation: mypy checks its types against the table."""
     return operation.id, handler
 
 

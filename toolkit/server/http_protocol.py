@@ -32,13 +32,13 @@ class JoiningTransport:
         self._head = b""
 
     def write(self, data: "bytes | bytearray | memoryview[Any]") -> None:
-        """Write bytes after those that are held, but for a head alone: that is held itself."""
+        """Write bytes after the held bytes; a head alone is held itself."""
         if self._head:
             held, self._head = self._head, b""
             self._transport.writelines((held, data))
         elif isinstance(data, bytes) and data[:7] == b"HTTP/1." and data[-4:] == b"\r\n\r\n":
             self._head = data
-            self._loop.call_soon(self._flush)  # what follows may be long in coming
+            self._loop.call_soon(self._flush)  # the body may take long to come
         else:
             self._transport.write(data)
 
@@ -58,7 +58,7 @@ class JoiningTransport:
 
 
 class _Http400Protocol:
-    """A protocol mixin that refuses in JSON what cannot be parsed; no app is asked."""
+    """A protocol mixin that rejects unparsable bytes in JSON; no app is called."""
 
     transport: asyncio.Transport
 
@@ -78,7 +78,7 @@ class _Http400Protocol:
         self.transport.close()
 
 
-# uvicorn has two protocols, by what is installed; both answer by this one method.
+# uvicorn has two protocols, by the installed packages; both answer by this method.
 HTTP_PROTOCOL: type[asyncio.Protocol] = type("Protocol", (_Http400Protocol, AutoHTTPProtocol), {})
 
 
@@ -113,7 +113,7 @@ def make_idle_timeout_protocol(settings: Settings) -> type[asyncio.Protocol]:
             """Forget the request that was answered: the connection may be idle for long."""
             super().on_response_complete()
             cycle = self.cycle
-            # With requests in a row, the scope is by now that of a later one.
+            # With pipelined requests, the scope is by now a later request's.
             if cycle.response_complete and self.scope is cycle.scope:
                 cycle.scope, self.scope, self.headers = {}, {}, []
 
@@ -126,7 +126,7 @@ def make_idle_timeout_protocol(settings: Settings) -> type[asyncio.Protocol]:
             return self.cycle is None or self.cycle.response_complete
 
         def _wait(self, cycle: Any) -> None:
-            """Check after a while whether a request came since the last one."""
+            """Check after a while whether another request came."""
             self._waiting = self.loop.call_later(settings.head_timeout_s, self._look, cycle)
 
         def _look(self, cycle: Any) -> None:

@@ -1,7 +1,7 @@
-"""Operations for callers in the same process: what HTTP does around them, without any HTTP.
+"""Operations for callers in the same process: the same steps as around HTTP, without HTTP.
 
-A request and its answer are values here. Everything that decides, from keys and scopes to limits
-and the errors of bodies and queries, is what the endpoints of HTTP call as well.
+A request and its answer are values here. All that decides is shared with the endpoints of HTTP:
+keys and scopes, limits, and the errors of bodies and queries.
 """
 
 import asyncio
@@ -104,7 +104,7 @@ class LocalOperations:
         return replace(answer, work=RecordDocument.of(work))
 
     async def _answer_upload(self, call: ApiCall[Any], file: bytes | IO[bytes]) -> OperationAnswer:
-        """Store a file, which may change while it is read: so a copy is what is stored."""
+        """Store a copy of a file, because the file may change while it is read."""
         if isinstance(file, bytes):
             return await self._store_upload(call, file)
         limit = self._engine.settings.upload_limit_bytes
@@ -135,8 +135,8 @@ class LocalOperations:
         """Make the call that a request asks for, in the order in which HTTP refuses requests.
 
         Raises:
-            RequestError: for a request that is refused.
-            ServiceError: where it cannot be answered now.
+            RequestError: if the request is rejected.
+            ServiceError: if it cannot be answered now.
         """
         engine, match = self._engine, _PATHS.find(f"/v1{request.path}")
         check_accepting(engine, request.method)
@@ -170,7 +170,7 @@ def _copy_upload(source: IO[bytes], target: IO[bytes], limit: int) -> int:
 
 
 def _make_caller_error(error: Exception) -> Exception:
-    """Make the error that a client raises where HTTP would have answered with this one."""
+    """Make the error that a client would raise after the same failure over HTTP."""
     request_id = new_id(Prefix.REQUEST)
     told = convert_error(error, request_id)
     info = ErrorInfo.of(told)

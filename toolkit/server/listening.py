@@ -23,19 +23,19 @@ def bind_socket(
 ) -> socket.socket:
     """Bind an address; nothing listens on it yet.
 
-    Where it is taken, this tries again for a moment, and blocks meanwhile: a server that is
-    started as soon as the one before was killed gets its address.
+    If it is taken, this retries for a moment, and blocks meanwhile. A server that starts as soon as
+    its predecessor was killed therefore gets its address.
 
     Args:
         host: the host name or address.
         port: the port; 0 picks one.
-        is_shared: whether other processes of the same user may bind it, too: the system then deals
-            connections out to those who listen.
-        purpose: what is served there, for the message of an error.
-        patience_s: for how many seconds it tries again where the address is taken.
+        is_shared: whether other processes of the same user may bind it, too; the system then
+            distributes connections among the listeners.
+        purpose: purpose of the address, for the message of an error.
+        patience_s: seconds to retry while the address is taken.
 
     Raises:
-        ServiceError: `UNAVAILABLE` when it is taken or cannot be had.
+        ServiceError: `UNAVAILABLE` if it is taken or cannot be bound.
 
     Example:
         >>> with bind_socket("127.0.0.1", 0) as listener:
@@ -64,7 +64,7 @@ def _bind_once(host: str, port: int, *, is_shared: bool) -> socket.socket:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if is_shared:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        # asyncio only does so for sockets that name TCP as their protocol, which this one does
+        # asyncio only does so for sockets that name TCP as their protocol, as here
         # not. Without it the body of a response waits for its head to be acknowledged.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         listener.bind((host, port))

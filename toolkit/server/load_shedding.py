@@ -1,4 +1,4 @@
-"""Shedding of load: what is asked for beyond a bound is refused, before all of it becomes slow."""
+"""Load shedding: requests beyond a bound are rejected before all requests become slow."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -8,14 +8,14 @@ from toolkit.contract.errors import ErrorCode, ServiceError
 
 
 class InFlightLimit:
-    """A bound on what is under way at once for each key or account; nothing beyond it waits.
+    """A limit on concurrent work of each key or account; work beyond it is rejected, never queued.
 
     Args:
-        limit: the most for one.
-        code: of the error of what is refused.
-        message: likewise.
-        retry_after_s: likewise.
-        in_all: the most for all of them; none for no bound.
+        limit: maximum for each owner.
+        code: code of the error.
+        message: message of the error.
+        retry_after_s: seconds after which the error says to retry.
+        in_all: maximum for all owners together; None for no bound.
     """
 
     def __init__(
@@ -32,10 +32,10 @@ class InFlightLimit:
         self._held: Counter[str | None] = Counter()
 
     def check(self, owner: str | None, amount: int = 1) -> None:
-        """Refuse what would be too much.
+        """Reject an amount beyond the limit.
 
         Raises:
-            ServiceError: as the limit says.
+            ServiceError: with the code and message of the limit.
         """
         is_full = self._in_all is not None and self._held.total() + amount > self._in_all
         if is_full or self._held[owner] + amount > self._limit:

@@ -1,6 +1,6 @@
-"""The operation layer: in which order any request is refused, and what its answer is made of.
+"""The operation layer: the order of the checks of a request, and the content of its answer.
 
-HTTP and clients in the same process translate to it, and neither decides anything of its own.
+HTTP and clients in the same process translate to it; neither decides anything itself.
 """
 
 import tempfile
@@ -55,15 +55,15 @@ async def admit(
     parameters: Iterable[tuple[str, str]],
     note_caller: Callable[[RequestContext], None] | None = None,
 ) -> ApiCall[Any]:
-    """Check who asks, whether the key may, and the query: before any body is read.
+    """Check the caller, the scope of the key, and the query, before any body is read.
 
-    A stored answer must not be shown either to a key that could not have asked for it.
+    A stored answer, too, must not reach a key that could not have asked for it.
 
     Args:
-        asked: the call that a request asks for, of nobody yet.
-        key: the key of the caller; not looked at where the operation needs none.
-        parameters: those of the query.
-        note_caller: takes the caller as soon as it is known, before it is refused.
+        asked: call that a request asks for, still without a caller.
+        key: key of the caller; ignored if the operation needs no key.
+        parameters: parameters of the query.
+        note_caller: function that receives the caller once known, even if it is then rejected.
 
     Returns:
         the call of that caller, with the query as its input.
@@ -97,7 +97,7 @@ async def take_body(call: ApiCall[Any], body: bytes) -> ApiCall[Any]:
 
 
 async def answer_page(call: ApiCall[Any], records: Sequence[BaseModel]) -> OperationAnswer:
-    """Make the answer of a page; a full one has a cursor to the next."""
+    """Make the answer of a page; a full page has a cursor to the next."""
     documents = []
     async with Pacer() as pacer:
         for record in records:

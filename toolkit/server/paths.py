@@ -7,12 +7,12 @@ E = TypeVar("E")
 
 
 class PathMatch(NamedTuple, Generic[E]):
-    """What a path was found to be.
+    """The match of a path.
 
     Attributes:
-        template: the path as the table has it, such as `/v1/runs/{id}`.
-        endpoint: what answers it.
-        id: what stands in the place of `{id}`; empty where there is none.
+        template: path in the table, such as `/v1/runs/{id}`.
+        endpoint: endpoint that answers it.
+        id: text in the place of `{id}`; empty without an id.
     """
 
     template: str
@@ -39,7 +39,7 @@ class PathTable(Generic[E]):
                 self._literals[path] = match
 
     def find(self, path: str) -> PathMatch[E] | None:
-        """Find what a path is; none for one that is not served."""
+        """Find the match of a path. Returns None if it is not served."""
         if path in self._literals:
             return self._literals[path]
         asked = path.split("/")

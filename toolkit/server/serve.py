@@ -1,4 +1,4 @@
-"""The server: runs an engine with uvicorn until it is told to stop, and stops cleanly."""
+"""The server: runs an engine with uvicorn until a signal to stop, and stops cleanly."""
 
 import asyncio
 import gc
@@ -37,7 +37,7 @@ class _NotifyingServer(uvicorn.Server):
 
 
 def _stop_at_end(loop: asyncio.AbstractEventLoop, stop: Callable[[], None]) -> None:
-    """Stop once standard input has ended: whoever started this process is gone."""
+    """Stop once standard input has ended, because the parent process is then gone."""
     if not os.read(sys.stdin.fileno(), 1):
         loop.remove_reader(sys.stdin.fileno())
         stop()
@@ -110,8 +110,8 @@ async def serve(
         listener: the bound socket; it is closed here.
         on_ready: called with the URL once requests are answered.
         grace_s: how long vendor calls under way may still take, in seconds.
-        observer: the observer of requests; none by default.
-        is_worker: whether another process started it, and its standard input ends with that one.
+        observer: observer of requests; None by default.
+        is_worker: whether another process started it, at whose end its standard input ends.
     """
     config = make_config(engine, grace_s, observer)
     url = f"http://{host}:{listener.getsockname()[1]}"

@@ -11,7 +11,7 @@ from typing import Any
 
 log = logging.getLogger(__name__)
 
-# Beyond what a server takes for its own end.
+# In addition to the time that a server takes for its own shutdown.
 STOP_S = 30.0
 # Backoff: a worker that lived for less than SHORT_LIFE_S is started again after a pause, which
 # doubles each time up to MAX_PAUSE_S.
@@ -119,10 +119,10 @@ def build_commands(
     """Build the command line of each worker.
 
     Args:
-        arguments: those of this process; of an option that stands there twice the last counts.
-        count: how many workers.
-        port: the port that all of them listen on.
-        metrics_port: that of the first one's metrics, each other one's is the next; 0 picks any.
+        arguments: arguments of this process; of a repeated option the last counts.
+        count: number of workers.
+        port: port on which all of them listen.
+        metrics_port: first worker's port of metrics; each other worker gets the next. 0 picks any.
     """
     commands = []
     for i in range(count):

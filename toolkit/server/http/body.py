@@ -24,7 +24,7 @@ async def read_bytes(request: Request, limit: int) -> bytes:
 
 
 def read_declared_size(request: Request, limit: int) -> int:
-    """Read the declared size of a body; the most it may be, where none is declared.
+    """Read the declared size of a body, or return the limit if none is declared.
 
     Raises:
         RequestError: `PAYLOAD_TOO_LARGE`.

@@ -35,7 +35,7 @@ class DownloadReader:
     async def respond(
         self, request: Request, context: RequestContext, artifact: Artifact
     ) -> Response:
-        """Answer with the bytes of an artifact, a range of them, or where they are to be had.
+        """Answer with the bytes of an artifact, a range of them, or a redirect to them.
 
         Raises:
             ServiceError: `RATE_LIMITED`, `UNAVAILABLE`.
@@ -43,7 +43,7 @@ class DownloadReader:
         headers = {
             "Accept-Ranges": "bytes",
             "Content-Disposition": f'attachment; filename="{artifact.filename}"',
-            # A browser must not run it in this service's name, whatever it is.
+            # A browser must never run it in this service's name.
             "Content-Security-Policy": "default-src 'none'; sandbox",
             "ETag": f'"{artifact.sha256}"',
         }
@@ -85,7 +85,7 @@ class DownloadReader:
 
 
 def parse_byte_range(header: str | None, size: int) -> tuple[int, int] | None:
-    """Parse the one range that a `Range` header asks for, as start and end; none for all of it.
+    """Parse the only range of a `Range` header to start and end; None means all bytes.
 
     >>> parse_byte_range("bytes=-3", 10)
     (7, 10)

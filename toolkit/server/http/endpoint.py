@@ -33,7 +33,7 @@ _PREFERENCE = re.compile(
 
 
 class OperationResponder:
-    """Answers requests for operations: the one way from HTTP to a handler and back."""
+    """Answers requests for operations: the only path from HTTP to a handler and back."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -54,8 +54,8 @@ class OperationResponder:
         """Answer one request.
 
         Raises:
-            RequestError: for a request that is refused.
-            ServiceError: where it cannot be answered now.
+            RequestError: if the request is rejected.
+            ServiceError: if it cannot be answered now.
         """
         address = request.client.host if request.client else ""
         call = await admit(
@@ -76,7 +76,7 @@ class OperationResponder:
     async def _receive_body(
         self, request: Request, operation: ApiOperation[Any, Any], *, is_compared: bool
     ) -> bytes:
-        """Receive the body, as it was sent, if it is read: be it only to compare requests by it."""
+        """Receive the body, as it was sent, if it is needed, even if only to compare requests."""
         if operation.body is None and not is_compared:
             return b""
         if operation.body is not None and not operation.may_omit_body:
@@ -98,7 +98,7 @@ class OperationResponder:
         return await self._idempotent.respond(request, call, key, body, answer)
 
     async def _answer(self, request: Request, body: Content, call: ApiCall[Any]) -> Response:
-        """Have the operation carried out, and render what comes of it."""
+        """Have the operation carried out, and render its result."""
         operation = call.operation
         if operation.holds:
             return await self._answer_work(request, call, body)
@@ -155,7 +155,7 @@ def read_bearer(request: Request) -> str:
 
 
 def read_preferences(request: Request) -> dict[str, str]:
-    """Read what a request prefers, by name; of equal names the first counts."""
+    """Read the preferences of a request, by name; of equal names the first counts."""
     found: dict[str, str] = {}
     for preference in _PREFERENCE.finditer(", ".join(request.headers.getlist("prefer"))):
         found.setdefault(preference["name"].lower(), (preference["value"] or "").strip('"'))
@@ -165,8 +165,8 @@ def read_preferences(request: Request) -> dict[str, str]:
 def parse_wait_s(value: str) -> int | None:
     """Parse the N of `Prefer: wait=N`, at most MAX_WAIT_S; None if it is no number of seconds.
 
-    A preference that cannot be met is ignored, not refused (RFC 7240, 2); `Preference-Applied` in
-    the answer tells what was done.
+    A preference that cannot be met is ignored, not rejected (RFC 7240, 2); `Preference-Applied` in
+    the response reports the applied preference.
     """
     if not re.fullmatch(r"\d+", value, re.A):
         return None

@@ -50,9 +50,9 @@ async def respond_events(request: Request, call: ApiCall[EventsQuery]) -> Respon
 async def _stream_events(
     engine: Engine, context: RequestContext, resource_id: str, after: int
 ) -> AsyncIterator[str]:
-    """Yield server-sent events, up to the terminal one that nothing comes after.
+    """Yield server-sent events, up to and including the terminal event.
 
-    It ends early, too, where the store is lost: whoever reads goes on after the last event.
+    It also ends early if the store is lost: readers resume after the last event.
     """
     with suppress(StoreUnavailableError):
         async for item in follow_events(engine, context, resource_id, after):

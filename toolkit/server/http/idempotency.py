@@ -39,14 +39,14 @@ class IdempotentResponder:
         body: Content,
         respond_first: Callable[[ApiCall[Any]], Awaitable[Response]],
     ) -> Response:
-        """Return the answer, be it the first one or the one that was given before.
+        """Return the first response, or the stored response of an earlier request.
 
         Args:
             request: the request.
-            call: what it asks for.
-            key: the key that it carries.
+            call: call that it asks for.
+            key: idempotency key that it carries.
             body: its body, as it was sent.
-            respond_first: has the call answered; what is no refusal is stored.
+            respond_first: carries out the call; its response is stored unless it is a refusal.
 
         Raises:
             RequestError: `IDEMPOTENCY_CONFLICT` for a key that asked for something else.
@@ -78,10 +78,10 @@ class IdempotentResponder:
 
 
 def read_idempotency_key(headers: Headers) -> str | None:
-    """Read the key of a request; none where it has none.
+    """Read the idempotency key of a request. Returns None if there is no key.
 
     Raises:
-        RequestError: `INVALID_REQUEST` for one that is empty or no text, and for two of them.
+        RequestError: `INVALID_REQUEST` for a key that is empty or no text, and for two keys.
     """
     given = headers.getlist(HEADER)
     if not given:
@@ -96,7 +96,7 @@ def read_idempotency_key(headers: Headers) -> str | None:
 
 
 async def _compute_fingerprint(request: Request, body: Content) -> str:
-    """Hash what a request asks for; a form's boundary is left out, as it is drawn anew."""
+    """Hash the content of a request, without a form's boundary, which is drawn anew."""
     kind, left_out = request.headers.get("content-type", ""), b""
     boundary = _BOUNDARY.search(kind)
     if boundary is not None:

@@ -51,7 +51,7 @@ def read_form(content_type: str, body: FileSection) -> tuple[FileSection, bytes]
             if len(files) > 1 or len(fields) > 1:
                 raise make_upload_error("", "it has more than one file and one field")
     except MultipartError as error:
-        # What the parser says of itself, in its own words: nothing of what was sent is among them.
+        # The parser's message is in its own words: it quotes nothing of the data.
         raise make_upload_error("", str(error.args[0])) from None
     file = dict(files).get("file")
     if file is None:

@@ -22,7 +22,7 @@ from toolkit.store import FileSection
 
 FORM_OVERHEAD_BYTES = 64 * 1024
 CHUNK_BYTES = 256 * 1024
-# The most that one key may be uploading, in uploads of the largest size.
+# The maximum that a key may upload at once, in uploads of the largest size.
 MAX_UPLOADS_PER_KEY = 4
 
 

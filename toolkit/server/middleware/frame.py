@@ -1,4 +1,4 @@
-"""The frame around every request: what each needs, in one pass and not in layers."""
+"""The frame around every request: the common steps, in one pass and not in layers."""
 
 import asyncio
 
@@ -35,19 +35,19 @@ _CUT_OFF = (
 
 
 class RequestFrame:
-    """ASGI middleware that does for each request what is done for all.
+    """ASGI middleware with the steps that every request needs.
 
-    It gives the request its `req_` id, which every response carries, and has an observer watch it;
-    it lets browsers ask from the origins that the operator names, refuses heads that are too large
+    It gives the request its `req_` id, which every response carries, and has an observer watch it.
+    It admits browsers from the origins that the operator names. It rejects heads that are too large
     and, during shutdown, new work, and cuts bodies that are too slow.
 
     Args:
-        app: what answers; its scope has the id and the path's match in `state`.
+        app: app that answers; its scope has the id and the path's match in `state`.
         engine: the engine that is served.
         table: the paths that are served.
         observer: the observer of requests, if there is one.
-        is_last_word: answer also requests that are cancelled, as a server does that ends; where it
-            is the caller who cancels, nobody would read that.
+        is_last_word: also answer cancelled requests, as a stopping server does; if the caller
+            cancelled, nobody would read the answer.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class RequestFrame:
                 end_exchange(exchange, scope)
 
     def _has_allowed_origin(self, scope: Scope) -> bool:
-        """Tell whether a web page asks that the operator has named."""
+        """Check whether a web page with an allowed origin asks."""
         if not self._origins:
             return False
         asking = (value for name, value in scope["headers"] if name == b"origin")

@@ -1,4 +1,4 @@
-"""Telemetry of the server: observers are told of one exchange of request and response at a time."""
+"""Telemetry of the server: observers see one exchange of request and response at a time."""
 
 import re
 from contextlib import AbstractContextManager
@@ -18,19 +18,19 @@ _BEARER_KEY = re.compile(r"bearer sk_live_[\w-]{16,}([\w-]{4})", re.I | re.A)
 
 @dataclass(slots=True, eq=False)
 class HttpExchange:
-    """A request and its response, as far as observers may know: no bodies, queries or keys.
+    """The parts of a request and its response that observers may see: no bodies, queries or keys.
 
     Attributes:
-        method: the method where it is one of HTTP's, else `OTHER`.
+        method: HTTP method, or `OTHER` if it is not a standard method.
         route: the path template of its route, `unknown` for a path without one.
         status: the status of the response; 0 until it begins.
         bytes_out: the bytes of the response's body.
         streaming: whether the response is a stream of events.
         error_code: the code of a response that is an error.
-        peer: the address that the request came from, which may be a proxy's.
-        key_last4: the end of a key that was refused, as lists of keys show it.
-        account_id, key_id: the caller's, once they are known.
-        traceparent, tracestate: the trace that the caller says it is part of.
+        peer: address of the sender, which may be a proxy.
+        key_last4: last characters of a rejected key, as lists of keys show them.
+        account_id, key_id: ids of the caller, once known.
+        traceparent, tracestate: caller's trace context.
     """
 
     request_id: str
@@ -104,6 +104,6 @@ def _find_error_code(body: bytes) -> str | None:
 
 
 def _extract_last4(authorization: str) -> str | None:
-    """Return the last characters of a key of ours; none for anything else."""
+    """Return the last characters of a toolkit key, or None for any other text."""
     found = _BEARER_KEY.fullmatch(authorization.strip())
     return found[1] if found else None
