@@ -88,7 +88,7 @@ async def open_engine(
         compatible = list_compatible_vendors(registry)
         if tape is not None and tape.answers:
             faults = _add_answers(faults, tape, compatible)
-            tape = None  # the simulated vendors give them, as they give texts of their own
+            tape = None  # the simulated vendors give them, just like their own texts
         mounted = sandbox.VENDOR_PATHS | {one.id: one.path for one in compatible}
         settings = apply_sandbox(settings, registry, mounted)
         keys = {registry.vendors[one.id].variable: one.key for one in compatible}
@@ -110,7 +110,7 @@ async def open_engine(
         transport=transport,
         resolver=resolver,
         registry=registry,
-        # A replay has to call the vendors of the recording, though no call takes as long in it.
+        # A replay must call the vendors of the recording, though its calls are faster.
         reproducible=tape is not None,
         observer=observer,
         take_up=take_up,
@@ -194,7 +194,7 @@ def _add_answers(
 def _make_cassette_transport(
     tape: "Cassette", inner: httpx.AsyncBaseTransport | None
 ) -> "CassetteTransport":
-    """Make the cassette's transport, over the network's; in a replay, over none."""
+    """Make the cassette's transport, on top of the network's unless it only replays."""
     from toolkit.cassettes import CassetteTransport
 
     if tape.mode == "replay":
@@ -213,7 +213,7 @@ def _make_recording_resolver(tape: "Cassette", resolver: SecretResolver) -> Secr
 
 
 def apply_sandbox(settings: Settings, registry: Registry, mounted: Mapping[str, str]) -> Settings:
-    """Return the settings with every service on the sandbox, but for those set by hand."""
+    """Return the settings with every service on the sandbox, except services set by hand."""
     update: dict[str, object] = {"vendors": point_vendors_at_sandbox(settings, registry, mounted)}
     if "encyclopedia_url" not in settings.model_fields_set:
         update["encyclopedia_url"] = SANDBOX_URL + mounted["encyclopedia"]
@@ -252,7 +252,7 @@ class SandboxTransport(httpx.AsyncBaseTransport):
         return await self._network.handle_async_request(request)
 
     async def aclose(self) -> None:
-        """Close both."""
+        """Close both transports."""
         await self._sandbox.aclose()
         if self._network is not None:
             await self._network.aclose()

@@ -75,8 +75,8 @@ def parse_document(text: str, where: str, first_line: int = 1) -> dict[str, Any]
     {'name': 'card', 'nodes': []}
 
     Raises:
-        RequestError: `INVALID_REQUEST` for a text that holds none, or more than JSON can say, such
-            as a date; `where` is named in it.
+        RequestError: `INVALID_REQUEST` for a text without an object, or with a value that JSON
+            lacks, such as a date; the message names `where`.
     """
     import yaml
 
@@ -148,7 +148,7 @@ def find_document_line(text: str, path: str) -> tuple[int | None, bool]:
 
 
 def check_workflow_ids(body: dict[str, Any], where: str) -> dict[str, Any]:
-    """Check a workflow body that may come from YAML: its nodes' ids have to be texts.
+    """Check a workflow body that may come from YAML: its nodes' ids must be texts.
 
     Raises:
         RequestError: `INVALID_WORKFLOW` for an id that YAML reads as something else, such as `yes`.

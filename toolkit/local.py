@@ -45,7 +45,7 @@ T = TypeVar("T")
 GRACE_S = 1.0  # for vendor calls under way when an engine is closed
 # A first run that follows at once is not slowed by the start of a worker process.
 PREPARE_AFTER_S = 0.25
-CLOSE_TIMEOUT_S = 5.0  # the longest that closing one takes beyond that
+CLOSE_TIMEOUT_S = 5.0  # maximum seconds to close an engine, beyond the grace period
 LOCAL_URL = "http://engine.invalid"  # never leaves the process (RFC 6761 keeps the name free)
 
 
@@ -90,7 +90,7 @@ class EngineThread:
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
         self._loop.run_forever()
-        # Responses that nobody waits for any more; asyncio would warn of tasks left pending.
+        # Responses without a waiter; asyncio would warn of tasks left pending.
         left = asyncio.all_tasks(self._loop)
         for task in left:
             task.cancel()
@@ -167,8 +167,8 @@ _OPEN_ENGINES: set[EngineThread] = set()  # the engines of this process
 def _close_all() -> None:
     """Close all engines as the interpreter ends; failures are only logged.
 
-    Everything acknowledged is durable already: an engine that could not be closed is treated as one
-    that crashed, and its work is resumed when the directory is opened again.
+    Everything acknowledged is durable already. An engine that could not be closed counts as
+    crashed: its work is resumed when the directory is opened again.
     """
     try:
         _wait_for_threads()

@@ -103,7 +103,7 @@ DatabaseUrl = Annotated[SecretStr, AfterValidator(_check_database)]
 
 
 def _check_secretless(text: str) -> str:
-    """Refuse a URL with a password or a query in it: it is shown where settings are."""
+    """Reject a URL with a password or a query, because settings are shown."""
     host = text.partition("://")[2].partition("/")[0]
     if ":" in host.rpartition("@")[0] or "?" in text:
         raise ValueError("holds credentials or a query: give those by the storage's own variables")

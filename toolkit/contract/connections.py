@@ -36,7 +36,7 @@ class ConnectionCreate(Request):
     """`POST /v1/providers/connections`.
 
     Attributes:
-        share: the accounts that may use it, too, where an operator makes it, or `all`.
+        share: other accounts that may use it, or `all`, if an operator creates it.
     """
 
     provider: str = Field(min_length=1, max_length=64)

@@ -50,7 +50,7 @@ def name_node(path: str, body: Mapping[str, object]) -> str:
 
 
 def _list_expected(fault: Mapping[str, Any]) -> list[str]:
-    """List the words that would do, which pydantic tells as `'a', 'b' or 'c'`."""
+    """List the allowed words, which pydantic states as `'a', 'b' or 'c'`."""
     told = str((fault.get("ctx") or {}).get("expected", ""))
     return [word for word in told.split("'")[1::2] if word]
 

@@ -122,10 +122,10 @@ def format_code_line(place: str, code: str) -> str:
 def find_cell_line(traceback: TracebackType | None) -> tuple[str, str] | None:
     """Find the line of a cell that led to an error: the last before this package's own code.
 
-    Nothing is found outside of a notebook, and for a magic, whose line of code is IPython's own.
+    Returns None outside of a notebook, and for a magic, whose line of code is IPython's own.
 
     Returns:
-        where the line is, and the line itself.
+        the place of the line, and the line itself.
     """
     found: tuple[str, int, str] | None = None
     while traceback is not None:

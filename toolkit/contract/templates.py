@@ -23,8 +23,8 @@ class Template(Infrastructure):
     """A template.
 
     Attributes:
-        image: the container; empty where the GPU cloud's own image worker runs.
-        hidden: it was made for one endpoint, and goes with it; lists leave it out.
+        image: container; empty if the GPU cloud's own image worker runs.
+        hidden: whether it was made for one endpoint and is deleted with it; lists leave it out.
     """
 
     image: str

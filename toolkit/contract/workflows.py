@@ -37,8 +37,8 @@ class WorkflowCreate(Request):
     """`POST /v1/workflows`.
 
     Attributes:
-        endpoint_id, compute_id: where GPU work runs, unless its node says where; of both, on the
-            endpoint.
+        endpoint_id, compute_id: place where GPU work runs, unless its node names another; if both
+            are set, the endpoint.
     """
 
     name: str = Field(min_length=1, max_length=200)
@@ -56,8 +56,8 @@ class WorkflowFork(Request):
     """`POST /v1/workflows/{id}/fork`.
 
     Attributes:
-        from_node: the node that runs again, with all that depends on it.
-        overrides: input members that differ, by the id of a node that runs again.
+        from_node: node that runs again, with all its dependents.
+        overrides: input members that change, by the id of a node that runs again.
     """
 
     from_node: NodeId
@@ -65,7 +65,7 @@ class WorkflowFork(Request):
 
 
 class Node(Record):
-    """A node of a workflow as it stands."""
+    """A node of a workflow in its current state."""
 
     id: str
     capability: str

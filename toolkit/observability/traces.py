@@ -24,7 +24,7 @@ from toolkit.server.middleware.telemetry import HttpExchange
 
 SERVICE_NAME = "capability-toolkit"
 
-# The name of each kind of operation, and its type of output, which tells images and speech apart.
+# The name of each kind of operation, and its type of output, which distinguishes images and speech.
 _OPERATIONS: Mapping[str, tuple[str, str | None]] = {
     "text": ("chat", "text"),
     "image": ("generate_content", "image"),
@@ -52,7 +52,7 @@ class TraceObserver(Observer):
 
     @contextmanager
     def request(self, exchange: HttpExchange) -> Iterator[None]:
-        """Trace one exchange, as part of the caller's trace where it names one."""
+        """Trace one exchange, as part of the caller's trace if the request names a trace."""
         given = {"traceparent": exchange.traceparent, "tracestate": exchange.tracestate}
         carrier = {name: value for name, value in given.items() if value is not None}
         with self._tracer.start_as_current_span(

@@ -87,8 +87,8 @@ async def check_json(raw: bytes, settings: Settings, pacer: Pacer) -> dict[str, 
 
     Raises:
         RequestError: `INVALID_REQUEST` for invalid UTF-8, deep nesting, duplicate members, numbers
-            that are none or too large, NUL characters, lone surrogates, parts that are larger than
-            they may be, too many of them, or no object at all.
+            that are invalid or too large, NUL characters, lone surrogates, parts that are too
+            large or too many, or no object at all.
     """
     try:
         text = raw.decode("utf-8")

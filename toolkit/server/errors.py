@@ -20,7 +20,7 @@ def convert_error(error: Exception, request_id: str) -> ToolkitError:
     """Convert a request's exception: a toolkit error stays, any other is logged and internal."""
     if isinstance(error, ToolkitError):
         return error
-    # The log has it by request id, the answer tells nothing.
+    # The log has the error by request id; the answer has no details.
     log.error("%s failed", request_id, exc_info=error)
     return ServiceError(ErrorCode.INTERNAL, "Something failed here; report the request id.")
 
@@ -31,7 +31,7 @@ def make_range_error() -> RequestError:
 
 
 def make_upload_error(path: str, why: str) -> RequestError:
-    """Make the error for an upload that is refused: why, and where."""
+    """Make the error for a rejected upload, with the faulty field and the reason."""
     return RequestError(
         ErrorCode.INVALID_REQUEST, "The upload cannot be read.", details=[Detail(path, why)]
     )

@@ -1,4 +1,4 @@
-"""Lists the faults of a body; in a worker process if the body is very large."""
+"""Lists the faults of a body; in a worker process if there are very many."""
 
 from typing import cast
 

@@ -31,15 +31,15 @@ In = TypeVar("In")
 Out = TypeVar("Out")
 T = TypeVar("T")
 Handler: TypeAlias = Callable[[ApiCall[In]], Awaitable[Out]]
-DRAIN_CHECK_S = 1.0  # how often a request that is held looks at whether the server is to end
-RETRY_AFTER_S = 1.0  # when to ask again whether a server is ready, in seconds
+DRAIN_CHECK_S = 1.0  # interval at which a held request checks for shutdown
+RETRY_AFTER_S = 1.0  # seconds until a caller should ask again whether a server is ready
 
 
 class ResourceService(Protocol):
-    """The methods that the engine's services of resources share; hardly any has all of them."""
+    """The methods that the engine's services of resources share; hardly any has all."""
 
     async def create(self, context: RequestContext, request: Any, /) -> BaseModel:
-        """Create one, or accept it as work."""
+        """Create a record, or accept it as work."""
 
     async def list(
         self, context: RequestContext, limit: int, before: str | None, /, *wanted: WorkFilter
@@ -47,13 +47,13 @@ class ResourceService(Protocol):
         """List records below an id, newest first; of work, the records that a filter admits."""
 
     async def count(self, context: RequestContext, /, *wanted: WorkFilter) -> int | None:
-        """Count all that a list has; None if there are too many, or the filter is too slow."""
+        """Count all records of a list; None if there are too many, or the filter is too slow."""
 
     async def get(self, context: RequestContext, resource_id: str, /) -> BaseModel:
-        """Read one."""
+        """Read one record."""
 
     async def delete(self, context: RequestContext, resource_id: str, /) -> BaseModel:
-        """Delete one."""
+        """Delete one record."""
 
 
 async def dispatch(call: ApiCall[Any]) -> Any:
@@ -96,7 +96,7 @@ async def count_records(call: ApiCall[Any], page: Sequence[BaseModel]) -> int | 
 async def hold(call: ApiCall[Any], work_id: str, seconds: float) -> BaseModel:
     """Wait until work has ended or is blocked, or the time is up, and return its record.
 
-    A server that is shutting down returns the record as it is: the work is resumed later.
+    A server that is shutting down returns the unfinished record: the work is resumed later.
 
     Raises:
         RequestError: `NOT_FOUND`; `CONFLICT` if no process will continue the work.
@@ -112,7 +112,7 @@ async def hold(call: ApiCall[Any], work_id: str, seconds: float) -> BaseModel:
 
 
 async def _wait_unless_draining(engine: Engine, waited_for: Coroutine[Any, Any, T]) -> T | None:
-    """Wait for something; None where the engine is to end before it comes."""
+    """Wait for a result. Returns None if the engine shuts down before it comes."""
     waiting = asyncio.ensure_future(waited_for)
     try:
         while not (waiting.done() or engine.is_draining):
@@ -197,14 +197,14 @@ async def _list_models(call: ApiCall[None]) -> Sequence[CatalogModel]:
 
 
 async def _create_connection(call: ApiCall[ConnectionCreate]) -> Connection:
-    """Register a pointer to a secret; to share it at once needs the scope that sharing needs."""
+    """Register a pointer to a secret; sharing it at once needs the scope for sharing."""
     if call.input.share is not None:
         check_scope(call.context, providers.CONNECTIONS_SHARE)
     return await call.engine.connections.create(call.context, call.input)
 
 
 async def _read_health(call: ApiCall[HealthQuery]) -> Health:
-    """Read the state of the service; refuse where new work is asked about and not taken."""
+    """Read the state of the service; raise if readiness is asked for and new work is rejected."""
     if call.input.ready and (status := await call.engine.find_readiness()) != "ok":
         raise ServiceError(
             ErrorCode.UNAVAILABLE, f"The service is {status}.", retry_after=RETRY_AFTER_S

@@ -1,4 +1,4 @@
-"""uvicorn's protocol as this server has it: with timeouts, and refusals in our envelope.
+"""uvicorn's protocol with this server's timeouts, and with errors in its envelope.
 
 Connections that are idle or send an endless head are cut.
 """
@@ -22,8 +22,8 @@ MAX_READ_BYTES = 256 * 1024
 class JoiningTransport:
     """A transport that holds a response's head until its body is written, or the loop turns.
 
-    uvicorn writes them one after the other. As two packets they are two calls of the system, and
-    the caller is woken twice.
+    uvicorn writes them one after the other. Two packets would cost two system calls, and wake the
+    caller twice.
     """
 
     def __init__(self, transport: asyncio.Transport) -> None:
@@ -63,7 +63,7 @@ class _Http400Protocol:
     transport: asyncio.Transport
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse the request, and close the connection."""
+        """Reject the request, and close the connection."""
         request_id = new_id(Prefix.REQUEST)
         log.info("%s: %s", request_id, msg)
         error = RequestError(

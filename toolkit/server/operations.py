@@ -40,7 +40,7 @@ OPERATIONS_BY_PATH: Mapping[str, Mapping[str, ApiOperation[Any, Any]]] = {
 
 
 def check_accepting(engine: Engine, method: str) -> None:
-    """Refuse new work during shutdown.
+    """Reject new work during shutdown.
 
     Raises:
         ServiceError: `UNAVAILABLE`.
@@ -84,7 +84,7 @@ async def admit(
 
 
 async def take_body(call: ApiCall[Any], body: bytes) -> ApiCall[Any]:
-    """Take the body of a request that was admitted as its input, where the operation has one.
+    """Use the body of an admitted request as the input, if the operation has a body.
 
     Raises:
         RequestError: `INVALID_REQUEST`, `INVALID_WORKFLOW`.

@@ -23,7 +23,7 @@ YOUNG_OBJECTS = 10_000
 
 
 class _NotifyingServer(uvicorn.Server):
-    """A uvicorn server that tells when it answers requests; signals are left to `serve`."""
+    """A uvicorn server that reports when it answers requests; signals are left to `serve`."""
 
     def __init__(self, config: uvicorn.Config, on_ready: Callable[[], None]) -> None:
         super().__init__(config)
@@ -54,7 +54,7 @@ def make_config(engine: Engine, grace_s: float, observer: RequestObserver | None
     return uvicorn.Config(
         create_app(engine, observer, is_last_word=True),
         backlog=BACKLOG,
-        # Its lines go where all others go, and each request has one already.
+        # Its lines go to the toolkit's log, which already has a line for each request.
         log_config=None,
         access_log=False,
         lifespan="off",

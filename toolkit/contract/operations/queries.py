@@ -95,7 +95,7 @@ def make_cursor(last_id: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class EventsQuery(OperationQuery):
-    """The events that are asked for: those after a number, waited for while there is none."""
+    """The requested events: all after a number, with a wait while there are none."""
 
     after: int = 0
     wait_s: float = 0.0

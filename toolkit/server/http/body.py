@@ -8,11 +8,11 @@ from toolkit.contract.errors import ErrorCode, RequestError
 
 
 async def read_bytes(request: Request, limit: int) -> bytes:
-    """Read the body, refusing it before it is read whole when it is larger than `limit` bytes.
+    """Read the body; a body over `limit` bytes is rejected before it is read whole.
 
     Raises:
         RequestError: `PAYLOAD_TOO_LARGE`.
-        ClientDisconnect: it did not come to its end.
+        ClientDisconnect: if the caller leaves before its end.
     """
     read_declared_size(request, limit)
     body = bytearray()
@@ -39,7 +39,7 @@ def read_declared_size(request: Request, limit: int) -> int:
 
 
 def check_media_type(request: Request, wanted: str) -> None:
-    """Refuse a body that is sent as anything else.
+    """Reject a body with any other media type.
 
     Raises:
         RequestError: `UNSUPPORTED_MEDIA_TYPE`.

@@ -21,7 +21,7 @@ MAX_DOWNLOADS_PER_KEY = 32
 
 
 class DownloadReader:
-    """Reader of artifacts' bytes as they are sent, so many downloads at once for each key."""
+    """Reader of artifacts' bytes as they are sent, with a limit on each key's downloads at once."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -57,14 +57,14 @@ class DownloadReader:
             headers["Content-Range"] = f"bytes {start}-{end - 1}/{artifact.size_bytes}"
         link = await self._engine.artifacts.find_link(context, artifact)
         if link is not None:
-            # No byte of it comes this way. It is as good as a key to them, so nobody keeps it.
+            # The bytes bypass the server. The link is as good as a key, so nobody may store it.
             found = {"Location": link, "ETag": headers["ETag"], "Cache-Control": "no-store"}
             return Response(status_code=307, headers={**found, "Referrer-Policy": "no-referrer"})
         status = 200 if wanted is None else 206
         pieces = self._engine.artifacts.stream_content(context, artifact, start, end)
         if end - start > CHUNK_BYTES:
             self._active_downloads.check(context.key_id)
-        # Read before the answer begins, as one that has begun cannot say that bytes are missing.
+        # Read first, because a response that has begun cannot report missing bytes.
         first = await anext(pieces, b"")
         headers["Content-Length"] = str(end - start)
         if len(first) >= end - start or request.method == "HEAD":

@@ -1,4 +1,4 @@
-"""Operations over HTTP: a request is read, carried out and answered as the table says."""
+"""Operations over HTTP: a request is read, carried out and answered by the table."""
 
 import re
 from dataclasses import replace
@@ -40,8 +40,8 @@ class OperationResponder:
         self._idempotent = IdempotentResponder(engine)
         self._uploads = UploadReader(engine)
         self._downloads = DownloadReader(engine)
-        # Without a bound requests for work queue in the event loop, where each waits for every
-        # other. One account gets half of the places, so that its burst leaves room for the others.
+        # Without a bound, requests for work queue in the event loop, and each waits for all.
+        # An account gets half of the places, so that its burst leaves room for other accounts.
         self._accepting = InFlightLimit(
             max(1, engine.settings.max_admitting // 2),
             ErrorCode.UNAVAILABLE,
@@ -66,7 +66,7 @@ class OperationResponder:
         )
         key = read_idempotency_key(request.headers) if operation.method == "POST" else None
         if not operation.replays:
-            key = None  # one that is no key was refused all the same
+            key = None  # an invalid key was rejected all the same
         if operation.uploads:
             async with self._uploads.receive(request, call.context) as file:
                 return await self._answer_once(request, call, file, key)
@@ -146,7 +146,7 @@ def read_bearer(request: Request) -> str:
     """Return the key that a request carries.
 
     Raises:
-        RequestError: `UNAUTHENTICATED` for one that cannot be a key.
+        RequestError: `UNAUTHENTICATED` if it cannot be a key.
     """
     kind, _, key = request.headers.get("authorization", "").partition(" ")
     if kind.lower() != "bearer" or not key.isascii() or not key.startswith("sk_live_"):

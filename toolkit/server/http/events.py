@@ -24,12 +24,12 @@ from toolkit.server.operations import answer_page
 from toolkit.store import StoreUnavailableError
 
 STREAM_MEDIA_TYPE = "text/event-stream"
-# Characters that end no line of a stream, but do so for readers that follow Unicode.
+# Characters that end no line of a stream, but end one for readers that follow Unicode.
 _LINE_ENDS = {code: f"\\u{code:04x}" for code in (0x85, 0x2028, 0x2029)}
 
 
 async def respond_events(request: Request, call: ApiCall[EventsQuery]) -> Response:
-    """Answer with the events of one resource, in the form that was asked for.
+    """Answer with the events of one resource, in the requested form.
 
     Raises:
         RequestError: `NOT_FOUND`, `INVALID_REQUEST`.

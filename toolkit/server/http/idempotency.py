@@ -24,11 +24,11 @@ _BOUNDARY = re.compile(r'boundary="?([^";,]+)')
 
 
 class IdempotentResponder:
-    """Answers the request of a key once, and then with the same answer."""
+    """Answers the request of a key once, and then repeats that answer."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        # By claim; each is there for as long as a request holds it or waits for it.
+        # By claim; a lock exists while a request holds it or waits for it.
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def respond(

@@ -13,7 +13,7 @@ from multipart import (
 from toolkit.server.errors import make_upload_error
 from toolkit.store import FileSection
 
-MAX_PARTS = 3  # a file and its metadata are wanted; one more is refused by name
+MAX_PARTS = 3  # a file and its metadata, and one more to reject it by name
 MAX_HEADERS = 4  # of a part
 MAX_HEADER_BYTES = 4 * 1024
 MAX_NAME_BYTES = 64
@@ -30,9 +30,8 @@ def read_form(content_type: str, body: FileSection) -> tuple[FileSection, bytes]
         the bytes of its field `file`; its field `metadata` as it was sent, empty without one.
 
     Raises:
-        RequestError: `INVALID_REQUEST` for a boundary that is none, for more of anything than an
-            upload needs, for a part whose head or name is too long or has no end, and without a
-            file.
+        RequestError: `INVALID_REQUEST` for an invalid boundary, more parts than an upload needs, a
+            part whose head or name is too long or has no end, and for a missing file.
     """
     files: list[tuple[str, FileSection]] = []
     fields: list[tuple[str, bytes]] = []
@@ -74,7 +73,7 @@ def _iterate_parts(
     """Yield the head and the content of each part of a body.
 
     Raises:
-        MultipartError: the body is no form, or has more of anything than it may have.
+        MultipartError: if the body is no form, or exceeds a limit.
     """
     delimiter = b"\r\n--" + boundary.encode()
     if _peek(body, 0, len(delimiter) - 2) != delimiter[2:]:
@@ -93,8 +92,8 @@ def _iterate_parts(
             if isinstance(event, MultipartSegment):
                 head = event
             elif event is None and head is not None:
-                # The parser says how long a part is, and not where: its head ends at the first
-                # empty line after the part before it.
+                # The parser gives the length of a part, not its place: its head ends at the
+                # first empty line after the part before it.
                 start = end + _peek(body, end, longest_head).index(_END_OF_HEAD) + len(_END_OF_HEAD)
                 content = FileSection(body.file, body.start + start, head.size)
                 end = start + content.size
@@ -107,7 +106,7 @@ def _iterate_parts(
 
 
 def _check_end(body: FileSection, at: int) -> None:
-    """Refuse a body that goes on after its last delimiter."""
+    """Reject a body that goes on after its last delimiter."""
     rest = FileSection(body.file, body.start + at, body.size - at)
     if any(bytes(piece).strip(b"\r\n \t") for piece in rest.iter_chunks()):
         raise make_upload_error("", "something follows its end")

@@ -32,7 +32,7 @@ def render_error(
     status: int | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    """Render one of our errors, with another status than its code's where HTTP has one."""
+    """Render a toolkit error, with another status than its code's if HTTP has a better status."""
     info = ErrorInfo.of(error)
     info.request_id = request_id
     sent = dict(headers or {})
@@ -47,13 +47,13 @@ def render_error(
     body = ErrorEnvelope(error=info).model_dump(mode="json")
     if not body["error"]["details"]:
         del body["error"]["details"]
-    # The error of failed work is on its record; as the answer to a request it is our fault.
+    # The error of failed work is on its record; as the answer to a request it is a server fault.
     status = status or error.code.http_status or 500
     return Response(to_json(body), status, sent, media_type="application/json")
 
 
 def render_exception(error: Exception, request_id: str) -> Response:
-    """Render an exception that ended a request: ours by its code, any other as our own fault."""
+    """Render the exception of a request: a toolkit error by its code, any other as internal."""
     if isinstance(error, ClientDisconnect):
         # Nobody reads it, but logs and counts need an answer.
         error = RequestError(ErrorCode.INVALID_REQUEST, "The body did not come to its end.")

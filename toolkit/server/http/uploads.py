@@ -27,7 +27,7 @@ MAX_UPLOADS_PER_KEY = 4
 
 
 class UploadReader:
-    """Reader of uploads, so many bytes at once for each key."""
+    """Reader of uploads, with a limit on each key's bytes at once."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -42,10 +42,10 @@ class UploadReader:
     async def receive(
         self, request: Request, context: RequestContext
     ) -> AsyncIterator[FileSection]:
-        """Write the body to a temporary file, which is there until the upload is answered.
+        """Write the body to a temporary file, which exists until the upload is answered.
 
         Raises:
-            RequestError: `PAYLOAD_TOO_LARGE`, `INVALID_REQUEST` for one that breaks off.
+            RequestError: `PAYLOAD_TOO_LARGE`, `INVALID_REQUEST` if it breaks off.
             ServiceError: `RATE_LIMITED`, `UNAVAILABLE`.
         """
         size = read_declared_size(request, self._limit)

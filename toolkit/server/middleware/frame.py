@@ -102,7 +102,7 @@ class RequestFrame:
         return next(asking, b"") in self._origins
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Refuse a request, or have it answered."""
+        """Reject a request, or have it answered."""
         method = scope["method"]
         try:
             check_head(scope, self._settings)
@@ -153,7 +153,7 @@ class _ResponseSender:
 
 
 def check_head(scope: Scope, settings: Settings) -> None:
-    """Refuse a target or headers that are too large, and more or fewer hosts than one.
+    """Reject a target or headers that are too large, and more or fewer hosts than one.
 
     Raises:
         RequestError: `INVALID_REQUEST`.
