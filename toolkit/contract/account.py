@@ -108,7 +108,7 @@ class KeyRotate(Request):
     """`POST /v1/account/keys/{id}/rotate`.
 
     Attributes:
-        overlap_s: how long the old key is still good, in seconds; 0 ends it at once.
+        overlap_s: time that the old key remains valid, in seconds; 0 ends it at once.
     """
 
     overlap_s: int = Field(default=DEFAULT_OVERLAP_S, ge=0, le=MAX_OVERLAP_S)
@@ -121,8 +121,8 @@ class ApiKey(Record):
         expires_at: time at which it ends, if it was rotated or has a lifetime.
         rotated_from: id of the key that it replaced.
         rotated_to: id of the key that replaced it.
-        allowance_of: first key of a chain of rotations, whose daily allowance all share; null for
-            it.
+        allowance_of: first key of its chain of rotations, whose daily allowance all of them share;
+            null for that first key.
         last_used_at: time of its last accepted use, to the minute; null before the first use.
         left_usd_today: rest of its daily allowance, in US dollars; null if it has no allowance.
         max_cost_usd: maximum total cost of all work asked for with it, in US dollars.
@@ -148,7 +148,7 @@ class ApiKey(Record):
 
     @property
     def allowance_id(self) -> str:
-        """The id of the allowance that its spending is counted under."""
+        """The id of the allowance that counts its spending."""
         return self.allowance_of or self.id
 
 

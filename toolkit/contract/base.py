@@ -18,11 +18,11 @@ JsonObject: TypeAlias = dict[str, object]
 
 
 def now() -> datetime:
-    """Return the present, in UTC, cut to the milliseconds that the wire shows."""
+    """Return the current time in UTC, cut to the milliseconds of the wire."""
     return _make_moment(time.time_ns() // 1_000_000)
 
 
-@lru_cache(maxsize=16)  # many are asked for in one millisecond, and written: see `format_rfc3339`
+@lru_cache(maxsize=16)  # many times are made and written in one millisecond: see `format_rfc3339`
 def _make_moment(milliseconds: int) -> datetime:
     return datetime.fromtimestamp(milliseconds / 1000, UTC)
 
@@ -42,7 +42,7 @@ Usd = Annotated[float, Field(ge=0, allow_inf_nan=False, description="US dollars"
 
 
 class Request(BaseModel):
-    """A body that a caller sends: strict, and unknown fields are refused."""
+    """A body that a caller sends: strict, and unknown fields are rejected."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -54,13 +54,13 @@ class Request(BaseModel):
 
 
 class Record(BaseModel):
-    """A resource that the service answers with: unknown fields are ignored, for later versions."""
+    """A resource that the service returns: unknown fields are ignored, for later versions."""
 
     model_config = ConfigDict(extra="ignore", hide_input_in_errors=True, ser_json_inf_nan="null")
 
 
 class SharedRecord(Record):
-    """A part of many records, which nobody can change: all of them, a caller's too, have the same.
+    """An immutable part of many records: all of them, even a caller's, share the same object.
 
     It is written as JSON once for all of them.
     """
@@ -83,14 +83,14 @@ class ErrorInfo(Record):
 
     @classmethod
     def of(cls, error: ToolkitError) -> "ErrorInfo":
-        """Write an exception down."""
+        """Convert an exception to its form on the wire."""
         return cls(code=error.code.name, message=error.message, details=list(error.details))
 
     def to_exception(self, *, of_work: bool = False) -> ToolkitError:
         """Make the exception that a caller catches; a code from a later version is INTERNAL.
 
         Args:
-            of_work: it was read on the record of work that was accepted.
+            of_work: whether it was read on the record of accepted work.
         """
         code = ErrorCode.__members__.get(self.code, ErrorCode.INTERNAL)
         kind = WorkError if of_work else get_error_class(code)

@@ -39,7 +39,7 @@ class BillingLine(Record):
 
 
 class Billing(Record):
-    """`GET /v1/billing`: a month, by UTC, as this service saw it; the vendors' own bills count.
+    """`GET /v1/billing`: a month, by UTC, as this service saw it; the vendors' own bills prevail.
 
     Attributes:
         simulated: whether the sandbox made the calls, so that nobody bills anything.

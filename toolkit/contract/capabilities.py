@@ -1,4 +1,4 @@
-"""The capability object as the specification's table has it."""
+"""The capability object, as in the specification's table."""
 
 from typing import Literal
 
@@ -8,14 +8,14 @@ from toolkit.contract.base import JsonObject, Record
 
 
 class SourceProvider(Record):
-    """Who can serve a capability; `requires_connection` is null for this machine's CPU."""
+    """A provider of a capability; `requires_connection` is null for this machine's CPU."""
 
     requires_connection: str | None
     status: Literal["available", "planned"] = "available"
 
 
 class SourceRouting(Record):
-    """Who may serve a capability."""
+    """The providers that may serve a capability."""
 
     allowed_connections: list[str]
     policy: str

@@ -12,7 +12,7 @@ from toolkit.contract.key_shapes import looks_like_key
 
 Everyone = Literal["all"]
 AccountId = Annotated[str, Field(pattern=build_id_pattern(Prefix.ACCOUNT))]
-# With whom a connection is shared: with these accounts, or with all.
+# The accounts that share a connection, or all.
 Members = Everyone | Annotated[list[AccountId], Field(min_length=1, max_length=100)]
 
 _VARIABLE_PATTERN = re.compile(r"^[A-Za-z_][A-Za-z0-9_]{0,127}$")

@@ -31,7 +31,7 @@ class EndpointCreate(Request):
 
 
 class Infrastructure(Record):
-    """The fields of every record of something at a GPU cloud."""
+    """The common fields of records of GPU cloud resources."""
 
     id: str
     name: str

@@ -30,13 +30,13 @@ AWAY_STATUSES = frozenset({502, 503, 504})
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """The place where a request is wrong, such as `nodes.2.depends_on.0`, and why; both bounded."""
+    """A faulty place of a request, such as `nodes.2.depends_on.0`, and the reason; both bounded."""
 
     path: str
     message: str
 
     def __post_init__(self) -> None:
-        """Bound both: the names of members, say, are the caller's."""
+        """Bound both, because names of members, for example, are the caller's."""
         object.__setattr__(self, "path", truncate_text(self.path))
         object.__setattr__(self, "message", truncate_text(self.message, MAX_MESSAGE))
 
@@ -167,7 +167,7 @@ class ToolkitError(ShortTraceback, Exception):
 
 
 class RequestError(ToolkitError):
-    """The request cannot be served as it is."""
+    """The request cannot be served unless it is changed."""
 
 
 class ServiceError(ToolkitError):
@@ -175,9 +175,9 @@ class ServiceError(ToolkitError):
 
 
 class ServiceTimeoutError(ServiceError, TimeoutError):
-    """The service has not answered, or work has not ended, in the time that a client allows.
+    """The service did not answer, or work did not end, within a client's time limit.
 
-    Work whose vendor was too slow has failed, which is a `WorkError`: waiting again is no use.
+    Work that failed because its vendor was too slow is a `WorkError`: waiting again does not help.
     """
 
 

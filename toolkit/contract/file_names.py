@@ -62,5 +62,5 @@ def get_suffix(media_type: str) -> str:
 
 
 def _truncate(text: str, size: int) -> str:
-    """Cut a text to so many bytes of UTF-8, between two characters."""
+    """Cut a text to a number of bytes of UTF-8, between two characters."""
     return text.encode("utf-8", "replace")[:size].decode("utf-8", "ignore")

@@ -52,9 +52,7 @@ class _UlidGenerator:
         self._random, self._used = b"", 0
 
     def _draw_random(self, size: int) -> int:
-        """Draw random bytes as a number; the system is asked for many at once, as asking costs
-        most.
-        """
+        """Draw random bytes as a number, many at once, because each system call is expensive."""
         if self._used + size > len(self._random):
             self._random, self._used = os.urandom(_RANDOM_BUFFER_BYTES), 0
         self._used += size
@@ -101,7 +99,7 @@ def make_earliest_id(prefix: Prefix, moment: datetime, margin_ms: int = 0) -> st
     return f"{prefix}_{_encode_upper(milliseconds << _LOWER_BITS)}{'0' * 8}"
 
 
-@lru_cache(maxsize=16)  # as good as all that are made in one millisecond have the same
+@lru_cache(maxsize=16)  # nearly all ids of one millisecond share the same upper bits
 def _encode_upper(value: int) -> str:
     """Encode the upper bits of an id: the time, and the first half of the random bits."""
     return "".join(_CHARACTER_PAIRS[(value >> shift) & 1023] for shift in range(80, -10, -10))

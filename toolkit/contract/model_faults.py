@@ -34,7 +34,7 @@ def explain_fault(model: type[BaseModel], fault: Mapping[str, Any]) -> str:
 
 
 def name_node(path: str, body: Mapping[str, object]) -> str:
-    """Name the node that a place in a body belongs to, as the opening of a sentence on it.
+    """Name the node of a place in a body, as the opening of a sentence on it.
 
     >>> name_node("nodes.0.input", {"nodes": [{"id": "facts"}]})
     'node `facts`: '

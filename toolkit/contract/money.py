@@ -41,7 +41,7 @@ def to_wire_usd(amount: Decimal | None) -> float | None:
 
 
 def sum_usd(numbers: Iterable[float]) -> float:
-    """Sum up amounts of the wire: the exact sum, as the nearest number.
+    """Add up amounts of the wire exactly, and return the nearest number.
 
     >>> sum_usd([0.1, 0.2]), sum([0.1, 0.2])
     (0.3, 0.30000000000000004)

@@ -9,7 +9,7 @@ from toolkit.contract.jobs import Job, Options, Routing
 
 
 class RunCreate(Request):
-    """`POST /v1/runs`; `version` may be left out, or stand in `name` as `name@version`."""
+    """`POST /v1/runs`; `version` may be left out, or be part of `name` as `name@version`."""
 
     target: str = "capability"
     name: str = Field(min_length=1, max_length=128)
@@ -43,7 +43,7 @@ class Run(Job):
 
     Attributes:
         capability: `name@version` of the agent, if `target` is `agent`.
-        job_id: id of the job; null if an agent's task is run.
+        job_id: id of the job; null if the run is an agent's.
         task_id: id of the task of an agent's run.
     """
 

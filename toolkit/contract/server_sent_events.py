@@ -1,4 +1,4 @@
-"""Server-sent events: the form in which vendors stream, and in which the service does."""
+"""Server-sent events: the format of the streams of vendors and of the service."""
 
 import codecs
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ class ServerSentEvent:
 
 
 class EventDecoder:
-    r"""A decoder of server-sent events, cut anywhere (HTML standard, "Server-sent events").
+    r"""A decoder of server-sent events in pieces (HTML standard, "Server-sent events").
 
     >>> decoder = EventDecoder()
     >>> decoder.decode(b"event: ping\ndata: on")
@@ -29,7 +29,7 @@ class EventDecoder:
         self._data: list[str] = []
 
     def decode(self, data: bytes) -> list[ServerSentEvent]:
-        """Return the events that are complete with this."""
+        """Return the events that this piece completes."""
         text = self._rest + self._decoder.decode(data)
         # A line may end in CR LF, whose second half comes later.
         held = "\r" if text.endswith("\r") else ""

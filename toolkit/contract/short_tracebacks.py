@@ -1,7 +1,7 @@
 """Errors that a notebook shows as a short, complete message with the line that led to it.
 
-ShortTraceback               how IPython shows an error of ours; others are shown as ever
-├── ArgumentError            a call has an argument that there is not; a `TypeError`
+ShortTraceback               the short form of the toolkit's errors in IPython
+├── ArgumentError            a call has an unknown argument; a `TypeError`
 ├── UnknownAttributeError    nothing has this name; an `AttributeError`
 ├── UnknownNodeError         a graph has no such node; a `KeyError`
 └── MissingLibraryError      something optional is not installed; an `ImportError`
@@ -46,11 +46,11 @@ class ArgumentError(ShortTraceback, TypeError):
 
 
 class UnknownAttributeError(ShortTraceback, AttributeError):
-    """An object has no attribute of this name; the closest is looked for once it is shown."""
+    """An object has no attribute of this name; the error looks for the closest once shown."""
 
     def __init__(self, owner: object, name: str, elsewhere: Iterable[str] = ()) -> None:
         super().__init__(name=name, obj=owner)
-        self.elsewhere = elsewhere  # names further in that may have been meant
+        self.elsewhere = elsewhere  # names of inner objects that may have been meant
 
     def __reduce__(self) -> tuple[Any, ...]:
         # The object may hold an engine; its message is all that another process needs.
@@ -65,10 +65,10 @@ class UnknownAttributeError(ShortTraceback, AttributeError):
 
 
 class HasKnownNames:
-    """An object that says, for a name that it has not, which was meant."""
+    """An object that suggests the closest name for an unknown attribute."""
 
     def _list_names_elsewhere(self) -> Iterable[str]:
-        """List names further in that may have been meant."""
+        """List names of inner objects that may have been meant."""
         return ()
 
     if not TYPE_CHECKING:  # mypy reports unknown names by itself
@@ -91,7 +91,7 @@ class UnknownNodeError(ShortTraceback, KeyError):
 
 
 class MissingLibraryError(ShortTraceback, ImportError):
-    """A library that is not needed otherwise is not installed."""
+    """An optional library is not installed."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"{name} is not installed: `pip install {name}`", name=name)

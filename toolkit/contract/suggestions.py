@@ -1,13 +1,13 @@
 """Suggestions for wrong names: the only module that decides and words "did you mean".
 
-The client asks it before a request is sent, the service as it refuses one.
+The client uses it before it sends a request, the service when it rejects a request.
 """
 
 from collections.abc import Iterable
 from itertools import islice
 
 MAX_ECHO = 300  # characters of a caller's own text that an answer repeats
-# A caller chooses the names, so comparing them has to stay cheap: longer or more are not compared.
+# A caller chooses the names, so comparing must stay cheap: longer or more names are skipped.
 MAX_NAME_CHARACTERS, MAX_COMPARED = 40, 64
 MAX_LISTED = 16
 _CUTOFF = 0.6  # difflib's own
@@ -83,7 +83,7 @@ def suggest_name(name: object, known: Iterable[str]) -> str:
 
 
 def explain_unknown(what: str, name: object, known: Iterable[str]) -> str:
-    """Say that there is no such name, which was meant, and which there are.
+    """State that a name is unknown, the name most likely meant, and the known names.
 
     >>> explain_unknown("field", "objectiv", ["objective"])
     'there is no field `objectiv`; did you mean `objective`? There is objective'

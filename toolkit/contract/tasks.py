@@ -21,7 +21,7 @@ JUDGE_REVIEWER = "judge"
 
 
 class PlanNodeCreate(NodeCreate):
-    """One node of a plan to run, and why it is in the plan."""
+    """One node of a plan to run, and the reason for it."""
 
     reason: str = Field(default="", max_length=2_000)
     expect: Expect | None = None
@@ -87,7 +87,7 @@ class Criteria(Record):
 
 
 class CriteriaGiven(Request):
-    """The three criteria as a person gives them."""
+    """The three criteria as a person sets them."""
 
     objective_alignment: float = Field(ge=0, le=1)
     technical_success: float = Field(ge=0, le=1)
@@ -100,7 +100,7 @@ class RecommendedAction(Record):
     Attributes:
         action: `regenerate` from an automatic review, `retry` from a person's verdict.
         constraints: members of the input that change.
-        instructions: text that they add to the node's first request, or a person's remarks.
+        instructions: text added to the node's first request, or a person's remarks.
         provider: provider to call this time, if it is a different provider.
     """
 

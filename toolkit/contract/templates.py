@@ -1,4 +1,4 @@
-"""Templates: a container that endpoints or pods run, shared or of one endpoint alone."""
+"""Templates: containers that endpoints or pods run, shared or for a single endpoint."""
 
 from pydantic import Field
 
@@ -10,8 +10,8 @@ class TemplateCreate(Request):
     """`POST /v1/templates`.
 
     Attributes:
-        image: the container.
-        serverless: whether endpoints run it; pods do otherwise.
+        image: container to run.
+        serverless: whether endpoints run it; otherwise pods do.
     """
 
     name: str = Field(min_length=1, max_length=191)

@@ -1,10 +1,10 @@
-"""The version of the toolkit that is installed."""
+"""The installed version of the toolkit."""
 
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
 
-@cache  # it is looked up in all of the environment's metadata, and stays for as long as the process
+@cache  # the look-up reads all of the environment's metadata; the result never changes in a process
 def read_installed_version() -> str:
     """Read the version of the installed distribution; "0" if only the source is present."""
     try:

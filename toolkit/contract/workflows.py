@@ -108,8 +108,9 @@ class WorkflowRecord(Record):
     """A workflow and its cost.
 
     Attributes:
-        estimated_cost_usd: expected cost of all nodes, in US dollars; null if a price is unknown.
-        cost_usd: sum of its completed jobs' own costs, in US dollars; null if one is unknown.
+        estimated_cost_usd: cost of all nodes as expected before the start, in US dollars; null if a
+            price is unknown.
+        cost_usd: sum of its completed jobs' own costs, in US dollars; null if a cost is unknown.
         cost_incurred_usd: total paid in US dollars, which budgets count, with failed attempts and
             retries.
     """

@@ -1,6 +1,6 @@
-"""The last line of defence: no text that looks like a secret is written in a log line.
+"""The last line of defence: a text that looks like a secret is never written to a log line.
 
-No line that is known to hold one is logged; this is for secrets that were overlooked.
+No line with a known secret is logged; this is for secrets that were overlooked.
 """
 
 import re
@@ -13,15 +13,15 @@ REDACTED = "[redacted]"
 _BEARER = re.compile(r"\b(bearer|basic)\s+[^\s\"',;]+", re.I)
 _EMAIL = re.compile(r"[\w.+-]+@[\w-]+\.[\w.-]+")
 _WORD = re.compile(r"[^\s\"'`,;:()\[\]{}<>=&?|]+")
-# An id that the service made. None of these prefixes is one of a key.
+# An id that the service made. None of these prefixes is a key's.
 _OWN_ID = re.compile(rf"(?:{'|'.join(Prefix)})_[0-7][0-9a-hjkmnp-tv-z]{{25}}")
-# One word that is no address: most values of our own lines, such as states and paths.
+# A word that is no address: most values of our own lines, such as states and paths.
 _SINGLE_WORD = re.compile(r"[A-Za-z0-9_./-]+")
 _MAX_CLEAN_TEXTS, _MAX_CLEAN_CHARS = 1_000, 64
 
 
-# Short texts in which there was nothing to redact, as lines say the same few again and again. None
-# of them is a secret, so they may stay in memory.
+# Short texts without anything to redact, because lines repeat the same few. None of them is a
+# secret, so they may stay in memory.
 _clean_texts: set[str] = set()
 
 

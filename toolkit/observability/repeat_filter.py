@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 WINDOW_S = 60.0
 MAX_TRACKED_LINES = 1_000
-# These loggers need every line, however alike they are.
+# These loggers need every line, even repeats.
 UNFILTERED_LOGGERS = ("toolkit.served",)
 # Libraries log other systems' faults, which are no errors of this process, and need no frames.
 LIBRARY_LOGGERS = ("opentelemetry", "urllib3")
@@ -16,7 +16,7 @@ _VARYING_PARTS = re.compile(r"0x[0-9a-f]+|\b[a-z]{3}_[0-9a-hjkmnp-tv-z]{26}\b|\d
 
 @dataclass
 class _RepeatedLine:
-    """A line that was written: when, and how many repeats were left out since."""
+    """A written line: its time, and the number of repeats left out since."""
 
     record: logging.LogRecord
     since: float
@@ -24,10 +24,10 @@ class _RepeatedLine:
 
 
 class RepeatFilter(logging.Filter):
-    """A filter that lets the first of several like lines through, and reports how many followed.
+    """A filter that passes the first of several like lines, and reports the number of repeats.
 
-    The number comes with the next such line after `WINDOW_S` seconds, or once the condition has
-    been over for that long and anything else is told, or at the end.
+    The number comes with the next such line after `WINDOW_S` seconds; or with any other line, once
+    the condition has been over for that long; or at the end.
     """
 
     def __init__(self, handler: logging.Handler) -> None:
@@ -73,7 +73,7 @@ def _compute_line_kind(record: logging.LogRecord) -> str:
 
 
 def _build_summary(condition: _RepeatedLine) -> logging.LogRecord:
-    """Build the line once more, with the number of repeats that were left out."""
+    """Build the line again, with the number of repeats that were left out."""
     told = condition.record
     text = (told.getMessage().splitlines() or [""])[0]
     return logging.makeLogRecord(

@@ -153,7 +153,7 @@ class TraceObserver(Observer):
         parent: OtelSpan | None = None,
         kind: SpanKind = SpanKind.INTERNAL,
     ) -> Iterator[OtelSpan]:
-        """Open a span that others find by its key; its parent is the current span by default."""
+        """Open a span that is found by its key; its parent is the current span by default."""
         context = trace.set_span_in_context(parent) if parent is not None else None
         span = self._tracer.start_span(name, context=context, kind=kind)
         if key is not None:

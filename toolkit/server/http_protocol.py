@@ -52,7 +52,7 @@ class JoiningTransport:
         self._flush()
         self._transport.close()
 
-    # Of all else that a transport has, uvicorn uses nothing that writes.
+    # uvicorn uses no other method of a transport that writes.
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)
 
@@ -93,13 +93,13 @@ def make_idle_timeout_protocol(settings: Settings) -> type[asyncio.Protocol]:
         headers: Any
 
         def connection_made(self, transport: asyncio.BaseTransport) -> None:
-            """Begin to wait for a request."""
+            """Start to wait for a request."""
             super().connection_made(JoiningTransport(cast("asyncio.Transport", transport)))
             self._last, self._head_bytes = self.cycle, 0
             self._wait(self.cycle)
 
         def data_received(self, data: bytes) -> None:
-            """Take the bytes that came; too large a head ends the connection."""
+            """Process the received bytes; too large a head ends the connection."""
             if self.cycle is not self._last:
                 self._last, self._head_bytes = self.cycle, 0
             if self._idle() and not (self.cycle and self.cycle.more_body):

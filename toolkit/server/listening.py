@@ -27,8 +27,8 @@ def bind_socket(
     its predecessor was killed therefore gets its address.
 
     Args:
-        host: the host name or address.
-        port: the port; 0 picks one.
+        host: host name or address.
+        port: port; 0 picks any free port.
         is_shared: whether other processes of the same user may bind it, too; the system then
             distributes connections among the listeners.
         purpose: purpose of the address, for the message of an error.
@@ -64,8 +64,8 @@ def _bind_once(host: str, port: int, *, is_shared: bool) -> socket.socket:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if is_shared:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        # asyncio only does so for sockets that name TCP as their protocol, as here
-        # not. Without it the body of a response waits for its head to be acknowledged.
+        # asyncio only does so for sockets that name TCP as their protocol, unlike this socket.
+        # Without it the body of a response waits for its head to be acknowledged.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         listener.bind((host, port))
     except OSError:

@@ -114,7 +114,7 @@ async def answer_page(call: ApiCall[Any], records: Sequence[BaseModel]) -> Opera
 def parse_parameters(
     parameters: Iterable[tuple[str, str]], operation: ApiOperation[Any, Any]
 ) -> OperationQuery | None:
-    """Parse query parameters, refusing any that is unknown or given twice.
+    """Parse query parameters; an unknown or repeated parameter is an error.
 
     Raises:
         RequestError: `INVALID_REQUEST`.
@@ -132,7 +132,7 @@ def parse_parameters(
 
 @contextmanager
 def open_upload_file(engine: Engine) -> Iterator[IO[bytes]]:
-    """Open a temporary file for an upload; it is gone when that is answered.
+    """Open a temporary file for an upload; it is removed when the upload is answered.
 
     Raises:
         ServiceError: `UNAVAILABLE`.

@@ -18,7 +18,7 @@ from toolkit.server.middleware.telemetry import RequestObserver
 GRACE_S = 10.0
 BESIDE_GRACE_S = 1.0  # of a server whose engine goes on
 BACKLOG = 2048
-# New objects between two collections: by Python's own number there is one for every ten requests.
+# New objects between two collections; Python's default means a collection every ten requests.
 YOUNG_OBJECTS = 10_000
 
 
@@ -47,8 +47,8 @@ def make_config(engine: Engine, grace_s: float, observer: RequestObserver | None
     """Make uvicorn's configuration for an engine.
 
     Args:
-        engine: opened on the loop that will serve it.
-        grace_s: how long requests under way may still take at the end, in seconds.
+        engine: engine, opened on the loop that will serve it.
+        grace_s: maximum time for requests under way at shutdown, in seconds.
         observer: the observer of requests.
     """
     return uvicorn.Config(
@@ -60,7 +60,7 @@ def make_config(engine: Engine, grace_s: float, observer: RequestObserver | None
         lifespan="off",
         ws="none",
         http=make_idle_timeout_protocol(engine.settings),
-        # uvicorn believes every process of this machine, unless told otherwise.
+        # uvicorn trusts every process of this machine by default.
         proxy_headers=bool(engine.settings.trust_proxy),
         forwarded_allow_ips=sorted(engine.settings.trust_proxy),
         server_header=False,
@@ -73,9 +73,9 @@ async def serve_beside(engine: Engine, listener: socket.socket, stopped: asyncio
     """Serve an engine that is used in this process, too, until an event is set.
 
     Args:
-        engine: opened on this loop; it is left open.
+        engine: engine, opened on this loop; it is left open.
         listener: the bound socket; it is closed here.
-        stopped: ends this.
+        stopped: event that ends this.
     """
     server = uvicorn.Server(make_config(engine, BESIDE_GRACE_S, None))
 
@@ -105,11 +105,11 @@ async def serve(
     """Serve until SIGTERM or SIGINT: then no new work, a grace period, and a resumable end.
 
     Args:
-        engine: opened on this loop; it is closed here.
+        engine: engine, opened on this loop; it is closed here.
         host: the host name in the URL that is shown.
         listener: the bound socket; it is closed here.
-        on_ready: called with the URL once requests are answered.
-        grace_s: how long vendor calls under way may still take, in seconds.
+        on_ready: function that is called with the URL once requests are answered.
+        grace_s: maximum time for vendor calls under way at shutdown, in seconds.
         observer: observer of requests; None by default.
         is_worker: whether another process started it, at whose end its standard input ends.
     """

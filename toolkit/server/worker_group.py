@@ -1,4 +1,4 @@
-"""Several servers on one port: `toolkit serve --workers N` starts them, and starts them again."""
+"""Several servers on one port: `toolkit serve --workers N` starts and restarts them."""
 
 import asyncio
 import logging
@@ -22,7 +22,7 @@ class WorkerGroup:
     """Worker processes, each a server of its own on the same port and store.
 
     The first worker is ready before the others start: it creates and migrates the shared store. A
-    worker that dies is started again, also if it dies while it starts. A worker that refuses to
+    worker that dies is restarted, even if it dies during its start. A worker that refuses to
     start, by its own exit code, ends the group, because its reason holds for every worker. Each
     worker ends when its standard input does, so that none outlives this process.
 
@@ -43,7 +43,7 @@ class WorkerGroup:
         """Run all workers until SIGTERM or SIGINT.
 
         Returns:
-            the exit code: that of a worker that refused to start, else 0.
+            the exit code of a worker that refused to start, else 0.
         """
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -67,7 +67,7 @@ class WorkerGroup:
         self._on_ready()
 
     async def _keep(self, number: int) -> None:
-        """Start a worker, and start it again whenever it has died."""
+        """Start a worker, and restart it whenever it dies."""
         if number:
             await self._ready[0].wait()
         pause_s = FIRST_PAUSE_S
@@ -103,7 +103,7 @@ class WorkerGroup:
         return await process.wait()
 
     async def _stop(self, process: Process) -> None:
-        """Have a worker drain, and wait for its end."""
+        """Drain a worker, and wait for its end."""
         if process.returncode is None:
             process.terminate()
         try:

@@ -22,7 +22,7 @@ R = TypeVar("R", bound=BaseModel)
 Method = Literal["GET", "POST", "DELETE"]
 AnswerForm = Literal["record", "page", "events", "bytes"]
 
-# The operations that a key with the scope `work` may ask for: work, and its results by their ids.
+# The operations of a key with the scope `work`: work, and its results by their ids.
 _WORK_TAGS = frozenset({"artifacts", "jobs", "plans", "runs", "tasks", "workflows"})
 _WORK_VERBS = frozenset(
     {"cancel", "content", "create", "events", "fork", "lineage", "read", "resume", "retry"}
@@ -83,7 +83,7 @@ class ApiOperation(Generic[In, Out]):
 
     @cached_property
     def path(self) -> str:
-        """The whole path, with `{id}` for the id of one."""
+        """The whole path, with `{id}` as the id of a record."""
         return self.resource.path + self.below
 
     @property
@@ -102,7 +102,7 @@ class ApiOperation(Generic[In, Out]):
 
     @cached_property
     def errors(self) -> tuple[ErrorCode, ...]:
-        """Every code that a request can be refused with."""
+        """Every code with which a request can be rejected."""
         keyed = (ErrorCode.UNAUTHENTICATED, ErrorCode.FORBIDDEN)
         replayed = (ErrorCode.IDEMPOTENCY_CONFLICT, ErrorCode.PAYLOAD_TOO_LARGE)
         sent = (ErrorCode.PAYLOAD_TOO_LARGE, ErrorCode.UNSUPPORTED_MEDIA_TYPE)
@@ -161,7 +161,7 @@ class ApiResource:
     def define_filtered_list(
         self, answer: type[R], query: type[WorkQuery]
     ) -> ApiOperation[WorkQuery, Sequence[R]]:
-        """Define the list of work, of which a filter may leave some out."""
+        """Define the list of work with a filter."""
         return ApiOperation(
             self,
             "list",
@@ -175,7 +175,7 @@ class ApiResource:
         )
 
     def define_annotate(self, answer: type[R]) -> ApiOperation[WorkAnnotate, R]:
-        """Define the change of the tags and the note of one."""
+        """Define the change of a record's tags and note."""
         return ApiOperation(
             self,
             "annotate",
@@ -194,7 +194,7 @@ class ApiResource:
         scope: Scope = "read",
         holds: bool = False,
     ) -> ApiOperation[None, R]:
-        """Define the reading of one."""
+        """Define the reading of a record."""
         return ApiOperation(self, "read", "GET", "/{id}", answer, summary, scope=scope, holds=holds)
 
     def define_create(
@@ -206,7 +206,7 @@ class ApiResource:
         status: int = 201,
         holds: bool = False,
     ) -> ApiOperation[B, R]:
-        """Define the creation of one; of work, that it is accepted."""
+        """Define the creation of a record, or the acceptance of work."""
         return ApiOperation(
             self,
             "create",
@@ -223,7 +223,7 @@ class ApiResource:
     def define_delete(
         self, answer: type[R], summary: str, *errors: ErrorCode, scope: Scope = "write"
     ) -> ApiOperation[None, R]:
-        """Define the deletion of one."""
+        """Define the deletion of a record."""
         return ApiOperation(self, "delete", "DELETE", "/{id}", answer, summary, errors, scope=scope)
 
     def define_action(
@@ -235,7 +235,7 @@ class ApiResource:
         )
 
     def define_events(self) -> ApiOperation[EventsQuery, Sequence[Event]]:
-        """Define the events of one."""
+        """Define the events of a record."""
         return ApiOperation(
             self,
             "events",

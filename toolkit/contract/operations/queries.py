@@ -41,11 +41,11 @@ class OperationQuery(ABC):
     @classmethod
     @abstractmethod
     def parse(cls, given: Mapping[str, str], prefix: Prefix | None) -> Self:
-        """Parse the parameters that were given, of which each is known and given once.
+        """Parse the parameters, each of which must be known and given once.
 
         Args:
-            given: their text, by name.
-            prefix: the kind of the ids of the resource that is asked for.
+            given: texts of the parameters, by name.
+            prefix: kind of the resource's ids.
 
         Raises:
             RequestError: `INVALID_REQUEST`.
@@ -54,7 +54,7 @@ class OperationQuery(ABC):
 
 @dataclass(frozen=True, slots=True)
 class PageQuery(OperationQuery):
-    """The page of a list that is asked for: `limit` items from below the id `before`."""
+    """The requested page of a list: `limit` items from below the id `before`."""
 
     limit: int = DEFAULT_LIMIT
     before: str | None = None
@@ -122,7 +122,7 @@ class EventsQuery(OperationQuery):
 
 @dataclass(frozen=True, slots=True)
 class UsageQuery(OperationQuery):
-    """The usage that is asked for: the days from `first` to `last`, by some features."""
+    """The requested usage: the days from `first` to `last`, grouped by some features."""
 
     first: date | None = None
     last: date | None = None
@@ -159,7 +159,7 @@ class UsageQuery(OperationQuery):
 
 @dataclass(frozen=True, slots=True)
 class BillingQuery(OperationQuery):
-    """The bill that is asked for: that of a month, by its first day, and how it is told apart."""
+    """The requested bill: the month, by its first day, and the feature that groups its lines."""
 
     month: date | None = None
     by: BillingGroup | None = None
@@ -211,7 +211,7 @@ class UnshareQuery(OperationQuery):
 
 @dataclass(frozen=True, slots=True)
 class HealthQuery(OperationQuery):
-    """The health that is asked for: of the service, or whether it is ready for new work."""
+    """The requested health: of the service, or its readiness for new work."""
 
     ready: bool = False
 
@@ -256,7 +256,7 @@ def _parse_whole_number(
 
 
 def make_query_error(name: str, why: str) -> RequestError:
-    """Make the error for a query parameter that is refused."""
+    """Make the error for a rejected query parameter."""
     return RequestError(
         ErrorCode.INVALID_REQUEST, "A query parameter is wrong.", details=[Detail(name, why)]
     )

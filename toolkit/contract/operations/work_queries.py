@@ -23,7 +23,7 @@ _MONEY_SCHEMA: JsonObject = {"type": "number", "minimum": 0}
 _MOMENT_SCHEMA: JsonObject = {
     "type": "string", "anyOf": [{"format": "date-time"}, {"format": "date"}]
 }  # fmt: skip
-# As RFC 3339 has it, where 60 is a second, too.
+# By RFC 3339, in which 60 is a valid second.
 _TIME = re.compile(
     r"(?P<day>\d{4}-\d\d-\d\d)"
     r"([Tt](?P<minute>\d\d:\d\d):(?P<second>\d\d)(?P<part>\.\d+)?(?P<zone>[Zz]|[+-]\d\d:\d\d))?",
@@ -110,7 +110,7 @@ def _make_parameters(statuses: tuple[str, ...], of_nodes: str) -> tuple[QueryPar
 
 @dataclass(frozen=True, slots=True)
 class WorkQuery(PageQuery):
-    """The page of a list of work that is asked for, and the filter of its items."""
+    """The requested page of a list of work, and the filter of its items."""
 
     filter: WorkFilter = NO_FILTER
 
@@ -146,7 +146,7 @@ class WorkQuery(PageQuery):
 
 
 class RunsQuery(WorkQuery):
-    """The runs that are asked for."""
+    """The requested runs."""
 
     __slots__ = ()
     STATUSES = get_args(JobStatus)
@@ -154,7 +154,7 @@ class RunsQuery(WorkQuery):
 
 
 class WorkflowsQuery(WorkQuery):
-    """The workflows that are asked for."""
+    """The requested workflows."""
 
     __slots__ = ()
     STATUSES = get_args(WorkflowStatus)
@@ -162,7 +162,7 @@ class WorkflowsQuery(WorkQuery):
 
 
 class TasksQuery(WorkQuery):
-    """The tasks that are asked for."""
+    """The requested tasks."""
 
     __slots__ = ()
     STATUSES = get_args(TaskStatus)

@@ -66,7 +66,7 @@ class RequestFrame:
         self._observer = observer
         self._is_last_word = is_last_word
         self._origins = {origin.encode() for origin in engine.settings.cors_origins}
-        # Web pages of exact origins are answered as they need it, without cookies.
+        # Web pages of exact origins get the headers that they need, without cookies.
         self._cors_app = CORSMiddleware(
             self._answer,
             allow_origins=sorted(engine.settings.cors_origins),
@@ -125,7 +125,7 @@ class RequestFrame:
 
 
 class _ResponseSender:
-    """Sends the parts of a response, with the headers that every one has."""
+    """Sends the parts of a response, with the headers of every response."""
 
     __slots__ = ("_exchange", "_has_body", "_send", "_state")
 
@@ -175,7 +175,7 @@ def check_head(scope: Scope, settings: Settings) -> None:
 
 
 class TimedBody:
-    """A body with a deadline, which is put off by a second for each so many bytes received.
+    """A body whose deadline moves by a second with each MIN_BYTES_PER_S bytes received.
 
     Attributes:
         is_late: whether it missed its deadline.
@@ -191,7 +191,7 @@ class TimedBody:
         """Receive the next part of it; after its end, any message, whenever it comes.
 
         Raises:
-            RequestError: `INVALID_REQUEST` when it misses its deadline.
+            RequestError: `INVALID_REQUEST` if it misses its deadline.
         """
         if self._complete:
             return await self._receive()
