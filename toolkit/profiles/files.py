@@ -1,4 +1,4 @@
-"""Profile files: one for each, readable by its owner alone, written whole or not at all."""
+"""Profile files: a file for each profile, readable by its owner only, written atomically."""
 
 import json
 import os
@@ -22,7 +22,7 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 
 
 class ProfileError(RequestError):
-    """A profile that cannot be used; its message says what to do next."""
+    """An error for a profile that cannot be used; its message includes the next step."""
 
     def _format_hint(self) -> str:
         return ""
@@ -30,15 +30,15 @@ class ProfileError(RequestError):
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """A profile as it is kept.
+    """A stored profile.
 
     Attributes:
-        base_url: the address that the key was given for, without `/v1`.
-        key_in: where the key is: the system's keyring, or this file.
-        account: the account of the key.
-        key_id: the id of the key.
-        api_key: the key, where it is in this file.
-        cacert: the path of a file of certificates that vouch for the server, beside others.
+        base_url: address of the server that issued the key, without `/v1`.
+        key_in: place of the key: the system's keyring, or this file.
+        account: account of the key.
+        key_id: id of the key.
+        api_key: the key, if it is in this file.
+        cacert: path of a file of additional certificates to trust for the server.
     """
 
     base_url: str
@@ -50,10 +50,10 @@ class Profile:
 
     @classmethod
     def of(cls, kept: bytes) -> Self:
-        """Make a profile of a file's content; members that a later version added are left out.
+        """Make a profile from a file's content; members that a later version added are ignored.
 
         Raises:
-            ValueError: it holds none.
+            ValueError: the content is no profile.
         """
         record = json.loads(kept)
         if not isinstance(record, dict):
@@ -74,7 +74,7 @@ class Profile:
         return record
 
     def to_bytes(self) -> bytes:
-        """Return the content of its file, the key included."""
+        """Return the content of its file, including the key."""
         record = {name: value for name, value in self.to_dict().items() if value is not None}
         if self.api_key is not None:
             record["api_key"] = self.api_key.get_secret_value()
@@ -87,7 +87,7 @@ def get_config_folder() -> Path:
     if given:
         return Path(given) / "profiles"
     home = os.environ.get("APPDATA") if os.name == "nt" else os.environ.get("XDG_CONFIG_HOME")
-    # Base directories that are relative are not used (XDG Base Directory Specification).
+    # Relative base directories are ignored (XDG Base Directory Specification).
     root = Path(home) if home and Path(home).is_absolute() else Path("~/.config").expanduser()
     return root / APP_FOLDER / "profiles"
 
@@ -96,9 +96,9 @@ def get_profile_path(name: str) -> Path:
     """Return the file of a profile.
 
     Raises:
-        ProfileError: `INVALID_REQUEST` for what is no name.
+        ProfileError: `INVALID_REQUEST` for an invalid name.
     """
-    if not _NAME.fullmatch(name):  # not echoed: it may be a key that was given in its place
+    if not _NAME.fullmatch(name):  # not echoed, because it may be a key passed by mistake
         raise ProfileError(
             ErrorCode.INVALID_REQUEST,
             "The name of a profile has up to 64 lower-case letters, digits, dots, dashes and"
@@ -108,7 +108,7 @@ def get_profile_path(name: str) -> Path:
 
 
 def list_profile_names() -> list[str]:
-    """List the names of all profiles in alphabetical order, even of unreadable ones."""
+    """List the names of all profiles, even unreadable profiles, in alphabetical order."""
     try:
         found = [path.name.removesuffix(SUFFIX) for path in get_config_folder().glob(f"*{SUFFIX}")]
     except (OSError, RuntimeError):  # a folder that may not be listed, a user without a home
@@ -120,8 +120,8 @@ def read_profile(name: str) -> Profile:
     """Read a profile.
 
     Raises:
-        ProfileError: `NOT_FOUND` with names that are near it, `UNAUTHENTICATED` for a file that
-            cannot be read, that others may read, or that holds no profile.
+        ProfileError: `NOT_FOUND` with similar names. `UNAUTHENTICATED` for a file that cannot be
+            read, that others may read, or that holds no profile.
     """
     path = get_profile_path(name)
     try:
@@ -169,16 +169,16 @@ def format_login_command(name: str, base_url: str = "URL") -> str:
 
 
 def write_profile(name: str, profile: Profile) -> Path:
-    """Write a profile, whole or not at all, for its owner alone.
+    """Write a profile atomically, readable by its owner only.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: the file cannot be written.
     """
     path = get_profile_path(name)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     partial = path.with_name(f".{name}.{secrets.token_hex(8)}.partial")
     try:
-        # Made with its mode, so that there is no moment in which others may read it.
+        # Created with its mode, so that others can never read it, not even briefly.
         with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             file.write(profile.to_bytes())
             file.flush()
@@ -202,7 +202,7 @@ def delete_profile(name: str) -> None:
 
 
 def iterate_profiles() -> Iterator[tuple[str, Profile | ProfileError]]:
-    """Read all profiles; one that cannot be used is yielded as its error."""
+    """Read all profiles; yield the error of each profile that cannot be used."""
     for name in list_profile_names():
         try:
             yield name, read_profile(name)

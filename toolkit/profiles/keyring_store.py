@@ -1,7 +1,7 @@
-"""Keys in the system's keyring, by the package `keyring` where it is installed and works.
+"""Keys in the system's keyring, through the package `keyring` if it is installed and works.
 
-An entry's name holds the address, so that a profile whose file was changed finds no key for the
-address that it names then.
+An entry's name includes the address. A profile whose file was changed to another address
+therefore finds no key.
 """
 
 import logging
@@ -21,31 +21,31 @@ log = logging.getLogger(__name__)
 SERVICE = "capability-toolkit"
 NO_KEYRING = "TOOLKIT_NO_KEYRING"
 MIN_PRIORITY = 1  # backends below that store nothing, or store in the clear
-# A keyring may ask a person to unlock it, perhaps where nobody looks.
-NOTICE_S = 3.0  # until a message says what is waited for
-MAX_WAIT_S = 60.0  # until it is given up
+# A keyring may ask a person to unlock it, perhaps in a window that nobody sees.
+NOTICE_S = 3.0  # seconds before a warning names the keyring as the reason for the wait
+MAX_WAIT_S = 60.0  # seconds before the call is abandoned
 
 
 class NoKeyError(Exception):
-    """An error for a key that the keyring does not give; its text is part of a sentence."""
+    """An error for a key that the keyring does not return; its text is part of a sentence."""
 
 
 def find_keyring() -> "KeyringBackend | None":
-    """Return the system's keyring; none where there is none that is secure."""
+    """Return the system's keyring, or None if there is no secure keyring."""
     try:
         import keyring
 
         backend = keyring.get_keyring()
         return backend if backend.priority >= MIN_PRIORITY else None
-    except Exception:  # backends and their libraries raise what they like
+    except Exception:  # backends and their libraries raise errors of any type
         return None
 
 
 def _ask_keyring(what: "Callable[[KeyringBackend], T]") -> T:
-    """Call the keyring on a thread that can be abandoned: a prompt of its own may never end.
+    """Call the keyring on a thread that can be abandoned, because its prompt may never end.
 
     Raises:
-        NoKeyError: it is switched off, there is none, it fails, or gives no answer in time.
+        NoKeyError: the keyring is switched off, missing, failing, or too slow to answer.
     """
     if os.environ.get(NO_KEYRING, "").strip().lower() not in ("", "0", "false"):
         raise NoKeyError(f"{NO_KEYRING} is set")
@@ -57,7 +57,7 @@ def _ask_keyring(what: "Callable[[KeyringBackend], T]") -> T:
             backend = find_keyring()
             if backend is not None:
                 answers.append(what(backend))
-        except Exception as error:  # as above; a keyring that stays locked, say
+        except Exception as error:  # as above; for example, the keyring stays locked
             log.debug("the keyring fails: %s", type(error).__name__)
         finally:
             answered.set()
@@ -81,7 +81,7 @@ def make_entry_name(name: str, base_url: str) -> str:
 
 
 def store_key(name: str, base_url: str, key: Secret) -> bool:
-    """Put a key into the keyring, and tell whether it can be read again."""
+    """Store a key in the keyring, and return whether it can be read back."""
     entry, text = make_entry_name(name, base_url), key.get_secret_value()
 
     def store(backend: "KeyringBackend") -> bool:
@@ -98,7 +98,7 @@ def load_key(name: str, base_url: str) -> Secret:
     """Read a key from the keyring.
 
     Raises:
-        NoKeyError: it is not there, or cannot be read.
+        NoKeyError: the key is missing or cannot be read.
     """
     found = _ask_keyring(
         lambda backend: backend.get_password(SERVICE, make_entry_name(name, base_url))
@@ -109,7 +109,7 @@ def load_key(name: str, base_url: str) -> Secret:
 
 
 def delete_key(name: str, base_url: str) -> bool:
-    """Take a key out of the keyring, and tell whether it is gone."""
+    """Delete a key from the keyring, and return whether it is gone."""
 
     def delete(backend: "KeyringBackend") -> bool:
         if backend.get_password(SERVICE, make_entry_name(name, base_url)) is not None:

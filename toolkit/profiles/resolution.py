@@ -1,6 +1,6 @@
-"""The address and the key that a client uses: the one place that resolves them.
+"""The only place that resolves the address and the key of a client.
 
-The first of these that there is decides; each has the key that goes with it:
+The first row that applies decides, and its key is used:
 
 | address | key |
 |---|---|
@@ -8,10 +8,10 @@ The first of these that there is decides; each has the key that goes with it:
 | `base_url`, given | `TOOLKIT_API_KEY` |
 | `TOOLKIT_BASE_URL` | `TOOLKIT_API_KEY` |
 | the profile that `TOOLKIT_PROFILE` names | the profile's |
-| an embedded engine, where settings name it (commands and magics only) | none is needed |
+| an embedded engine, if settings name it (commands and magics only) | no key is needed |
 | the profile `default` | the profile's |
 
-A key that is given (`api_key`) wins over all of them. A profile's key is sent to no other address.
+An explicit key (`api_key`) overrides all of them. A profile's key is sent to no other address.
 """
 
 import os
@@ -46,14 +46,14 @@ ProfileSource = Literal["given", "TOOLKIT_PROFILE", "default"]
 
 @dataclass(frozen=True, slots=True)
 class ServerAccess:
-    """The address and the key that a client uses, and where each came from.
+    """The address and the key that a client uses, and the source of each.
 
     Attributes:
-        base_url: the address of `/v1`.
-        api_key: none for a client that has none yet.
-        profile: the name of the profile that was used.
-        data_dir: of an engine in the client's own process.
-        cacert: the path of a file of certificates that vouch for the server, beside others.
+        base_url: address of `/v1`.
+        api_key: key of the client, or None if it has no key yet.
+        profile: name of the profile that was used.
+        data_dir: data directory of an engine in the client's own process.
+        cacert: path of a file of additional certificates to trust for the server.
     """
 
     base_url: str
@@ -74,12 +74,12 @@ class ServerAccess:
 def resolve_access(
     base_url: str | None = None, api_key: str | None = None, profile: str | None = None
 ) -> ServerAccess:
-    """Decide which address and key a client uses, by what it was given and the environment.
+    """Resolve the address and key of a client from its arguments and the environment.
 
     Raises:
-        ServiceError: `UNAVAILABLE` when nothing names a server.
-        RequestError: `INVALID_REQUEST` for what is no address, and for an address beside a profile
-            of another; `NOT_FOUND` or `UNAUTHENTICATED` for a profile that cannot be used.
+        ServiceError: `UNAVAILABLE` if nothing names a server.
+        RequestError: `INVALID_REQUEST` for an invalid address or one that is not the profile's.
+            `NOT_FOUND` or `UNAUTHENTICATED` for a profile that cannot be used.
     """
     given_url, given_key = (base_url or "").strip(), (api_key or "").strip()
     chosen = choose_profile(given_url, profile)
@@ -114,7 +114,7 @@ def resolve_access(
 
 
 def choose_profile(base_url: str | None, profile: str | None) -> tuple[str, ProfileSource] | None:
-    """Return the name of the profile that decides, and who named it; none where none does."""
+    """Return the name and source of the profile to use, or None if no profile applies."""
     if profile:
         return profile, "given"
     if (base_url or "").strip() or os.environ.get(BASE_URL_VARIABLE, "").strip():
@@ -129,7 +129,7 @@ def choose_profile(base_url: str | None, profile: str | None) -> tuple[str, Prof
 
 
 def names_server(base_url: str | None = None, profile: str | None = None) -> bool:
-    """Tell whether a server is used, where the choice is that or an embedded engine."""
+    """Check whether a client uses a server instead of an embedded engine."""
     chosen = choose_profile(base_url, profile)
     if chosen is None:
         return bool((base_url or "").strip() or os.environ.get(BASE_URL_VARIABLE, "").strip())
@@ -137,7 +137,7 @@ def names_server(base_url: str | None = None, profile: str | None = None) -> boo
         return True
     from toolkit.settings import Settings
 
-    # A folder's own settings, or a variable, win over settings that hold everywhere.
+    # A folder's settings or a variable override settings that apply everywhere.
     return not Settings().names_engine()
 
 
@@ -145,7 +145,7 @@ def parse_address(text: str) -> str:
     """Return the address of `/v1` on a server.
 
     Raises:
-        RequestError: `INVALID_REQUEST` when it is no address of one.
+        RequestError: `INVALID_REQUEST` if the text is no address of a server.
 
     >>> parse_address("HTTPS://Team.example.org:443/")
     'https://team.example.org/v1'
@@ -156,7 +156,7 @@ def parse_address(text: str) -> str:
         is_address = parsed.scheme in ("http", "https") and bool(parsed.host)
     except httpx.InvalidURL:
         is_address = False
-    # Neither is echoed: it may be a key that was given in its place.
+    # Neither error echoes the text, because it may be a key passed by mistake.
     if "://" not in url:
         raise RequestError(
             ErrorCode.INVALID_REQUEST,
@@ -169,7 +169,7 @@ def parse_address(text: str) -> str:
             f"The base_url (or {BASE_URL_VARIABLE}) is no address of a server such as"
             " http://127.0.0.1:8000; a folder is opened by Client.local(folder).",
         )
-    url = str(httpx.URL(str(parsed))).rstrip("/")  # a port that goes without saying is left out
+    url = str(httpx.URL(str(parsed))).rstrip("/")  # drops the scheme's default port
     return url if url.endswith("/v1") else f"{url}/v1"
 
 
@@ -190,7 +190,7 @@ def _load_profile_key(name: str, kept: Profile) -> Secret:
 
 
 def make_refused_key_error(access: ServerAccess) -> ProfileError:
-    """Make the error for a profile's key that its server does not take any more."""
+    """Make the error for a profile's key that its server no longer accepts."""
     return ProfileError(
         ErrorCode.UNAUTHENTICATED,
         f"{access.server} does not take the key of profile `{access.profile}` any more (revoked,"

@@ -2,7 +2,7 @@
 
 
 class Secret:
-    """A key, which is read by `get_secret_value()` alone; it is shown as stars.
+    """A key that prints as stars; only `get_secret_value()` returns its text.
 
     >>> Secret("sk_live_x"), Secret("sk_live_x").get_secret_value()
     (Secret('**********'), 'sk_live_x')
@@ -34,7 +34,7 @@ class Secret:
 
 
 def find_key_fault(key: Secret) -> str | None:
-    """Explain why a key cannot be sent in a header; none where it can."""
+    """Explain why a key cannot be sent in a header; returns None if it can."""
     text = key.get_secret_value()
     if any(ord(character) < 32 for character in text):
         return "a line end or another control character in it"

@@ -1,7 +1,7 @@
 """Resolution of pointers to the secrets they name, at the moment a vendor is called.
 
-A resolver is called each time. It may cache what it fetches from elsewhere for a minute, and
-invalidates it when a vendor refuses it, so that a rotated key works at once.
+A resolver is called each time. It may cache a fetched secret for a minute. It drops a cached
+secret that a vendor refuses, so that a rotated key works at once.
 """
 
 from toolkit.secrets.aws import SecretsManagerResolver

@@ -12,21 +12,21 @@ from toolkit.secrets.resolvers import make_unresolved_error
 
 
 class SecretsClient(Protocol):
-    """The one method of boto3's client that is used."""
+    """The interface of boto3's client, reduced to the only method that is used."""
 
     def get_secret_value(self, *, SecretId: str) -> Mapping[str, Any]:  # noqa: N803 - AWS's name
-        """Return the secret with its metadata; raises whatever botocore raises."""
+        """Return the secret with its metadata; errors of botocore pass through."""
         ...
 
 
 def create_boto3_client(region: str | None) -> SecretsClient:
-    """Create a client with the credentials that boto3 finds; no region means the machine's.
+    """Create a client with the credentials that boto3 finds; None means the machine's region.
 
     Raises:
         WorkError: `SECRET_UNRESOLVED` when boto3 is not installed.
     """
     try:
-        # Slow to import, and needed only where secrets are kept there.
+        # Slow to import, and needed only if secrets are stored in AWS.
         boto3 = import_module("boto3")
     except ImportError:
         raise WorkError(
@@ -41,11 +41,11 @@ class SecretsManagerResolver:
     """A resolver that reads secrets by their name or ARN.
 
     Args:
-        allowed: the names that may be read; none means every one that the machine's credentials
-            open, for an engine whose only caller owns them.
-        client: makes a client for a region.
-        keep_s: how long a secret is kept in memory: a workflow asks for it at every call.
-        clock: seconds that never step back.
+        allowed: names of the readable secrets. None means all secrets that the machine's
+            credentials open, for an engine whose only caller owns them.
+        client: function that makes a client for a region.
+        keep_s: seconds that a secret stays cached, because a workflow needs it at every call.
+        clock: monotonic clock, in seconds.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class SecretsManagerResolver:
         secret_ref: str,
         granted: Collection[str] = (),  # noqa: ARG002 - variables
     ) -> str:
-        """Return the secret's text; of a JSON object with one member, that member's.
+        """Return the secret's text, or the only member's text if it is a JSON object with one.
 
         Raises:
             WorkError: `SECRET_UNRESOLVED`, also when AWS refuses or is out of reach.
@@ -103,7 +103,7 @@ class SecretsManagerResolver:
             return _unwrap_single(str(text).strip())
         except WorkError:
             raise
-        except Exception:  # botocore makes its exceptions at run time; none may tell more
+        except Exception:  # botocore makes its classes at run time; their texts may not leak
             raise make_unresolved_error() from None
 
     def __repr__(self) -> str:

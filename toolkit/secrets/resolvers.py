@@ -19,23 +19,22 @@ class SecretResolver(Protocol):
         """Return the secret, never empty.
 
         Args:
-            connection_type: where the pointer leads: `environment` or `aws_secrets_manager`.
-            secret_ref: the name there.
-            granted: variables that the caller may read beside those that all may.
+            connection_type: place of the secret: `environment` or `aws_secrets_manager`.
+            secret_ref: name of the secret in that place.
+            granted: names of further variables that this caller may read.
 
         Raises:
-            WorkError: `SECRET_UNRESOLVED`, in the same words whether the name is unknown or not
-                allowed.
+            WorkError: `SECRET_UNRESOLVED`, with the same text for unknown and forbidden names.
         """
         ...
 
     def invalidate(self, connection_type: str, secret_ref: str) -> None:
-        """Drop a cached secret: a vendor has refused it, so it may be rotated."""
+        """Drop a cached secret that a vendor refused, because it may be rotated."""
         ...
 
 
 def make_unresolved_error() -> WorkError:
-    """Make the error for a pointer that leads nowhere, the same for every one."""
+    """Make the error for a pointer that leads nowhere; its text is always the same."""
     return WorkError(
         ErrorCode.SECRET_UNRESOLVED,
         "The connection's pointer does not lead to a secret that may be used here.",
@@ -46,9 +45,9 @@ class EnvironmentResolver:
     """A resolver that reads variables of this process.
 
     Args:
-        allowed: the names that all may have read; none means every one, for an engine whose only
-            caller owns the process.
-        environ: where to read; the process's environment by default.
+        allowed: names of the variables that all callers may use. None means all variables, for an
+            engine whose only caller owns the process.
+        environ: variables to read from; the process's environment by default.
     """
 
     def __init__(
@@ -116,7 +115,7 @@ class ChainResolver:
         raise failure or make_unresolved_error()
 
     def invalidate(self, connection_type: str, secret_ref: str) -> None:
-        """Drop what each resolver has cached."""
+        """Drop the secret from each resolver's cache."""
         for resolver in self._resolvers:
             resolver.invalidate(connection_type, secret_ref)
 
@@ -129,8 +128,8 @@ class ReportingResolver:
 
     Args:
         resolver: the resolver of the secrets.
-        tell: called with each one, before it is returned.
-        placeholder: returned for a pointer that leads nowhere; None raises an error instead.
+        tell: function that is called with each secret before it is returned.
+        placeholder: value returned for a pointer that leads nowhere; None raises an error instead.
     """
 
     def __init__(
@@ -146,7 +145,7 @@ class ReportingResolver:
         """Return the secret, or the placeholder.
 
         Raises:
-            WorkError: `SECRET_UNRESOLVED`, without a placeholder.
+            WorkError: `SECRET_UNRESOLVED` if there is no placeholder.
         """
         try:
             secret = await self._resolver.resolve(connection_type, secret_ref, granted)
@@ -158,5 +157,5 @@ class ReportingResolver:
         return secret
 
     def invalidate(self, connection_type: str, secret_ref: str) -> None:
-        """Drop what the other resolver has cached."""
+        """Drop the secret from the other resolver's cache."""
         self._resolver.invalidate(connection_type, secret_ref)

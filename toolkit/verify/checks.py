@@ -1,4 +1,4 @@
-"""The checks of each connected vendor: the calls, what they may cost, and their results."""
+"""The checks of each connected vendor: the calls, their maximum cost, and their results."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -33,13 +33,13 @@ class Check:
     """A check of one kind of call at one vendor.
 
     Attributes:
-        result: `planned` before the call; then `ok`, `differs` from what is expected, `failed`, or
-            `skipped` where nothing was asked.
-        expected_usd: the estimate of the call.
-        bound_usd: the most that it may cost; reserved before it is made.
-        paid_usd: its cost.
-        usage: the units that it was billed in.
-        request_id: whether the vendor gave its own id of the call.
+        result: `planned` before the call; then `ok`, `differs` if the answer is not as expected,
+            `failed`, or `skipped` if no call was made.
+        expected_usd: estimate of the call.
+        bound_usd: maximum cost of the call; reserved before it is made.
+        paid_usd: cost of the call.
+        usage: billed units and their counts.
+        request_id: whether the vendor returned its own id of the call.
         notes: remarks, a line each.
     """
 
@@ -61,8 +61,8 @@ class Report:
     """A report of the checks and their results.
 
     Attributes:
-        live: whether calls were made; if not, it is the plan of them.
-        connectable: vendors whose conventional variable is set here, and that are not connected.
+        live: whether calls were made; if not, the report is their plan.
+        connectable: unconnected vendors whose conventional variable is set here.
     """
 
     live: bool
@@ -74,7 +74,7 @@ class Report:
 
     @property
     def sound(self) -> bool:
-        """True if a check ran, or could, and nothing differs or failed."""
+        """True if a check ran or is planned, and no check differs or failed."""
         results = {check.result for check in self.checks}
         return bool(results & {"ok", "planned"}) and not results & {"differs", "failed"}
 
@@ -95,13 +95,13 @@ def verify(
     """Call each connected vendor once for each kind, within a budget, and compare.
 
     Args:
-        settings: where the connections are kept, and how vendors are reached.
-        live: make the calls; without it nothing is sent, and the report is the plan.
-        max_cost_usd: the most that all calls together may cost.
-        reference_audio: clone a voice of it, too: that creates something at the vendor, and where
-            its price is not known, it comes on top of the budget.
-        cassette: the file that the answers are stored in, without secrets.
-        tell: a function that is called with each check once it is over.
+        settings: settings of the connections and of the network.
+        live: True makes the calls; False sends nothing, and the report is the plan.
+        max_cost_usd: maximum total cost of all calls.
+        reference_audio: recording of a voice to clone. Cloning creates a voice at the vendor; if
+            its price is not known, its cost comes on top of the budget.
+        cassette: file that the answers are stored in, without secrets.
+        tell: function that is called with each check once it is over.
     """
     report = Report(live=live, sandbox=settings.sandbox, max_cost_usd=max_cost_usd)
     with ExitStack() as stack:
@@ -116,7 +116,7 @@ def verify(
         report.checks = list(_plan_checks(client, max_cost_usd, reference_audio is not None))
         if not live:
             return report
-        # A directory of its own: what is expected must not depend on stored results.
+        # A separate directory, because the expected answers must not depend on stored results.
         pretended = settings.model_copy(
             update={"data_dir": folder / "data", "sandbox": True, "vendors": {}}
         )
@@ -166,7 +166,7 @@ def _open_client(settings: Settings, tape: Path | None) -> Client:
 
 
 def _plan_checks(client: Client, max_cost_usd: float, with_clone: bool) -> Iterator[Check]:
-    """Yield the checks, each with what it may cost."""
+    """Yield the checks, each with its maximum cost."""
     for provider in client.providers.list():
         if not provider.record.connected:
             continue
@@ -211,18 +211,18 @@ def _price_check(client: Client, check: Check, max_cost_usd: float) -> None:
 
 
 def _price_clone(client: Client, check: Check, max_cost_usd: float) -> None:
-    """Price one voice by the catalogue: the sample is not here before it is asked for."""
+    """Price one voice by the catalogue, because the sample is not uploaded yet."""
     offered = (one.record for one in client.catalog.models())
     model = next(m for m in offered if (m.provider, m.kind) == (check.provider, check.kind))
     check.model = model.model
     check.expected_usd = check.bound_usd = model.prices_usd.get("voices")
     _skip_over_budget(check, max_cost_usd)
     if check.bound_usd is None:
-        check.notes = [UNPRICED_NOTE]  # a recording that is named asks for this very call
+        check.notes = [UNPRICED_NOTE]  # not skipped: naming a recording requests this call
 
 
 def _skip_over_budget(check: Check, room_usd: float) -> None:
-    """Skip a check whose call may come to more than is left."""
+    """Skip a check whose call may cost more than the rest of the budget."""
     if check.bound_usd is not None and check.bound_usd > room_usd:
         check.result = "skipped"
         check.notes = [
@@ -235,7 +235,7 @@ def _skip_over_budget(check: Check, room_usd: float) -> None:
 def _run_check(
     check: Check, here: _RecordingClient, there: _RecordingClient, room_usd: float
 ) -> None:
-    """Run a check, and compare the answers with those of the sandbox."""
+    """Run a check, and compare the vendor's answers with the sandbox's answers."""
     _skip_over_budget(check, room_usd)
     if check.result == "skipped":
         return

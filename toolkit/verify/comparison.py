@@ -1,4 +1,4 @@
-"""Comparison of a vendor's answers with those of the sandbox: members, types, endings."""
+"""Comparison of a vendor's answers with the sandbox's answers: members, types, endings."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ from toolkit.plugins import (
     Vendor,
 )
 
-MemberPath: TypeAlias = tuple[str, ...]  # of members; `[]` stands for the first item of a list
+MemberPath: TypeAlias = tuple[str, ...]  # member names; `[]` stands for a list's first item
 
 OPERATIONS: dict[str, Operation[Any]] = {
     "text": TextRequest(prompt="ok", max_tokens=256),
@@ -47,13 +47,13 @@ ENDINGS = {
 
 @dataclass(slots=True)
 class Comparison:
-    """The differences between a vendor's answers and what is expected, each a line.
+    """The differences between a vendor's answers and the expected answers, a line each.
 
     Attributes:
-        missing: members that the vendor's flow reads, and that are not there.
-        changed: members of another type than expected.
-        unknown_endings: ways to end that the flow does not know.
-        added: members that nobody expects; they do no harm.
+        missing: members that the vendor's flow reads but the answers lack.
+        changed: members whose type is not the expected type.
+        unknown_endings: finish reasons that the vendor's reference does not list.
+        added: unexpected members; they do no harm.
     """
 
     missing: list[str] = field(default_factory=list)
@@ -68,13 +68,13 @@ def compare(
     live: Sequence[RecordedExchange],
     expected: Sequence[RecordedExchange],
 ) -> Comparison:
-    """Compare the answers to one call with those of the sandbox.
+    """Compare a vendor's answers to one call with the sandbox's answers.
 
     Args:
-        vendor: the vendor that was called.
-        kind: the kind of operation.
-        live: its answers, in order.
-        expected: the sandbox's answers; none for a vendor that it does not simulate.
+        vendor: vendor that was called.
+        kind: kind of operation.
+        live: the vendor's answers, in order.
+        expected: the sandbox's answers; empty for a vendor that it does not simulate.
     """
     found = Comparison()
     there, known = _collect_members(live), _collect_members(expected)
@@ -114,7 +114,7 @@ def read_members(
 
 
 def _leave_out_optional(reply: object) -> object:
-    """Leave out units that a server may omit: the service tier, and counts of 0."""
+    """Remove the fields that a server may omit: the service tier, and counts of 0."""
     if not isinstance(reply, Reply):
         return reply
     used = {name: count for name, count in reply.cost.units.items() if count}
@@ -122,7 +122,7 @@ def _leave_out_optional(reply: object) -> object:
 
 
 def _describe_outcome(vendor: Vendor, kind: str, answers: list[httpx.Response]) -> str:
-    """Describe what a vendor's flow makes of answers: its reply or its failure."""
+    """Run a vendor's flow on answers, and describe its reply or its failure."""
     operation = OPERATIONS[kind]
     model = vendor.find_default_model(kind)
     access = Access(vendor.base_urls, "", model.id if model else "", vendor=vendor.id)
@@ -143,7 +143,7 @@ def _describe_outcome(vendor: Vendor, kind: str, answers: list[httpx.Response]) 
     except StopIteration as stop:
         return repr(_leave_out_optional(stop.value))
     except Exception as error:
-        # A vendor's own failure, or any error that an answer without this member leads to.
+        # The vendor's own failure, or any error because the answer lacks a member.
         return repr(error)
     finally:
         flow.close()
@@ -161,7 +161,7 @@ def _parse_json(exchange: RecordedExchange) -> object:
 
 
 def _walk_members(value: object, path: MemberPath = ()) -> Iterator[tuple[MemberPath, object]]:
-    """Yield every member with its path; of a list, only the first item."""
+    """Yield every member with its path; only the first item of each list is walked."""
     if isinstance(value, dict):
         for name, inner in value.items():
             yield (*path, name), inner
@@ -193,7 +193,7 @@ def _format_path(path: MemberPath) -> str:
 
 
 def _keep_outermost(names: list[str]) -> list[str]:
-    """Return the names, leaving out those inside another one of them."""
+    """Return the names that are not nested in another of the names."""
     known = set(names)
     return [
         name

@@ -167,7 +167,7 @@ def _plan(
 
 
 def _is_same(right: dict[str, Any], kinds: dict[str, str], edges: set[tuple[str, str]]) -> bool:
-    """Return whether two graphs are the same, with the same kinds of nodes and the same edges."""
+    """Check whether two graphs are isomorphic, with the same kinds of nodes."""
     import networkx as nx
 
     expected: Any = nx.DiGraph()
