@@ -1,4 +1,4 @@
-"""A cassette: the recorded answers to each request, those replayed so far, and the new ones."""
+"""A cassette: the recorded answers to each request, the replay position, and new answers."""
 
 import asyncio
 import logging
@@ -24,11 +24,11 @@ log = logging.getLogger(__name__)
 
 
 class Cassette:
-    """The exchanges of one file; used on one event loop.
+    """The exchanges of one file; for use on a single event loop.
 
-    The same request made several times is answered as it was the first time, the second, and so
-    on; when the answers are used up, the last one again. A cassette that was made by hand has no
-    exchanges: its `answers` are for the simulated models to give.
+    A request that is made several times gets its recorded answers in order. When they are used up,
+    the last answer repeats. A cassette made by hand has no exchanges: the simulated models give its
+    `answers`.
 
     >>> cassette = Cassette(Path("run.yaml"), "record", [])
     >>> request = httpx.Request("GET", "https://api.example/models")
@@ -45,7 +45,7 @@ class Cassette:
         for exchange in exchanges:
             self._exchanges[exchange.key].append(exchange)
         self._play_counts: dict[RequestKey, int] = defaultdict(int)
-        # The file's exchanges by the position of their request; those read from it come first.
+        # The exchanges by the position of their request; exchanges read from the file come first.
         kept = exchanges if mode == "auto" else []
         self._items = {n - len(kept): yaml_file.as_yaml(each) for n, each in enumerate(kept)}
         self._jobs: dict[int, str] = {}
@@ -54,15 +54,15 @@ class Cassette:
 
     @classmethod
     def open(cls, path: Path, mode: CassetteMode) -> Self:
-        """Read a cassette, or start a new one.
+        """Read a cassette, or start a new cassette.
 
         Args:
-            path: the file. `record` starts over: its content is replaced at the first success.
+            path: path of the file. `record` starts over: the first success replaces its content.
             mode: `replay`, `record` or `auto`.
 
         Raises:
             ServiceError: `UNAVAILABLE` for a file that is missing, damaged, of a later version or
-                no cassette, and for a directory that cannot be made.
+                no cassette, and for a directory that cannot be created.
             ValueError: for an unknown mode.
         """
         if mode not in _MODES:
@@ -88,7 +88,7 @@ class Cassette:
         return cassette
 
     def add_secret(self, secret: str) -> None:
-        """Keep a secret out of the file from now on."""
+        """Scrub a secret from everything that is recorded from now on."""
         self._scrubber.add_secret(secret)
 
     def compute_key(self, request: httpx.Request) -> RequestKey:
@@ -96,7 +96,7 @@ class Cassette:
         return compute_request_key(request, self._scrubber)
 
     def replay_response(self, key: RequestKey) -> httpx.Response | None:
-        """Return the next recorded answer to this request, or None where it has none."""
+        """Return the next recorded answer to this request, or None if it has no answer."""
         exchanges = self._exchanges.get(key, ())
         if not exchanges:
             return None
@@ -105,7 +105,7 @@ class Cassette:
         if turn < len(exchanges):
             return exchanges[turn].to_response()
         last = exchanges[-1].to_response()
-        # Repeating that a job is still running would have the caller wait forever.
+        # Repeating "still running" would make the caller wait forever.
         return None if outcomes.is_job_running(key.url, last) else last
 
     def make_miss_error(self, key: RequestKey) -> ProviderError:
@@ -119,7 +119,7 @@ class Cassette:
         )
 
     def reserve_position(self) -> int:
-        """Reserve the position of a request about to be sent; the file is in that order."""
+        """Reserve the position of a request before it is sent; the file is in this order."""
         self._last_position += 1
         return self._last_position
 
@@ -128,14 +128,14 @@ class Cassette:
     ) -> None:
         """Record an answer if it is a success, and return once it is in the file.
 
-        If a job failed, all that was recorded of it is removed again: the next job, submitted by a
-        retry, is the one to replay.
+        If a job failed, its recorded answers are removed, because a replay needs the job that a
+        retry submits next.
 
         Args:
-            place: the position from `reserve_position`.
-            key: the request's.
-            response: with its body read.
-            model: that the request named, where the key does not tell.
+            place: position from `reserve_position`.
+            key: key of the request.
+            response: answer whose body has been read.
+            model: model that the request named, if the key leaves it out.
         """
         item, job = await asyncio.to_thread(self._prepare_entry, key, response, model)
         if item is not None:
@@ -157,10 +157,10 @@ class Cassette:
     def _prepare_entry(
         self, key: RequestKey, response: httpx.Response, model: str
     ) -> tuple[str | None, str | None]:
-        """Check, scrub and serialize an answer; it may be megabytes, so this runs in a thread.
+        """Check, scrub and serialize an answer; runs in a thread, because it may be megabytes.
 
         Returns:
-            its text for the file, if it is to be there, and the id of its job.
+            the answer's text for the file, or None if it is not recorded, and the id of its job.
         """
         if not outcomes.is_success(key.method, response):
             failed = response.is_success and outcomes.job_failed(response)
@@ -171,7 +171,7 @@ class Cassette:
         return yaml_file.as_yaml(exchange), outcomes.get_job_id(key.url, response)
 
     def _save_file(self, change: int) -> None:
-        """Write the file, unless a later change has been written with this one."""
+        """Write the file, unless the write of a later change has included this change."""
         with self._writing:
             if self._written >= change:
                 return

@@ -9,11 +9,12 @@ import httpx
 
 from toolkit.cassettes.scrubbing import Scrubber
 
-# The toolkit's own ids differ in each process: `job_01j…`. Vendors see some, in names of resources.
+# The toolkit's own ids, such as `job_01j…`, differ in each process. Vendors see some of them in
+# names of resources.
 _OWN_ID = re.compile(rb"\b([a-z]{2,3})_[0-7][0-9a-hjkmnp-tv-z]{25}(?![0-9a-z])")
 # The region comes from the signing secret, which is not available in a replay.
 _REGIONAL_HOST = re.compile(r"^(bedrock-runtime)\.[a-z0-9-]+\.(amazonaws\.com)$")
-# And with it the geography of the inference profile that is called.
+# The geography of the called inference profile depends on the region, too.
 _PROFILE = re.compile(r"^/model/[a-z]+\.(?=(?:amazon|anthropic|openai|meta|mistral)\.)")
 _MODEL = re.compile(r"^/model/([^/]+)/")
 _BOUNDARY = re.compile(rb'boundary="?([^";,\s]+)')
@@ -23,9 +24,9 @@ class RequestKey(NamedTuple):
     """The canonical form of a request; requests with the same key get the same answers.
 
     Attributes:
-        method: in upper case.
+        method: HTTP method in upper case.
         url: scheme, host, path and sorted query, without secrets.
-        body: of JSON, the canonical text; of anything else, `sha256:` and its digest; or empty.
+        body: canonical text of a JSON body, `sha256:` and the digest of any other, or empty.
     """
 
     method: str
@@ -34,7 +35,7 @@ class RequestKey(NamedTuple):
 
 
 def compute_request_key(request: httpx.Request, scrubber: Scrubber) -> RequestKey:
-    """Compute the key of a request whose body has been read; headers have no part in it.
+    """Compute the key of a request whose body has been read; headers do not matter.
 
     >>> request = httpx.Request("GET", "https://a.example/x?b=2&a=1")
     >>> compute_request_key(request, Scrubber()).url
@@ -52,9 +53,9 @@ def compute_request_key(request: httpx.Request, scrubber: Scrubber) -> RequestKe
 
 
 def get_requested_model(request: httpx.Request) -> str:
-    """Return the model that a request names where its key leaves it out, else an empty text.
+    """Return the model that a request names if its key leaves it out, else an empty text.
 
-    Its price goes by the profile, which a replay cannot know by itself.
+    The model's price depends on the profile, which a replay cannot know by itself.
     """
     path = request.url.path
     if not (_REGIONAL_HOST.match(request.url.host) and _PROFILE.match(path)):

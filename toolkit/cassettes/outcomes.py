@@ -6,18 +6,18 @@ import httpx
 
 _JOB_FAILED = frozenset({"FAILED", "CANCELLED", "TIMED_OUT"})
 _JOB_UNDER_WAY = frozenset({"IN_QUEUE", "IN_PROGRESS", "RUNNING"})
-# The voice exists already, which is what the caller wanted.
+# The voice exists already, so the caller's request is fulfilled.
 _VOICE_EXISTS = 2039
 
 
 def is_success(method: str, response: httpx.Response) -> bool:
-    """Tell whether an answer is one to record.
+    """Check whether an answer is to be recorded.
 
-    That is a success by its status and by its body, or where a redirect of a GET leads.
+    It is recorded if its status and its body report success, or if it redirects a GET.
 
     Args:
-        method: of the request.
-        response: with its body read.
+        method: HTTP method of the request.
+        response: answer whose body has been read.
     """
     if response.has_redirect_location and method == "GET":
         return True
@@ -37,11 +37,11 @@ def is_success(method: str, response: httpx.Response) -> bool:
 
 
 def get_job_id(url: str, response: httpx.Response) -> str | None:
-    """Return the id of the queued job that an answer is about, if it is about one.
+    """Return the id of the queued job that an answer is about, or None if there is no job.
 
     Args:
-        url: of the request; it ends with the id where the answer does not have it.
-        response: with its body read.
+        url: URL of the request; it ends with the id if the answer lacks it.
+        response: answer whose body has been read.
     """
     said = _parse_job(response)
     if "status" not in said:
@@ -50,27 +50,27 @@ def get_job_id(url: str, response: httpx.Response) -> str | None:
 
 
 def job_failed(response: httpx.Response) -> bool:
-    """Tell whether an answer says that a job has failed."""
+    """Check whether an answer reports that a job has failed."""
     return _parse_job(response).get("status") in _JOB_FAILED
 
 
 def is_job_running(url: str, response: httpx.Response) -> bool:
-    """Tell whether an answer says that a job is still running, so that another one follows.
+    """Check whether an answer reports that a job is still running, so another answer follows.
 
     Args:
-        url: of the request. Machines are `RUNNING`, too, and nobody waits for their end.
-        response: with its body read.
+        url: URL of the request. Machines are `RUNNING`, too, but no caller waits for their end.
+        response: answer whose body has been read.
     """
     return "/status/" in url and _parse_job(response).get("status") in _JOB_UNDER_WAY
 
 
 def is_json(response: httpx.Response) -> bool:
-    """Tell whether the body is declared as JSON."""
+    """Check whether the body is declared as JSON."""
     return "json" in response.headers.get("content-type", "").lower()
 
 
 def _parse_job(response: httpx.Response) -> dict[str, str]:
-    """Parse the id and the status of a job or other resource from an answer, where it has them."""
+    """Parse the id and the status of a job or other resource from an answer, if it has them."""
     if not is_json(response) or b'"status"' not in response.content:
         return {}
     try:

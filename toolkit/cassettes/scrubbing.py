@@ -7,19 +7,19 @@ from urllib.parse import quote, quote_plus
 
 import httpx
 
-# Replaces secrets in a cassette, and is used as every secret in a replay, so that a request that
-# carries its key in the URL or the body still matches.
+# Replaces secrets in a cassette. A replay uses it as every secret, so that a request with its key
+# in the URL or the body still matches.
 PLACEHOLDER = "replayed"
 SCRUBBED = "scrubbed"
-# Shorter ones, such as the `none` for a server of one's own, also occur in other texts.
+# Shorter secrets, such as the `none` for a self-hosted server, also occur in other texts.
 MIN_SECRET_LENGTH = 8
 
-# Kept unchanged: the body's type, what was billed, and the target of a redirect.
+# Kept: the body's type, the billed units, and the target of a redirect.
 _KEPT_HEADERS = re.compile(
     r"content-type|content-language|location|.*(cost|usage|billed|credit|service-tier).*"
 )
 _RATE_LIMIT_HEADERS = re.compile(r".*(limit|remaining|reset).*")
-# They differ from call to call and identify the caller.
+# These headers differ from call to call and identify the caller.
 _PER_CALL_HEADERS = re.compile(
     r"(.*-)?(request-?id|trace-?id|correlation-?id)|cf-ray|set-cookie|date|x-amz-cf-id"
 )
@@ -44,16 +44,16 @@ class Scrubber:
         self._spellings: list[bytes] = []
 
     def add_secret(self, secret: str) -> None:
-        """Scrub a secret from now on; of a JSON object, each of its texts.
+        """Scrub a secret from now on; if it is a JSON object, scrub each of its texts.
 
         Args:
-            secret: as its resolver gave it.
+            secret: secret as its resolver returned it.
         """
         if secret in self._secrets:
             return
         self._secrets.add(secret)
         spellings = {form for part in _split_secret(secret) for form in _list_spellings(part)}
-        # The longest first: one may be the beginning of another.
+        # The longest first, because a spelling may be the beginning of another.
         self._spellings = sorted({*self._spellings, *spellings}, key=lambda s: (-len(s), s))
 
     def scrub_bytes(self, content: bytes) -> bytes:
@@ -70,7 +70,7 @@ class Scrubber:
         )
 
     def scrub_headers(self, headers: httpx.Headers) -> dict[str, str]:
-        """Return the headers to record, with a placeholder for those that differ by call."""
+        """Return the headers to record, with a placeholder for headers that differ by call."""
         kept: dict[str, str] = {}
         for name, value in sorted(headers.items()):
             if _PER_CALL_HEADERS.fullmatch(name):
@@ -83,16 +83,16 @@ class Scrubber:
         """Remove the secrets from an answer's body; the rest of it stays byte for byte.
 
         Args:
-            content: decoded, as the vendor sent it.
-            is_json: whether members such as `request_id` are scrubbed, too. Those by which later
-                requests name something, such as `id` and `voice_id`, stay.
+            content: body as the vendor sent it, decoded.
+            is_json: whether members such as `request_id` are scrubbed, too. Members that later
+                requests refer to, such as `id` and `voice_id`, stay.
         """
         content = self.scrub_bytes(content)
         return _IDS_IN_JSON.sub(rb'\1"%s"' % SCRUBBED.encode(), content) if is_json else content
 
 
 def _split_secret(secret: str) -> list[str]:
-    """Return a secret, and its parts where it is a JSON object, such as signing credentials."""
+    """Return a secret, and its parts if it is a JSON object, such as signing credentials."""
     parts = [secret]
     try:
         value = json.loads(secret)

@@ -28,8 +28,8 @@ class CassetteTransport(httpx.AsyncBaseTransport):
         """Answer a request.
 
         Raises:
-            ProviderError: `REPLAY_MISS` for one that is unknown, where nothing may be sent;
-                `SECRET_UNRESOLVED` for one that is new and has no key to be sent with.
+            ProviderError: `REPLAY_MISS` for an unknown request in a replay.
+                `SECRET_UNRESOLVED` for a new request that has no key to be sent with.
         """
         await request.aread()
         key = self._cassette.compute_key(request)
@@ -49,7 +49,7 @@ class CassetteTransport(httpx.AsyncBaseTransport):
         stream = response.stream
         if not isinstance(stream, httpx.AsyncByteStream):
             raise TypeError("an asynchronous transport answered with what cannot be awaited")
-        # A new response, as one whose body has been read already would not read its stream.
+        # A new response, because a response whose body has been read ignores its stream.
         return httpx.Response(
             response.status_code,
             headers=response.headers,
@@ -67,9 +67,9 @@ class CassetteTransport(httpx.AsyncBaseTransport):
 
 @dataclass(eq=False)
 class _RecordingStream(httpx.AsyncByteStream):
-    """A stream that passes an answer's body on, and has it recorded once it is complete.
+    """A stream that passes on an answer's body, and records it once it is complete.
 
-    So limits on size and time hold as they do without a cassette.
+    Limits on size and time therefore apply as they do without a cassette.
     """
 
     stream: httpx.AsyncByteStream

@@ -18,11 +18,11 @@ from toolkit.plugins import RECORDED_MODEL
 FORMAT_VERSION = 1
 FILE_HEADER = f"version: {FORMAT_VERSION}\nexchanges:"
 _EMPTY_FILE = f"{FILE_HEADER} []\n"
-# YAML takes these for line breaks of its own and would not give them back as they were.
 _ANSWER_KEYS = {"vendor", "when", "text"}
+# YAML reads these characters as line breaks and would not restore them.
 _ODD_LINE_BREAKS = re.compile("[\x85\u2028\u2029\ufeff]")
 _CONTROL_BYTES = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
-# libyaml where it is installed, as bodies are megabytes. Both make plain values only.
+# libyaml if it is installed, because bodies are megabytes. Both make plain values only.
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _Dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
@@ -32,7 +32,7 @@ class RecordedExchange:
     """A request and its answer, scrubbed, with the body decoded.
 
     Attributes:
-        model: the request's, where the key leaves it out (`get_requested_model`).
+        model: model of the request if the key leaves it out (`get_requested_model`).
     """
 
     key: RequestKey
@@ -55,8 +55,8 @@ class HandMadeAnswer:
 
     Attributes:
         when: words of the requests that it answers.
-        text: the answer.
-        vendor: whose models give it; `*` for all.
+        text: text of the answer.
+        vendor: vendor of the models that give it; `*` for all vendors.
     """
 
     when: str
@@ -80,10 +80,10 @@ def as_yaml(exchange: RecordedExchange) -> str:
 
 
 def write_items(path: Path, items: Sequence[str]) -> None:
-    """Replace the file as a whole; only its owner may read it.
+    """Replace the file atomically; only its owner may read it.
 
     Raises:
-        OSError: when it cannot be written; the former file is unchanged.
+        OSError: the file cannot be written; the former file is unchanged.
     """
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)  # 0600
     try:
@@ -96,7 +96,7 @@ def write_items(path: Path, items: Sequence[str]) -> None:
 
 
 def has_content(path: Path) -> bool:
-    """Tell whether the file exists and is not empty."""
+    """Check whether the file exists and is not empty."""
     try:
         return path.stat().st_size > 0
     except OSError:
@@ -104,10 +104,10 @@ def has_content(path: Path) -> bool:
 
 
 def is_foreign(path: Path) -> bool:
-    """Tell whether something exists that is no cassette, not even a damaged one.
+    """Check whether the path exists and is no cassette, not even a damaged cassette.
 
     Raises:
-        OSError: when that cannot be told.
+        OSError: the file cannot be read.
     """
     if path.is_dir():
         return True
@@ -127,11 +127,11 @@ def read_exchanges(path: Path) -> list[RecordedExchange]:
 
 
 def read_cassette(path: Path) -> tuple[list[RecordedExchange], list[HandMadeAnswer]]:
-    """Read a cassette's exchanges, in their order, or the answers of one that was made by hand.
+    """Read a cassette's exchanges, in order, or the answers of a cassette made by hand.
 
     Raises:
-        ServiceError: `UNAVAILABLE` for one that cannot be read, is damaged, or was made by a later
-            version.
+        ServiceError: `UNAVAILABLE` for a file that cannot be read, is damaged, or was made by a
+            later version.
     """
     try:
         text = path.read_bytes().decode("utf-8")
@@ -145,8 +145,8 @@ def parse_cassette(text: str, path: Path) -> tuple[list[RecordedExchange], list[
     """Parse the text of a cassette.
 
     Args:
-        text: of the whole file.
-        path: of the file, for messages.
+        text: content of the whole file.
+        path: path of the file, for messages.
 
     Raises:
         ServiceError: as `read_cassette`.
@@ -211,7 +211,7 @@ def _make_error(path: Path, why: str) -> ServiceError:
 
 
 class _BlockDumper(_Dumper):  # type: ignore[misc, valid-type]
-    """A dumper that writes long or multi-line texts as blocks, and odd line breaks escaped."""
+    """A dumper that writes long or multi-line texts as blocks, and escapes odd line breaks."""
 
 
 def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:

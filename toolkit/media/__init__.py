@@ -1,4 +1,5 @@
-"""Pictures and sounds told by their bytes: media types, sizes in pixels and playing times.
+"""Pictures and sounds identified by their bytes: media types, sizes in pixels, playing times.
 
-What a sender calls them is never believed. It imports nothing of ours, so every floor may use it.
+The type that a sender declares is never trusted. Any layer may use this package, because it
+imports nothing else of the toolkit.
 """

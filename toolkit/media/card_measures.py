@@ -1,6 +1,6 @@
-"""Measures of a card's picture: how its texts stand out, and how much of a picture is on it.
+"""Measures of a card's picture: the contrast of its texts, and how much of a picture is on it.
 
-Import it where it is needed: it loads numpy and Pillow.
+Import it inside functions, because it loads numpy and Pillow.
 """
 
 from collections.abc import Sequence
@@ -13,18 +13,18 @@ from toolkit.media.picture_measures import open_pixels
 Pixels = npt.NDArray[np.uint8]
 Rectangle = tuple[float, float, float, float]  # left, top, width, height
 
-_SHADES = 8  # steps of each channel that colours are compared by
-_COMMON_SHARE = 0.01  # colours that are rarer in a picture do not count
+_SHADES = 8  # steps of each channel in which colours are compared
+_COMMON_SHARE = 0.01  # colours that are rarer in a picture are ignored
 _THERE_SHARE = 0.0005
 _EDGE_STEP, _MIN_EDGES = 8, 0.005
 
 
 def measure_text_contrasts(data: bytes, boxes: Sequence[Rectangle]) -> list[float] | None:
-    """Measure how far each rectangle's lightest and darkest parts are apart, as WCAG 2 counts.
+    """Measure the WCAG 2 contrast between each rectangle's lightest and darkest parts.
 
     Returns:
-        ratios from 1, for one colour, to 21; 21 where a rectangle is too small to be measured; none
-        if the picture does not open.
+        contrast ratios from 1, for one colour, to 21. The ratio is 21 if a rectangle is too small
+        to be measured. Returns None if the picture does not open.
     """
     pixels = open_pixels(data)
     if pixels is None:
@@ -40,7 +40,7 @@ def _measure_contrast(pixels: Pixels, box: Rectangle) -> float:
     if part.shape[0] < 4 or part.shape[1] < 4:
         return 21.0
     light = _to_luminance(part)
-    # Letters have edges all over, which a ground that fades from light to dark has not.
+    # Letters have edges all over; a background that fades from light to dark has none.
     if float((np.abs(np.diff(part.mean(axis=2), axis=1)) > _EDGE_STEP).mean()) < _MIN_EDGES:
         return 1.0
     low, high = np.percentile(light, (1, 99))
@@ -55,13 +55,14 @@ def _to_luminance(pixels: Pixels) -> npt.NDArray[np.float64]:
 
 
 def measure_shown_share(card: bytes, picture: bytes) -> float | None:
-    """Measure how much of a picture's colours are on a card: all or most where it is shown.
+    """Measure how much of a picture's colours are on a card: all or most if it is shown.
 
-    A card cuts a picture to its frame and may darken it; of a picture that is not there, at best
-    the colours are that the card has anyway.
+    A card crops a picture to its frame and may darken it. If the picture is not shown, at most the
+    colours that the card has anyway are found.
 
     Returns:
-        the share of the picture by area whose colours are there; none if one does not open.
+        the share of the picture's area whose colours are on the card, or None if the card or the
+        picture does not open.
     """
     shown, wanted = open_pixels(card), open_pixels(picture)
     if shown is None or wanted is None:
@@ -73,7 +74,7 @@ def measure_shown_share(card: bytes, picture: bytes) -> float | None:
 
 
 def _count_colors(pixels: Pixels) -> npt.NDArray[np.float64]:
-    """Count colours in steps, as shares of all pixels."""
+    """Count quantized colours, as shares of all pixels."""
     step = max(1, int((pixels.shape[0] * pixels.shape[1] / 250_000) ** 0.5))
     steps = pixels[::step, ::step].reshape(-1, 3).astype(np.int32) * _SHADES // 256
     keys = (steps[:, 0] * _SHADES + steps[:, 1]) * _SHADES + steps[:, 2]

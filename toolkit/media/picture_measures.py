@@ -1,6 +1,6 @@
-"""Measures of pictures: how much there is to see, noise, dead areas, how fine the detail is.
+"""Measures of pictures: visible content, noise, dead areas, fineness of detail.
 
-Import it where it is needed: it loads numpy and Pillow.
+Import it inside functions, because it loads numpy and Pillow.
 """
 
 import io
@@ -17,7 +17,7 @@ Floats = npt.NDArray[np.float32]
 Pixels = npt.NDArray[np.uint8]
 
 _VISIBLE_ALPHA = 16
-_OVERVIEW_SIDE = 128  # cells a side: what is left of a picture from far away
+_OVERVIEW_SIDE = 128  # cells a side of a picture as seen from far away
 _NOISE_BLOCKS = (1, 2, 3, 4, 6, 8, 12, 16)
 _MIN_NOISE_SIDE, _MIN_NOISE_SPREAD = 24, 10.0
 _FLAT_STEP, _MAX_NOISE_FLAT = 6, 0.12  # levels: neighbours that differ by less look the same
@@ -36,17 +36,17 @@ class PictureMeasures:
     """The measures of a picture.
 
     Attributes:
-        kind: its format, such as `PNG`.
-        visible_share: the share of its pixels that are not transparent.
-        contrast: the difference between its lightest and darkest parts, seen from far, of 255, in
-            the channel where it is largest.
-        noise: how much its pixels are like drawn by lot: 1 less how like they are to those beside
-            them; 0 where there are flat areas.
-        dead_share: the share of it, from an edge on, that is one colour and no part of the rest.
-        finest_detail: how much its sharpest places lose when it is made half as large, of 255.
-        turns: how often it turns from lighter to darker or back, along a row and a column.
-        block: the side of its square blocks of one colour, in pixels; 1 where there are none.
-        fingerprint: bits that pictures that look the same have in common.
+        kind: format, such as `PNG`.
+        visible_share: share of the pixels that are not transparent.
+        contrast: difference between the lightest and darkest parts, seen from far, from 0 to 255,
+            in the channel with the largest difference.
+        noise: randomness of the pixels: 1 minus the correlation of neighbours; 0 if the picture
+            has flat areas.
+        dead_share: share of the picture, starting at an edge, that is one colour and no content.
+        finest_detail: loss of its sharpest places when its size is halved, from 0 to 255.
+        turns: number of turns from lighter to darker or back, along a row and a column.
+        block: side of its square blocks of one colour, in pixels; 1 if it has no blocks.
+        fingerprint: perceptual hash; pictures that look the same share its bits.
     """
 
     kind: str
@@ -63,7 +63,7 @@ class PictureMeasures:
 
 
 def measure_picture(data: bytes) -> PictureMeasures | None:
-    """Measure a picture; none if it does not open, is cut off or unpacks to too much."""
+    """Measure a picture; returns None if it does not open, is cut off or unpacks too large."""
     opened = _open_picture(data)
     if opened is None:
         return None
@@ -95,7 +95,7 @@ def measure_picture(data: bytes) -> PictureMeasures | None:
 
 
 def open_pixels(data: bytes) -> Pixels | None:
-    """Open a picture as its pixels, on white where it is transparent; none if it does not open."""
+    """Return a picture's pixels, laid on white, or None if it does not open."""
     opened = _open_picture(data)
     return None if opened is None else np.asarray(_lay_on_white(opened[0]))
 
@@ -108,7 +108,7 @@ def _lay_on_white(image: Image.Image) -> Image.Image:
 
 
 def _open_picture(data: bytes) -> tuple[Image.Image, str] | None:
-    """Open a picture as RGB, or RGBA where it has transparent pixels, with its format."""
+    """Open a picture as RGB, or as RGBA if it has transparency, and return it with its format."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", Image.DecompressionBombWarning)
@@ -131,13 +131,13 @@ def _open_picture(data: bytes) -> tuple[Image.Image, str] | None:
 
 
 def _measure_contrast(cells: Floats) -> float:
-    """Measure how far apart the parts of a picture are: noise and grain even out in a part."""
+    """Measure the contrast between parts of a picture; noise and grain average out in a part."""
     low, high = np.percentile(cells.reshape(-1, 3), (0.1, 99.9), axis=0)
     return float((high - low).max())
 
 
 def _measure_noise(grey: Floats) -> float:
-    """Measure how little pixels have to do with those beside them, at the scale that it is most."""
+    """Measure how little neighbouring pixels correlate, at the scale with the least correlation."""
     most = 0.0
     for block in _NOISE_BLOCKS:
         part = grey[block // 2 :: block, block // 2 :: block][:256, :256]
@@ -159,24 +159,24 @@ def _measure_noise(grey: Floats) -> float:
 
 
 def _has_blocks(grey: Floats, block: int) -> bool:
-    """Tell whether most of what changes along rows does so at columns of the same distance."""
+    """Check whether most changes along rows are at columns of the same distance."""
     steps = np.abs(np.diff(grey[:256, :512], axis=1)).sum(axis=0)
     sums = [float(steps[start::block].sum()) for start in range(block)]
     return max(sums) > max(0.4, 1.6 / block) * sum(sums)
 
 
 def _measure_dead_rows(pixels: Pixels) -> float:
-    """Measure the share of rows at the end that are of one colour and no part of what is above.
+    """Measure the share of dead rows at the end: rows of one colour that are no content.
 
-    They are none where what is above is textured as photographs are and they are not at all, or
-    where all of it breaks off at one line, as if it went on behind.
+    They are dead if the picture above is textured like a photograph and they are flat, or if the
+    picture breaks off along one line, as if it continued behind them.
     """
     height, width = pixels.shape[:2]
     color = pixels[-1, -1].astype(np.int16)
     sample = pixels[:, :: max(1, width // 64)]
     same = (np.abs(sample - color) <= _SAME_LEVELS).all(axis=(1, 2))
     dead = height if same.all() else height - int(np.flatnonzero(~same)[-1]) - 1
-    # Only some pixels of each row were looked at: the first row that is dead may be lower.
+    # Only some pixels of each row were sampled, so the first dead row may be lower.
     while 0 < dead < height:
         if (np.abs(pixels[height - dead] - color) <= _SAME_LEVELS).all():
             break
@@ -184,7 +184,7 @@ def _measure_dead_rows(pixels: Pixels) -> float:
     if not _MIN_DEAD_SHARE * height < dead < height * 0.95:
         return 0.0
     above = pixels[: height - dead]
-    # A little above: where it breaks off, formats that lose detail smear it.
+    # A few rows above, because lossy formats smear the line at which the picture breaks off.
     last = above[max(0, len(above) - 8)].astype(np.int16)
     differs = np.abs(last - color).max(axis=1)
     rows = above[:: max(1, len(above) // 64)].astype(np.int16)
@@ -196,7 +196,7 @@ def _measure_dead_rows(pixels: Pixels) -> float:
 
 
 def _measure_loss(plain: Image.Image) -> float:
-    """Measure what is lost when a picture is made half as large: its finest detail."""
+    """Measure the finest detail of a picture: its loss when the size is halved."""
     small = _shrink(plain, _DETAIL_TIMES)
     back = np.asarray(small.resize(plain.size, Image.Resampling.BICUBIC), np.int16)
     lost = np.abs(back - np.asarray(plain)).ravel()
@@ -209,7 +209,7 @@ def _shrink(plain: Image.Image, times: int) -> Image.Image:
 
 
 def _count_turns(plain: Image.Image) -> float:
-    """Count how often it turns from lighter to darker or back, along a row and a column."""
+    """Count the turns from lighter to darker or back, along a mean row and a mean column."""
     cells = np.asarray(_shrink(plain, 8), np.float32)
     return sum(
         float(np.mean([_count_line_turns(line) for line in lines[:: max(1, len(lines) // 24)]]))
@@ -230,19 +230,19 @@ def _count_line_turns(line: list[float]) -> int:
 
 
 def _find_block(grey: Pixels, pixels: Pixels) -> int:
-    """Find the side of the blocks of one colour that all of a picture is made of."""
+    """Find the side of the one-colour blocks that make up a whole picture, in pixels."""
     sides = [_find_run(grey[:: max(1, len(grey) // 48)])]
     if sides[0] > 1:
         sides = [_find_run(grey), _find_run(grey.T)]
     if min(sides) < 2:
         return 1
     cells = pixels[:: min(sides), :: min(sides)].reshape(-1, 3)
-    few = len(np.unique(cells, axis=0)) < _MIN_BLOCK_COLORS  # as of drawings with large pixels
+    few = len(np.unique(cells, axis=0)) < _MIN_BLOCK_COLORS  # such as pixel art
     return 1 if few else min(sides)
 
 
 def _find_run(rows: Pixels) -> int:
-    """Find the least distance of columns where something changes, if it does at most of them."""
+    """Find the least distance between columns with changes, if most such columns change."""
     places = np.flatnonzero((rows[:, 1:] != rows[:, :-1]).any(axis=0)) + 1
     if len(places) < 8:
         return 1
@@ -251,7 +251,7 @@ def _find_run(rows: Pixels) -> int:
 
 
 def _make_fingerprint(overview: Image.Image) -> int:
-    """Make a bit for each channel of each cell: whether the cell to its right is lighter."""
+    """Make a bit for each channel of each cell: whether the cell is darker than the next."""
     small = overview.resize((_HASH_SIDE + 1, _HASH_SIDE), Image.Resampling.BOX)
     cells = np.asarray(small, np.int16)
     bits = (cells[:, 1:] > cells[:, :-1]).ravel()

@@ -1,16 +1,16 @@
-"""The types and sizes of pictures; they are unpacked, so call it in a worker process."""
+"""The types and sizes of pictures; call it in a worker process, because it unpacks them."""
 
 import io
 
 PICTURE_TYPES = {"PNG": "image/png", "JPEG": "image/jpeg", "WEBP": "image/webp"}
-MAX_PIXELS = 4096 * 4096  # far over what can be asked for; a small file may unpack to gigabytes
+MAX_PIXELS = 4096 * 4096  # far above any allowed request; a small file may unpack to gigabytes
 
 
 def read_picture(data: bytes) -> tuple[str, int, int]:
     """Return a picture's media type, width and height in pixels.
 
     Raises:
-        ValueError: it does not open, or is too large; the text says so.
+        ValueError: the picture does not open, or is too large; the text states the reason.
     """
     from PIL import Image, UnidentifiedImageError
 

@@ -2,7 +2,7 @@
 
 import re
 
-SIGNATURE_BYTES = 16  # how many bytes of a file are enough
+SIGNATURE_BYTES = 16  # number of bytes of a file that are enough
 _SIGNATURES = (
     (re.compile(rb"\x89PNG\r\n\x1a\n"), "image/png"),
     (re.compile(rb"\xff\xd8\xff"), "image/jpeg"),
@@ -15,10 +15,10 @@ _SIGNATURES = (
 
 
 def match_signature(data: bytes) -> str | None:
-    """Return the media type that a file's first bytes are the signature of; none for any other.
+    """Return the media type whose signature a file begins with, or None if it is unknown.
 
     Args:
-        data: the file, or its first `SIGNATURE_BYTES` bytes.
+        data: content of the file, or its first `SIGNATURE_BYTES` bytes.
 
     >>> match_signature(bytes.fromhex("ffd8ffe0"))
     'image/jpeg'
@@ -28,5 +28,5 @@ def match_signature(data: bytes) -> str | None:
 
 
 def is_picture(data: bytes) -> bool:
-    """Tell whether a file begins as PNG, JPEG or WebP."""
+    """Check whether a file begins as PNG, JPEG or WebP."""
     return (match_signature(data) or "").startswith("image/")

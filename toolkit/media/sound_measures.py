@@ -1,10 +1,10 @@
-"""Measures of sounds: loudness, silence, how much a sound changes, clipping, repeats, its end.
+"""Measures of sounds: loudness, silence, variation, clipping, repeats, the end.
 
-Speech is told from noise and tones by what sets it apart in any language and any voice: within
-tenths of a second its loudness and the shape of its spectrum change, and do so all the time.
-Noise keeps both, tones keep the spectrum. No recording has to be understood for that.
+Speech in any language and any voice differs from noise and tones. Its loudness and the shape of its
+spectrum change all the time, within tenths of a second. Noise keeps both, tones keep the spectrum.
+So the measures need no speech recognition.
 
-Import it where it is needed: it loads numpy.
+Import it inside functions, because it loads numpy.
 """
 
 from collections.abc import Iterator
@@ -17,14 +17,14 @@ Floats = npt.NDArray[np.float32]
 Flags = npt.NDArray[np.bool_]
 
 FRAMES_PER_S = 50
-_OTHER_RATE = 16_000  # Hz: what matters of speech lies below half of it
-_CHUNK_FRAMES = 1_500  # measured at a time: 30 s, so that memory stays small
-MAX_SECONDS = 1_500  # heard of a longer sound: more than the longest text of one request takes
+_OTHER_RATE = 16_000  # Hz: the frequencies that matter in speech are below half of it
+_CHUNK_FRAMES = 1_500  # 30 s are measured at a time, so that memory stays small
+MAX_SECONDS = 1_500  # measured part of a sound: more than the longest text of one request takes
 _SILENT_DB = -100.0
 _AUDIBLE_DB = -60.0  # of full scale; hiss and hum of a quiet recording are below
 _ACTIVE_BELOW_TOP_DB = 30.0
 _FLOOR_BELOW_PEAK_DB = 40.0
-# Hz: bands as wide as hearing has them.
+# Hz: the critical bands of hearing.
 _BAND_EDGES = (
     100, 200, 300, 400, 510, 630, 770, 920, 1080, 1270, 1480, 1720, 2000, 2320, 2700, 3150, 3700,
     4400, 5300, 6400, 7600,
@@ -45,18 +45,18 @@ class SoundMeasures:
     """The measures of a sound.
 
     Attributes:
-        seconds: how long it plays, as far as it was listened to.
-        is_whole: whether that is all of it.
-        loudness_db: the loudness of its loud parts, of full scale; -100 for digital silence.
-        heard_s: how long something is heard.
-        spoken_s: from the first that is heard to the last, without long pauses.
-        level_change_db: the standard deviation of its loudness while something is heard.
-        shape_change_db: how far the shape of its spectrum is from its usual one, in the median.
-        steady_share: the share of what is heard that is the same a tenth of a second later.
-        tonal_share: the share of what is heard that is one pure tone.
-        peak: the highest value there is, but for the few that a decoder throws up; 1 is the limit.
-        clipped_share: the share of samples, of what is heard, near that value.
-        repeat_s: after how many seconds it begins again, the same; 0 where it does not.
+        seconds: playing time of the measured part.
+        is_whole: whether the measured part is the whole sound.
+        loudness_db: loudness of its loud parts, relative to full scale; -100 for digital silence.
+        heard_s: seconds that are audible.
+        spoken_s: seconds from the first audible frame to the last, without long pauses.
+        level_change_db: standard deviation of the loudness of the audible frames.
+        shape_change_db: median distance between the spectrum's shape and its usual shape.
+        steady_share: share of audible frames that are the same a tenth of a second later.
+        tonal_share: share of audible frames that are one pure tone.
+        peak: highest sample value, without the few overshoots of a decoder; full scale is 1.
+        clipped_share: share of the samples of audible frames that are near the peak.
+        repeat_s: seconds after which the sound repeats itself; 0 if it does not.
         ends_loud: whether it is still loud in its last moments.
     """
 
@@ -76,7 +76,7 @@ class SoundMeasures:
 
 
 def measure_samples(data: bytes) -> SoundMeasures | None:
-    """Measure an MP3, WAV, FLAC or Ogg Vorbis; none for what no decoder here can play.
+    """Measure an MP3, WAV, FLAC or Ogg Vorbis; returns None if it cannot be decoded.
 
     >>> frame = bytes([0xFF, 0xFB, 0x90, 0xC4]) + bytes(413)
     >>> measured = measure_samples(frame * 100)
@@ -94,7 +94,7 @@ def measure_samples(data: bytes) -> SoundMeasures | None:
 
 @dataclass(frozen=True, slots=True)
 class _Samples:
-    """Some seconds of a sound, one row for each channel, and how many samples make a frame."""
+    """Some seconds of a sound, a row for each channel, and the number of samples of a frame."""
 
     channels: Floats
     hop: int
@@ -102,7 +102,7 @@ class _Samples:
 
 @dataclass(frozen=True, slots=True)
 class _Chunk:
-    """The measures of some seconds: one value for each frame, or for each frame and band."""
+    """The measures of some seconds: a value for each frame, or for each frame and band."""
 
     seconds: float
     levels: Floats
@@ -119,7 +119,7 @@ def _decode_chunks(data: bytes) -> Iterator[_Samples]:
     from toolkit.media.signatures import match_signature
 
     rate, channels = _OTHER_RATE, 2
-    if match_signature(data) == "audio/mpeg":  # its own rate, as a change of it takes half the time
+    if match_signature(data) == "audio/mpeg":  # its own rate: resampling takes half the time
         found = miniaudio.mp3_get_info(data)
         rate, channels = found.sample_rate, found.nchannels
     thinned = max(1, rate // _OTHER_RATE)
@@ -141,7 +141,7 @@ def _decode_chunks(data: bytes) -> Iterator[_Samples]:
 
 
 def _thin_out(samples: npt.NDArray[np.int16], times: int) -> Floats:
-    """Turn samples into floats by channel, each the mean of as many as there are too many."""
+    """Convert samples to floats by channel, each the mean of `times` samples."""
     whole = len(samples) // times * times
     parts = samples[:whole].reshape(-1, times, samples.shape[1])
     total = parts[:, 0].astype(np.float32)
@@ -160,7 +160,7 @@ def _measure_chunk(chunk: _Samples) -> _Chunk:
     windows = np.lib.stride_tricks.sliding_window_view(mono, window)[: frames * hop : hop]
     spectra = np.fft.rfft(windows * np.hanning(window).astype(np.float32), axis=1)
     squared = np.asarray(spectra.real**2 + spectra.imag**2 + 1e-9, np.float32)
-    # 25 Hz a bin at any rate, as a frame is 40 ms; what lies above the last band does not matter.
+    # A bin is 25 Hz at any rate, as a window is 40 ms; the part above the last band is ignored.
     power = _cut_spectra(squared)
     sums = np.pad(np.cumsum(power, axis=1), ((0, 0), (1, 0)))
     return _Chunk(
@@ -175,7 +175,7 @@ def _measure_chunk(chunk: _Samples) -> _Chunk:
 
 def _cut_spectra(power: Floats) -> Floats:
     lacking = int(_BANDS[-1]) + 1 - power.shape[1]
-    if lacking > 0:  # of sounds with few samples a second
+    if lacking > 0:  # sounds with a low sample rate
         return np.pad(power, ((0, 0), (0, lacking)), constant_values=1e-9)
     return power[:, : int(_BANDS[-1]) + 1]
 
@@ -184,11 +184,11 @@ def _to_db(power: Floats | npt.NDArray[np.float64]) -> Floats:
     return np.asarray(10 * np.log10(power + 1e-10), np.float32)
 
 
-_HEIGHTS = 50  # steps from silence to full scale that samples are counted by
+_HEIGHTS = 50  # steps from silence to full scale in which samples are counted
 
 
 def _count_by_height(squares: Floats) -> Floats:
-    """Count the samples of each frame by their height: the sound's peak is not known yet."""
+    """Count each frame's samples by their height, because the peak is not known yet."""
     heights = np.minimum(np.abs(squares) * _HEIGHTS, _HEIGHTS - 1).astype(np.int32)
     offsets = np.arange(len(squares), dtype=np.int32)[:, None] * _HEIGHTS
     counts = np.bincount((heights + offsets).ravel(), minlength=len(squares) * _HEIGHTS)
@@ -196,7 +196,7 @@ def _count_by_height(squares: Floats) -> Floats:
 
 
 def _shape_spectra(sums: Floats) -> Floats:
-    """Return each frame's loudness by band, less its mean: the shape without the volume."""
+    """Return each frame's loudness by band minus its mean: the shape without the volume."""
     widths = np.diff(_BANDS)
     bands = _to_db((sums[:, _BANDS[1:]] - sums[:, _BANDS[:-1]]) / widths)
     bands = np.maximum(bands, bands.max(axis=1, keepdims=True) - _FLOOR_BELOW_PEAK_DB)
@@ -204,7 +204,7 @@ def _shape_spectra(sums: Floats) -> Floats:
 
 
 def _find_tonal(power: Floats, sums: Floats) -> Flags:
-    """Find the frames that nearly all energy of is at one frequency."""
+    """Find the frames with nearly all of their energy at one frequency."""
     top = power.argmax(axis=1)
     rows = np.arange(len(power))
     last = sums.shape[1] - 1
@@ -224,7 +224,7 @@ def _find_steady(power: Floats) -> Flags:
 def _join_chunks(chunks: list[_Chunk]) -> SoundMeasures:
     levels = np.concatenate([chunk.levels for chunk in chunks])
     loudness = float(np.percentile(levels, 95)) if len(levels) else _SILENT_DB
-    # A short word in a long pause is not among the loudest twentieth.
+    # A short word in a long pause is not among the loudest 5 % of frames.
     top = max(loudness, float(levels.max(initial=_SILENT_DB)) - 6)
     active = levels > max(top - _ACTIVE_BELOW_TOP_DB, _AUDIBLE_DB)
     seconds = sum(chunk.seconds for chunk in chunks)
@@ -259,7 +259,7 @@ def _join_chunks(chunks: list[_Chunk]) -> SoundMeasures:
 
 
 def _measure_span(active: Flags, longest_pause_s: float = 0.7) -> float:
-    """Measure from the first that is heard to the last; of each pause only so much counts."""
+    """Measure the seconds between the first and last audible frame; long pauses are capped."""
     places = np.flatnonzero(active)
     steps = np.diff(places) / FRAMES_PER_S
     return float(np.minimum(steps, longest_pause_s).sum()) + 1 / FRAMES_PER_S
@@ -274,7 +274,7 @@ def _measure_clipping(chunks: list[_Chunk], active: Flags) -> tuple[float, float
 
 
 def _find_repeat(shapes: Floats, active: Flags, min_likeness: float = 0.85) -> float:
-    """Find after how many seconds a sound is the same once more, in at least a third of it."""
+    """Find the seconds after which a sound repeats itself, for at least a third of it."""
     frames = len(shapes)
     lags = np.arange(_MIN_REPEAT_FRAMES, frames * 2 // 3)
     if len(lags) < _MIN_REPEAT_FRAMES or frames > 20_000:

@@ -1,4 +1,4 @@
-"""The types and playing times of sounds; they are decoded, so call it in a worker process."""
+"""The types and playing times of sounds; call it in a worker process, because it decodes them."""
 
 import io
 import struct
@@ -10,13 +10,13 @@ _FRAMES_AT_A_TIME = 64 * 1024
 
 
 def measure_sound(data: bytes) -> tuple[str, int | None]:
-    """Return the media type of an MP3, M4A or WAV, and how long it plays in milliseconds.
+    """Return the media type of an MP3, M4A or WAV, and its playing time in milliseconds.
 
     Returns:
-        type and playing time; no time for an M4A that does not say.
+        type and playing time; the time is None for an M4A that does not state it.
 
     Raises:
-        ValueError: it is none of them.
+        ValueError: the data is not in one of these formats.
     """
     kind = match_signature(data)
     if kind == "audio/wav":
@@ -27,9 +27,9 @@ def measure_sound(data: bytes) -> tuple[str, int | None]:
 
 
 def measure_mp3_ms(data: bytes) -> int:
-    """Measure how long an MP3 plays, in milliseconds, by decoding it.
+    """Measure the playing time of an MP3, in milliseconds, by decoding it.
 
-    What a file says of itself does not count, so one that was cut off is found out.
+    The length that a file states is ignored, so a truncated file gets its actual length.
 
     Raises:
         ValueError: the data holds no MPEG layer III audio that plays.
@@ -38,7 +38,7 @@ def measure_mp3_ms(data: bytes) -> int:
     >>> measure_mp3_ms(frame * 100)
     2612
     """
-    import miniaudio  # imported only where it is needed
+    import miniaudio  # imported only if it is needed
 
     try:
         found = miniaudio.mp3_get_info(data)
@@ -59,10 +59,10 @@ def measure_mp3_ms(data: bytes) -> int:
 
 
 def measure_wav_ms(data: bytes) -> int:
-    """Measure how long a WAV plays, in milliseconds.
+    """Measure the playing time of a WAV, in milliseconds.
 
     Raises:
-        ValueError: it is none, or cut off in its head.
+        ValueError: the data is no WAV, or its header is cut off.
     """
     try:
         with wave.open(io.BytesIO(data)) as sound:
@@ -73,10 +73,10 @@ def measure_wav_ms(data: bytes) -> int:
 
 
 def read_m4a_ms(data: bytes) -> int | None:
-    """Read how long an M4A plays, in milliseconds, from its movie header (ISO 14496-12, `mvhd`).
+    """Read an M4A's playing time in milliseconds from its movie header (ISO 14496-12, `mvhd`).
 
     Returns:
-        the time; none without such a header.
+        the time, or None if there is no such header.
 
     Raises:
         ValueError: the header is cut off.

@@ -1,11 +1,11 @@
-"""Estimates of how long a text takes to speak, in any script."""
+"""Estimates of the speaking time of a text, in any script."""
 
 import re
 import unicodedata
 from dataclasses import dataclass
 
-# What a letter of a script counts as, for the fastest and for the slowest speakers: one is a letter
-# of the Latin, Cyrillic or Greek script. A sign of the others stands for a syllable or a word.
+# Weight of a letter by script, for the fastest and the slowest speakers. A Latin, Cyrillic or Greek
+# letter weighs 1. A sign of the other scripts stands for a syllable or a word.
 _WEIGHTS = {
     "CJK": (3.0, 4.5), "HANGUL": (2.6, 4.0), "HIRAGANA": (2.0, 3.0), "KATAKANA": (2.0, 3.0),
     "ARABIC": (1.0, 1.8), "HEBREW": (1.0, 1.8), "ETHIOPIC": (2.0, 3.0), "THAI": (0.8, 1.6),
@@ -22,7 +22,7 @@ _INITIALS = re.compile(r"\b[A-Z]{2,}\b")
 
 @dataclass(frozen=True, slots=True)
 class SpeakingTime:
-    """The least and the most seconds that a text can take, and what a brisk speaker takes."""
+    """The minimum and maximum speaking time of a text, and a brisk speaker's, in seconds."""
 
     least_s: float
     usual_s: float
@@ -30,7 +30,7 @@ class SpeakingTime:
 
 
 def estimate_speaking_time(text: str, speed: float = 1.0) -> SpeakingTime:
-    """Estimate how long a text takes to speak, by the fastest and by the slowest speakers.
+    """Estimate the speaking time of a text, for the fastest and the slowest speakers.
 
     Digits, initials and signs may be spoken as whole words; mark-up and addresses may be left out.
 
