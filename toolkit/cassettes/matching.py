@@ -9,8 +9,7 @@ import httpx
 
 from toolkit.cassettes.scrubbing import Scrubber
 
-# The toolkit's own ids, such as `job_01j…`, differ in each process. Vendors see some of them in
-# names of resources.
+# The toolkit's own ids (`job_01j…`) differ in each process; some are in names at vendors.
 _OWN_ID = re.compile(rb"\b([a-z]{2,3})_[0-7][0-9a-hjkmnp-tv-z]{25}(?![0-9a-z])")
 # The region comes from the signing secret, which is not available in a replay.
 _REGIONAL_HOST = re.compile(r"^(bedrock-runtime)\.[a-z0-9-]+\.(amazonaws\.com)$")

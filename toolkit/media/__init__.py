@@ -1,5 +1,4 @@
 """Pictures and sounds identified by their bytes: media types, sizes in pixels, playing times.
 
-The type that a sender declares is never trusted. Any layer may use this package, because it
-imports nothing else of the toolkit.
+A declared type is never trusted. Any layer may use this package: it imports nothing of ours.
 """

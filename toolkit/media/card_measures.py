@@ -61,8 +61,7 @@ def measure_shown_share(card: bytes, picture: bytes) -> float | None:
     colours that the card has anyway are found.
 
     Returns:
-        the share of the picture's area whose colours are on the card, or None if the card or the
-        picture does not open.
+        the share of the picture's area whose colours are there, or None if a file does not open.
     """
     shown, wanted = open_pixels(card), open_pixels(picture)
     if shown is None or wanted is None:

@@ -44,7 +44,7 @@ class PictureMeasures:
             has flat areas.
         dead_share: share of the picture, starting at an edge, that is one colour and no content.
         finest_detail: loss of its sharpest places when its size is halved, from 0 to 255.
-        turns: number of turns from lighter to darker or back, along a row and a column.
+        turns: mean number of turns from lighter to darker or back, along a row plus a column.
         block: side of its square blocks of one colour, in pixels; 1 if it has no blocks.
         fingerprint: perceptual hash; pictures that look the same share its bits.
     """
@@ -168,7 +168,7 @@ def _has_blocks(grey: Floats, block: int) -> bool:
 def _measure_dead_rows(pixels: Pixels) -> float:
     """Measure the share of dead rows at the end: rows of one colour that are no content.
 
-    They are dead if the picture above is textured like a photograph and they are flat, or if the
+    They are dead if they are flat below the texture of a photograph. They are also dead if the
     picture breaks off along one line, as if it continued behind them.
     """
     height, width = pixels.shape[:2]
@@ -209,7 +209,7 @@ def _shrink(plain: Image.Image, times: int) -> Image.Image:
 
 
 def _count_turns(plain: Image.Image) -> float:
-    """Count the turns from lighter to darker or back, along a mean row and a mean column."""
+    """Count the mean number of turns from lighter to darker or back, by row plus by column."""
     cells = np.asarray(_shrink(plain, 8), np.float32)
     return sum(
         float(np.mean([_count_line_turns(line) for line in lines[:: max(1, len(lines) // 24)]]))
@@ -242,7 +242,7 @@ def _find_block(grey: Pixels, pixels: Pixels) -> int:
 
 
 def _find_run(rows: Pixels) -> int:
-    """Find the least distance between columns with changes, if most such columns change."""
+    """Find the least distance between columns with changes, if they fill most of that grid."""
     places = np.flatnonzero((rows[:, 1:] != rows[:, :-1]).any(axis=0)) + 1
     if len(places) < 8:
         return 1
@@ -251,7 +251,7 @@ def _find_run(rows: Pixels) -> int:
 
 
 def _make_fingerprint(overview: Image.Image) -> int:
-    """Make a bit for each channel of each cell: whether the cell is darker than the next."""
+    """Make a bit for each channel of each cell: whether the cell to its right is lighter."""
     small = overview.resize((_HASH_SIDE + 1, _HASH_SIDE), Image.Resampling.BOX)
     cells = np.asarray(small, np.int16)
     bits = (cells[:, 1:] > cells[:, :-1]).ravel()

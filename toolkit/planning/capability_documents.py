@@ -1,8 +1,8 @@
 """Capabilities as plain documents, from which a worker process rebuilds them for planning.
 
 A capability has functions and models, which no message can hold. The document names its models by
-their modules. A model that no other process can import, such as one of a notebook, is rebuilt from
-its JSON schema: it has the same fields, and the engine itself validates every input once more.
+their modules. A model that no other process can import, such as a notebook's, is rebuilt from its
+JSON schema. It has the same fields, and the engine validates every input again.
 """
 
 import sys
@@ -36,7 +36,7 @@ _LIMITS: Mapping[str, str] = {
     "maxItems": "max_length",
     "pattern": "pattern",
 }
-# What a document has as the capability has it.
+# Attributes that a document copies unchanged from the capability.
 _COPIED = (
     "id", "version", "title", "description", "operation_required", "default_provider", "produces",
     "alias_of", "status",
@@ -142,7 +142,7 @@ def build_model(schema: Mapping[str, Any]) -> type[BaseModel]:
         )
         fields[name] = (kind, field)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # a field may be called as a method of models
+        warnings.simplefilter("ignore", UserWarning)  # a field may have the name of a method
         model = create_model(schema.get("title", "Input"), __base__=_SchemaModel, **fields)
     model.document = dict(schema)
     return model

@@ -1,4 +1,4 @@
-"""The capabilities of an account by what they make, and what each lacks to run."""
+"""The capabilities of an account by the kind they make, and the connections they lack."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
@@ -30,7 +30,7 @@ class CapabilityIndex:
 
     @cached_property
     def _makers(self) -> dict[str, Capability]:
-        """Who makes each kind: the first that can run now, or else the first, of no alias."""
+        """The maker of each kind: the first that can run now, or else the first; aliases last."""
         by_need = {
             kind: sorted(makers, key=lambda c: (c.alias_of in self._by_id, not self.is_usable(c)))
             for kind, makers in self._able.items()
@@ -42,32 +42,32 @@ class CapabilityIndex:
         return {maker.id: kind for kind, able in self._able.items() for maker in able}
 
     def find_maker(self, kind: str) -> Capability | None:
-        """Find the capability that makes a kind, or the one of that id."""
+        """Find the capability that makes a kind or has that id, or return None."""
         return self._makers.get(kind) or self._by_id.get(kind)
 
     def find_kind(self, capability: Capability) -> str:
-        """Find the kind that a capability makes; its id, where that is none of the known ones."""
+        """Find the kind that a capability makes; returns its id if it makes no known kind."""
         return self._kinds_by_id.get(capability.id, capability.id)
 
     def is_usable(self, capability: Capability) -> bool:
-        """Tell whether it can run with the connected vendors (and the money allowed)."""
+        """Check whether a capability can run with the connected vendors (and the budget)."""
         if not capability.needs_connection:
             return True
         return not self.free_only and self.is_connected(capability)
 
     def is_connected(self, capability: Capability) -> bool:
-        """Tell whether a vendor that serves it is connected."""
+        """Check whether a vendor that serves a capability is connected."""
         return bool(self._providers.get(capability.id, frozenset()) & self._connected)
 
     def list_missing_providers(self, capability: Capability) -> list[str]:
-        """List the vendors whose connection it lacks, its default one first; none if it has one."""
+        """List vendors to connect for a capability, its default first; empty if it has one."""
         if self.is_connected(capability):
             return []
         default = capability.default_provider
         return sorted(self._providers.get(capability.id, ()), key=lambda v: (v != default, v))
 
     def find_missing(self, capabilities: Iterable[Capability]) -> list[Missing]:
-        """Find which capabilities lack a connection, each once; no provider where no vendor is."""
+        """List capabilities that lack a connection, each once; `any_of` may be empty."""
         lacking = {c.id: c for c in capabilities if c.needs_connection and not self.is_connected(c)}
         return [
             Missing(capability=c.id, any_of=self.list_missing_providers(c))
@@ -75,6 +75,6 @@ class CapabilityIndex:
         ]
 
     def list_keywords(self) -> dict[str, str]:
-        """List the words for capabilities that make none of the known kinds, with their ids."""
+        """List the keywords of capabilities that make no known kind, with their ids."""
         others = [c for c in self.available if self.find_kind(c) == c.id and c.alias_of is None]
         return {keyword.lower(): c.id for c in others for keyword in c.keywords}

@@ -1,4 +1,4 @@
-"""Kinds of capabilities, told by their metadata; the planner finds by them who makes what."""
+"""Kinds of capabilities, recognized by metadata; the planner finds the makers of a kind by them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,13 +24,13 @@ _ROLES_BY_NAME = {
 
 @dataclass(frozen=True, slots=True)
 class CapabilityKind:
-    """A kind of thing that objectives ask for, as a capability that makes it looks.
+    """A kind of thing that objectives ask for, and the features of a capability that makes it.
 
     Attributes:
-        conventional_id: what a capability for it is called where none is there.
-        media: a pattern of what it produces.
-        role: the role of the field that it is asked through.
-        words: of which it claims one: by its keywords, its id or its title.
+        conventional_id: capability id to name if no capability makes the kind.
+        media: pattern of the media type that it produces.
+        role: role of the field that takes the request.
+        words: words of which its keywords, id or title include at least one.
     """
 
     conventional_id: str
@@ -73,12 +73,12 @@ def find_role_field(capability: Capability, role: str) -> str | None:
 
 
 def find_instructed_field(capability: Capability) -> str | None:
-    """Find the field that says what to make, to which words can be added."""
+    """Find the field of the instruction, to which words can be added."""
     return find_role_field(capability, "objective") or find_role_field(capability, "prompt")
 
 
 def is_field_valid(capability: Capability, given: JsonObject, name: str) -> bool:
-    """Tell whether an input field has a value that the capability's schema accepts."""
+    """Check whether an input field has a value that the capability's schema accepts."""
     if name not in capability.input_model.model_fields:
         return False
     try:
@@ -89,23 +89,23 @@ def is_field_valid(capability: Capability, given: JsonObject, name: str) -> bool
 
 
 def is_caller_supplied(name: str, info: FieldInfo) -> bool:
-    """Tell whether only the caller can supply a field, such as a recording of a person's voice."""
+    """Check whether only the caller can supply a field, such as a recording of their voice."""
     extra = info.json_schema_extra
     role = extra.get("x-role") if isinstance(extra, dict) else None
     return role == "reference" or name.startswith("reference")
 
 
 def find_makers(capabilities: Sequence[Capability]) -> dict[str, list[Capability]]:
-    """Find who makes each kind: of the right type and role, and claiming a word of it.
+    """Find the makers of each kind: capabilities of the right type and role that claim its words.
 
-    A stranger that writes haiku on a topic looks like a researcher by its types alone; it is not
-    one, as it claims no word of research.
+    A plugin that writes haiku on a topic has the types of a researcher. It is none, because it
+    claims no word of research.
     """
     makers = {}
     for kind, shape in KINDS.items():
         alike = [c for c in capabilities if _is_alike(c, shape)]
         claiming = [c for c in alike if shape.words & _collect_claims(c)]
-        # Without one, who claims no words at all for anything else may make it.
+        # If no capability claims the kind, capabilities without any keywords may make it.
         makers[kind] = claiming or [c for c in alike if not c.keywords]
     return makers
 

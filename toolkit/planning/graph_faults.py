@@ -1,4 +1,4 @@
-"""The faults of a graph of capabilities, that plans and workflows alike are refused for."""
+"""The faults of a graph of capabilities, for which plans and workflows are rejected."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -20,7 +20,7 @@ UNSURE_FIELD = "Field required, and only an optional node could fill it"
 
 
 class GraphNode(Protocol):
-    """What a node of a plan and one of a workflow have in common."""
+    """The members that nodes of plans and of workflows have in common."""
 
     @property
     def id(self) -> str:
@@ -34,7 +34,7 @@ class GraphNode(Protocol):
 def find_graph_faults(
     nodes: Sequence[GraphNode], *, max_nodes: int, max_edges: int
 ) -> list[Detail]:
-    """Find every fault of a graph's size, ids and edges; what is too large is looked at no further.
+    """Find every fault of a graph's size, ids and edges; only the size of a large graph is checked.
 
     >>> from toolkit.contract.plans import PlanNode
     >>> loop = [PlanNode(id="a", capability="x", depends_on=["a"])]
@@ -88,7 +88,7 @@ def _find_reference_faults(nodes: Sequence[GraphNode]) -> list[Detail]:
 
 
 def _find_cycle_faults(nodes: Sequence[GraphNode]) -> list[Detail]:
-    """Find one cycle in each strongly connected component; to list all could take forever."""
+    """Find one cycle in each strongly connected component; listing all could take forever."""
     if _is_ordered(nodes):
         return []
     known = {node.id for node in nodes}
@@ -98,7 +98,7 @@ def _find_cycle_faults(nodes: Sequence[GraphNode]) -> list[Detail]:
     with suppress(CycleError):
         sorter.prepare()
         return []
-    import networkx as nx  # which tells all the components that have one
+    import networkx as nx  # finds all components that have a cycle
 
     graph = build_digraph(nodes)
     index = {node.id: i for i, node in enumerate(nodes)}
@@ -113,7 +113,7 @@ def _find_cycle_faults(nodes: Sequence[GraphNode]) -> list[Detail]:
 
 
 def _is_ordered(nodes: Sequence[GraphNode]) -> bool:
-    """Tell whether every node stands behind all that it depends on, as in most graphs."""
+    """Check whether every node comes after all of its dependencies, as in most graphs."""
     seen: set[str] = set()
     for node in nodes:
         if not seen.issuperset(node.depends_on):
@@ -147,11 +147,11 @@ def find_input_faults(
     """Find where an input breaks a capability's schema; fields that upstream fills may be missing.
 
     Args:
-        capability: whose input it is.
-        given: the input.
-        fillable: the fields that upstream can fill.
-        path: where the input stands in the request.
-        unsure: the fields that only optional nodes can fill, which may fail.
+        capability: capability that takes the input.
+        given: input to check.
+        fillable: fields that upstream can fill.
+        path: path of the input in the request.
+        unsure: fields that only optional nodes can fill, which may fail.
     """
     if FROM_ARTIFACTS in given:
         return [Detail(f"{path}.{FROM_ARTIFACTS}", "is set by the service alone")]

@@ -1,7 +1,7 @@
 """The planner by language model, its pure part: the prompt and the schema; the engine asks it.
 
-The catalogue is data, the objective is fenced, and a plan takes from the reply only ids of the
-catalogue, valid inputs, and edges: no provider, address, secret or budget.
+The catalogue is data, and the objective is fenced. A plan takes only catalogue ids, valid inputs
+and edges from the reply: no provider, address, secret or budget.
 """
 
 import json
@@ -133,9 +133,9 @@ def list_plannable(capabilities: Sequence[Capability]) -> list[Capability]:
 def build_reply_schema(capabilities: Sequence[Capability]) -> JsonObject:
     """Build the schema of the reply.
 
-    It has only the features that the strict modes of OpenAI, Anthropic and Google share: closed
-    objects, all of whose members are required, and no limits. So an input is a list of fields with
-    values, each of its field's type.
+    The strict modes of OpenAI, Anthropic and Google share only these features: closed objects, all
+    of whose members are required, and no limits. So an input is a list of fields with values, each
+    of its field's type.
     """
     if len(capabilities) <= MAX_TYPED_CAPABILITIES:
         kinds = [_build_node_schema([c.id], _build_field_schemas(c)) for c in capabilities]

@@ -13,10 +13,10 @@ class PlannerView:
     """The facts about an account that the planner may use.
 
     Attributes:
-        capabilities: the newest available version of each id, in registry order.
-        connected: provider ids the account has connections for.
-        providers: by capability id, the provider ids that can serve it; empty where it runs on this
-            machine's CPU.
+        capabilities: newest available version of each id, in registry order.
+        connected: ids of the providers that the account has connections for.
+        providers: ids of the providers that can serve each capability, by capability id; empty if
+            it runs on this machine's CPU.
     """
 
     capabilities: Sequence[Capability]
@@ -29,13 +29,13 @@ class PlanDraft:
     """A plan before it has an id and a price.
 
     Attributes:
-        nodes: dependencies before dependents; the last sink is the main deliverable.
-        missing: each capability that is unavailable, with the provider ids that would enable it,
-            the default one first.
-        rationale: why the plan is as it is, in a few sentences.
-        deliverables: the requested nodes, in the order they were named.
-        reading: how much of the objective was understood.
-        question: what a person has to be asked first; none where nothing has.
+        nodes: nodes, dependencies before dependents; the last sink is the main deliverable.
+        missing: unavailable capabilities, each with the ids of the providers that would enable it,
+            the default provider first.
+        rationale: reasons for the plan, in a few sentences.
+        deliverables: requested nodes, in the order they were named.
+        reading: understood share of the objective.
+        question: question that a person must answer first, or None.
     """
 
     nodes: list[PlanNode]
@@ -47,7 +47,7 @@ class PlanDraft:
 
     @property
     def missing_capabilities(self) -> tuple[str, ...]:
-        """What was requested and nothing here makes."""
+        """The requested capabilities that nothing here provides."""
         return tuple(one.capability for one in self.missing if not one.any_of)
 
     @property

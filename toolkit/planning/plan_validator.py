@@ -1,7 +1,7 @@
-"""The validator of plans: every fault at once, whoever made the plan; the engine calls it.
+"""The validator of plans of any planner, which reports every fault at once; the engine calls it.
 
-A plan without faults is a workflow that `POST /v1/workflows` takes, as far as that can be told
-without an account: what is connected, stored and affordable is the engine's to know.
+`POST /v1/workflows` accepts a plan without faults, unless the account prevents it: the engine
+checks the connections, the stored artifacts and the budget.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ from toolkit.planning.graph_faults import find_fillable_fields, find_graph_fault
 from toolkit.plugins import Capability
 
 MAX_NODES = 50
-# Past these a graph is looked at no further.
+# A graph beyond these limits is not checked further.
 MAX_CHECKED_NODES = 1_000
 MAX_CHECKED_EDGES = 10_000
 
@@ -26,11 +26,11 @@ _NODE_ID: TypeAdapter[str] = TypeAdapter(NodeId)
 
 @dataclass(frozen=True, slots=True)
 class PlanRules:
-    """What a plan is held to.
+    """The rules that a plan is validated against.
 
     Attributes:
-        capabilities: each that there is, by its id (the newest version) and by `id@version`.
-        allowed: the ids of those that may be used; all, by default.
+        capabilities: all capabilities, by id (the newest version) and by `id@version`.
+        allowed: ids of the capabilities that a plan may use; None, the default, allows all.
     """
 
     capabilities: Mapping[str, Capability]
@@ -40,15 +40,15 @@ class PlanRules:
 def find_plan_faults(
     nodes: Sequence[PlanNode], deliverables: Sequence[str], rules: PlanRules
 ) -> list[Detail]:
-    """Find every fault of a plan; one without any can be run.
+    """Find every fault of a plan; a plan without faults can run.
 
     Args:
-        nodes: its nodes.
-        deliverables: the ids of those whose results were asked for.
-        rules: what it is held to.
+        nodes: nodes of the plan.
+        deliverables: ids of the nodes whose results were requested.
+        rules: rules to validate the plan against.
 
     Returns:
-        the place of each fault (`nodes.3.input.width`), and a sentence.
+        the path of each fault (`nodes.3.input.width`), and a sentence.
 
     >>> find_plan_faults([PlanNode(id="a", capability="a.b")], ["b"], PlanRules({}))[0]
     Detail(path='nodes.0.capability', message='`a.b` is no capability here')
@@ -86,7 +86,7 @@ def _find_capability_faults(nodes: Sequence[PlanNode], rules: PlanRules) -> list
 
 
 def _explain_unusable(name: str, rules: PlanRules) -> str | None:
-    """Say why a plan may not use what a node names; nothing if it may."""
+    """Explain why a plan may not use a capability; returns None if it may."""
     capability = rules.capabilities.get(name)
     if capability is None:
         newest = rules.capabilities.get(name.partition("@")[0])
@@ -103,7 +103,7 @@ def _explain_unusable(name: str, rules: PlanRules) -> str | None:
 
 
 def _find_delivery_faults(nodes: Sequence[PlanNode], deliverables: Sequence[str]) -> list[Detail]:
-    """Find deliverables that are not there, and nodes that neither deliver nor feed one."""
+    """Find unknown or repeated deliverables, and nodes that neither deliver nor feed a node."""
     known = {node.id for node in nodes}
     faults = []
     for i, node_id in enumerate(deliverables):
@@ -122,7 +122,7 @@ def _find_delivery_faults(nodes: Sequence[PlanNode], deliverables: Sequence[str]
 
 
 def _find_edge_faults(nodes: Sequence[PlanNode], rules: PlanRules) -> list[Detail]:
-    """Find the edges that feed nothing, and the inputs that their schemas refuse."""
+    """Find the edges that feed nothing, and the inputs that their schemas reject."""
     capabilities = {
         node.id: found
         for node in nodes
@@ -136,7 +136,7 @@ def _find_edge_faults(nodes: Sequence[PlanNode], rules: PlanRules) -> list[Detai
             continue
         ids = [up for up in node.depends_on if up != node.id and up in capabilities]
         ups = {up: capabilities[up] for up in ids}
-        # What is not there for certain completes no input.
+        # An optional node may give no result, so it does not complete an input.
         certain = [made for up, made in ups.items() if up not in optional]
         fillable = find_fillable_fields(capability, certain)
         unsure = find_fillable_fields(capability, ups.values()) - fillable
@@ -151,13 +151,13 @@ def _find_edge_faults(nodes: Sequence[PlanNode], rules: PlanRules) -> list[Detai
 def explain_idle_edge(
     node: PlanNode, capability: Capability, producers: Mapping[str, Capability], upstream: str
 ) -> str | None:
-    """Say why nothing of an upstream node reaches its dependent; nothing if something does.
+    """Explain why a dependent uses nothing of an upstream node; returns None if it does.
 
     Args:
-        node: the dependent.
-        capability: the dependent's.
-        producers: those of all its upstream nodes by their ids, in the order of `depends_on`.
-        upstream: the id of the one.
+        node: dependent node.
+        capability: capability of the dependent.
+        producers: capabilities of all its upstream nodes, by node id, in `depends_on` order.
+        upstream: id of the upstream node.
     """
     producer = producers[upstream]
     takers = {
@@ -174,7 +174,7 @@ def explain_idle_edge(
     ids = list(producers)
     later = [producers[one] for one in ids[ids.index(upstream) + 1 :]]
     for name, binding in free.items():
-        # Texts are joined; of artifacts only the last one is used.
+        # Texts are joined; only the last artifact is used.
         if binding.mode == "text" or not any(one.can_fill(capability, name) for one in later):
             return None
     named = ", ".join(f"`{name}`" for name in free)

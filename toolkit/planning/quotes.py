@@ -30,7 +30,7 @@ class QuotedText:
         self._places = [at for _, at in letters]
 
     def mark(self, quote: str) -> bool:
-        """Mark what a quote quotes, and tell whether all of its parts are there, in order."""
+        """Mark the quoted letters, and return whether all parts of the quote match, in order."""
         parts = [letters for part in _ELLIPSIS.split(quote) if (letters := fold_letters(part))]
         found, start = [], 0
         for letters in parts:
@@ -51,7 +51,7 @@ class QuotedText:
         ]
 
     def _find(self, letters: str, start: int) -> int | None:
-        """Find letters that begin and end where words do, in scripts that part their words."""
+        """Find letters that begin and end at word edges, in scripts with spaces between words."""
         at = self._letters.find(letters, start)
         while at >= 0:
             if self._is_edge(at) and self._is_edge(at + len(letters)):
@@ -77,5 +77,5 @@ def fold_letters(text: str) -> str:
 
 
 def is_dense(sign: str) -> bool:
-    """Tell whether a sign is of a script that puts no spaces between words."""
+    """Check whether a sign is of a script that puts no spaces between words."""
     return unicodedata.east_asian_width(sign) in "WF"

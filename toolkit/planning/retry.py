@@ -1,4 +1,4 @@
-"""The actions of a retry: each node to blame, and what is different when it runs again."""
+"""The actions of a retry: each node to blame, and the changes with which it runs again."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -10,7 +10,7 @@ from toolkit.planning.review.evidence import Evidence, vary_seed
 from toolkit.planning.review.issues import ReviewIssue
 from toolkit.plugins.fencing import fence_text
 
-# Nothing was made, and for a reason that passes: the same call later is another call.
+# Temporary failures that made nothing: the same call may succeed later.
 OUTAGES = frozenset(
     code.name
     for code in (
@@ -21,10 +21,10 @@ OUTAGES = frozenset(
         ErrorCode.UNAVAILABLE,
     )
 )
-# What has a node run again: what a review found, or what a person asks for.
+# The reason for running a node again: a review's finding or a person's request.
 REGENERATE, ASKED = "regenerate", "retry"
 REMARKS_HEAD = "A person looked at the last result and remarked this. Mend it:"
-# What differs a little in sound, where nothing else makes the same speech come out differently.
+# A small change of speed, if nothing else makes the same speech come out differently.
 _SPEED_STEP = 0.05
 _SENTENCE_ENDS = tuple(".!?…:;。！？؟")
 
@@ -32,16 +32,16 @@ _SENTENCE_ENDS = tuple(".!?…:;。！？؟")
 def make_action(
     item: Evidence, issues: Sequence[ReviewIssue], attempt: int
 ) -> RecommendedAction | None:
-    """Make the action that runs a node again; none where nothing is left to change.
+    """Make the action that runs a node again; returns None if nothing is left to change.
 
-    The changes that its issues ask for come first. Without any, it gets another seed or an
-    instruction, then another provider: the same request would only be paid for again. A failure
-    that an earlier change did not mend goes to another provider at once.
+    The changes that its issues request come first. Without them, the node gets another seed or an
+    instruction, then another provider, because the same request would only cost again. A failure
+    that an earlier change did not fix goes to another provider at once.
 
     Args:
-        item: the node.
-        issues: what it is blamed for.
-        attempt: how many reviews there were before.
+        item: evidence of the node.
+        issues: issues that the node is blamed for.
+        attempt: number of earlier reviews.
     """
     changes: JsonObject = {}
     for issue in issues:
@@ -82,17 +82,17 @@ def make_asked_actions(
     constraints: JsonObject,
     attempt: int,
 ) -> list[RecommendedAction]:
-    """Make the actions of a retry that a person asks for; none where all would come out the same.
+    """Make the actions of a person's retry; returns an empty list if nothing would change.
 
-    Without constraints they are of the nearest nodes at or before the one named that can be told
-    the remarks, or be changed in another way.
+    Without constraints, the actions are for the nearest nodes at or before `named` that can take
+    the remarks or be changed in another way.
 
     Args:
-        evidence: what every node was asked, dependencies before dependents.
-        named: the node to run again.
-        remarks: what the person says is wrong.
+        evidence: evidence of all nodes, dependencies before dependents.
+        named: id of the node to run again.
+        remarks: faults that the person reports.
         constraints: input members to set on that node.
-        attempt: how many reviews there were before.
+        attempt: number of earlier reviews.
     """
     items = {item.node.id: item for item in evidence}
     set_on = items[named].node.input
@@ -113,7 +113,7 @@ def make_asked_actions(
 
 
 def tell_remarks(evidence: Sequence[Evidence], action: RecommendedAction) -> RecommendedAction:
-    """Write a person's remarks, which the evidence has by now, into what a node is asked."""
+    """Add a person's remarks, which the evidence now includes, to the action's request."""
     item = next(one for one in evidence if one.node.id == action.node_id)
     field = find_instructed_field(item.capability)
     if action.action != ASKED or not item.remarks or field is None:
@@ -136,7 +136,7 @@ def _make_asked(
 def _find_nearest(
     items: Mapping[str, Evidence], named: str, make: Callable[[Evidence], RecommendedAction | None]
 ) -> list[RecommendedAction]:
-    """Make actions of the nearest nodes at or before one, the farthest first."""
+    """Make actions for the nearest nodes at or before `named`, the farthest node first."""
     found: dict[str, RecommendedAction] = {}
     ahead, seen = [named], {named}
     while ahead:
@@ -152,10 +152,10 @@ def _find_nearest(
 
 
 def add_instructions(item: Evidence, instructions: Sequence[str]) -> str:
-    """Write what a node is asked: its brief, what reviews added to it, and a person's remarks.
+    """Write a node's request: its brief, the instructions of reviews, and a person's remarks.
 
-    The remarks stand between tags, as they are not the brief's own words. Those that do not fit
-    into the field are left out, the oldest first.
+    The remarks are fenced by tags, because they are not the brief's own words. If the remarks do
+    not fit into the field, the oldest are left out.
     """
     field = find_instructed_field(item.capability) or ""
     whole = item.brief.rstrip()
@@ -175,7 +175,7 @@ def add_instructions(item: Evidence, instructions: Sequence[str]) -> str:
 
 
 def _instruct(item: Evidence, sentences: Sequence[str]) -> list[str]:
-    """Keep the sentences that can be added to what the node is asked."""
+    """Return the sentences that fit into the node's objective."""
     field = find_role_field(item.capability, "objective")
     if field is None:
         return []
@@ -184,14 +184,14 @@ def _instruct(item: Evidence, sentences: Sequence[str]) -> list[str]:
 
 
 def _vary(item: Evidence, attempt: int) -> tuple[JsonObject, list[str]]:
-    """Find a change by which the same request comes out differently."""
+    """Find a change that makes the same request come out differently."""
     if changes := vary_seed(item, attempt):
         return changes, []
     return {}, _instruct(item, [f"This is attempt {attempt + 2}: word it in another way."])
 
 
 def _vary_speed(item: Evidence) -> JsonObject:
-    """Find another speed for speech that is made by nobody else and from nothing random."""
+    """Find another speed for speech that has neither another provider nor a seed."""
     speed = item.node.input.get("speed", 1.0)
     slower = round(speed - _SPEED_STEP, 2) if isinstance(speed, int | float) else speed
     return {"speed": slower} if _is_valid(item, "speed", slower) else {}

@@ -1,7 +1,7 @@
 """The grammar of an objective: regular expressions over the meanings of its terms.
 
 Each term is written as a group of signs, one for each of its meanings, so a run of terms is a
-string. In a rule, `<act|thing !own>` stands for a term that is an act or a thing, and is not "own";
+string. In a rule, `<act|thing !own>` stands for a term that is an act or a thing, and is not "own".
 `<!mark>` stands for a term that is no mark, and `<>` for any term. Loops are possessive or have one
 way to match, so the time is linear.
 """

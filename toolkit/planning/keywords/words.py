@@ -112,7 +112,7 @@ class Vocabulary:
     beginnings: frozenset[str]
 
     def find_meanings(self, key: str) -> Mapping[str, str]:
-        """Find the meanings of a word or a phrase; of a compound, those of its last part."""
+        """Find the meanings of a word or a phrase; a compound has the meanings of its last part."""
         for form in self._list_forms(key):
             ends = range(len(form), max(1, form.rfind(" "), len(form) - MAX_TAIL - 1), -1)
             stem = next((stem for end in ends if (stem := f"{form[:end]}*") in self.words), "")

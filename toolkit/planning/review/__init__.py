@@ -1,1 +1,1 @@
-"""Reviewing what a task made: evidence, checks by kind of artifact, a judge, and the decision."""
+"""Review of a task's results: evidence, checks by kind of artifact, a judge, the decision."""

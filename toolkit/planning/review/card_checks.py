@@ -1,4 +1,4 @@
-"""Checks of cards: their own input against the texts that the layout reports and that are seen."""
+"""Checks of cards: their input against the reported texts and the visible texts."""
 
 import html
 import re
@@ -34,7 +34,7 @@ _DRAWN = TypeAdapter(list[DrawnText])
 
 
 def check_layout(look: Inspection) -> Iterator[ReviewIssue]:
-    """Check what a layout reports: that there is text on it, and what it warns of."""
+    """Check that a layout reports text on the card, and no warnings."""
     item = look.item
     output = item.output or {}
     if "text_boxes" not in item.capability.output_model.model_fields:
@@ -62,7 +62,7 @@ def check_glyphs(look: Inspection) -> Iterator[ReviewIssue]:
     drawn = "".join(box.text for box in _read_drawn(item))
     text = "".join(text for _, text in _list_wanted(item)) or drawn
     letters = [char for char in text if _is_letter(char)]
-    # What an earlier node wrote is not among the texts of the input, and is drawn without them.
+    # A text by an earlier node is not in the input, and is drawn without the lost letters.
     lost = max(sum(char in lacked for char in letters), sum(map(_is_letter, lacked)))
     replaced = sum(map(_is_replaced, drawn))
     share = (lost + replaced) / max(1, len(letters))
@@ -86,7 +86,7 @@ def check_card_texts(look: Inspection) -> Iterator[ReviewIssue]:
     is_cut = bool(warned) or any(_ends_cut(box.text) for box in drawn)
     for role, text in _list_wanted(item):
         if role in warned and role != "title":
-            continue  # there was no room for it, which another layout would not change
+            continue  # there was no room for it, and another layout would have none either
         words = _split_words(text)
         share = sum(word in there for word in words) / len(words) if words else 1.0
         if share < (limits.min_cut_share if is_cut else limits.min_text_share):
@@ -95,7 +95,7 @@ def check_card_texts(look: Inspection) -> Iterator[ReviewIssue]:
     yield from _check_source(item, drawn, limits.min_source_share)
     known = {word for _, text in _list_wanted(item) for word in _split_words(text)}
     known.update(_split_words(item.upstream_text or ""))
-    # What fills a body is not always told.
+    # The input does not always include the text of the body.
     own = [box for box in drawn if box.role != "body" or "body" in item.node.input]
     for box in own:
         words = _split_words(box.text)
@@ -134,7 +134,7 @@ def check_places(look: Inspection) -> Iterator[ReviewIssue]:
         if out > limits.max_outside * min(size):
             message = f"The {box.role} stands out of the card by {out:.0f} pixels."
             yield block_result(item, 0.8, message)
-        # Small type is hard to read on any card; on a small one, it is that of the whole.
+        # Small type is hard to read on any card, but type shrinks with a small card.
         small = min(limits.legible_px, _SMALL_TYPE * min(size))
         if box.font_size < max(small, limits.min_type * min(size)):
             message = (
@@ -152,7 +152,7 @@ def check_places(look: Inspection) -> Iterator[ReviewIssue]:
 
 
 def check_contrast(look: Inspection) -> Iterator[ReviewIssue]:
-    """Check that each text stands out from what is behind it, or is there at all."""
+    """Check that each text is on the card and stands out from its background."""
     item, blob, least = look.item, look.item.blob, look.thresholds.card.min_contrast
     drawn = _read_drawn(item)
     if blob is None or not drawn:
@@ -171,7 +171,7 @@ def check_contrast(look: Inspection) -> Iterator[ReviewIssue]:
 
 
 def _measure_svg_contrasts(data: bytes, drawn: list[DrawnText]) -> list[float]:
-    """Measure the contrasts of texts in an SVG; 1 for those that are not in it."""
+    """Measure the contrasts of texts in an SVG; the contrast of a missing text is 1."""
     texts = read_svg_texts(data)
     whole = " ".join(_split_words(html.unescape(" ".join(text.text for text in texts))))
     found = []
@@ -209,13 +209,13 @@ CARD_CHECKS: tuple[NodeCheck, ...] = (
 
 
 def _read_drawn(item: Evidence) -> list[DrawnText]:
-    """Read the texts that a layout reports; none for other capabilities."""
+    """Read the texts that a layout reports; returns an empty list for other capabilities."""
     if "text_boxes" not in item.capability.output_model.model_fields:
         return []
     try:
         return _DRAWN.validate_python((item.output or {}).get("text_boxes"))
     except ValidationError:
-        return []  # the check of the output's schema tells that
+        return []  # the check of the output's schema reports this
 
 
 def _read_strings(value: object) -> list[str]:
@@ -233,7 +233,7 @@ def _list_wanted(item: Evidence) -> list[tuple[str, str]]:
 
 
 def _split_words(text: str) -> list[str]:
-    """Split a text into words without case and accents; of dense scripts, into signs."""
+    """Split a text into words in one case; split texts of dense scripts into signs."""
     folded = unicodedata.normalize("NFKC", text.casefold())
     if _DENSE.search(folded):
         return [char for char in folded if char.isalnum()]
@@ -241,7 +241,7 @@ def _split_words(text: str) -> list[str]:
 
 
 def _is_replaced(char: str) -> bool:
-    """Tell whether a character stands for another, or is of no script at all."""
+    """Check whether a character stands for a lost character, or is private or unassigned."""
     return char in _REPLACED or unicodedata.category(char) in ("Co", "Cn")
 
 

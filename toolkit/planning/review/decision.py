@@ -1,4 +1,4 @@
-"""The decision on what the checks found: pass, fail, or run which nodes again, and how."""
+"""The decision on the issues of a review: pass, fail, or retry, with the nodes and changes."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -11,11 +11,11 @@ from toolkit.planning.review.issues import Remedy, ReviewIssue
 
 
 class Verdict(NamedTuple):
-    """A decision, and what follows from it.
+    """A decision and its consequences.
 
     Attributes:
-        actions: every node that a retry runs again, dependencies before dependents.
-        reasons: why a node to blame is not run again, each with its id.
+        actions: an action for each node that a retry runs again, dependencies before dependents.
+        reasons: reasons why nodes to blame are not run again, each with the node's id.
     """
 
     decision: Decision
@@ -32,7 +32,7 @@ def decide(
     retries_left: int,
     pass_score: float,
 ) -> Verdict:
-    """Decide on a review; no decision is made anywhere else.
+    """Decide on a review; no other code decides.
 
     ===========================================  ==================================
     nothing blocks and the score is high enough  `pass`
@@ -42,8 +42,8 @@ def decide(
     otherwise                                    `retry` of all nodes to blame
     ===========================================  ==================================
 
-    What blocks are the issues that say so, or all of them where none does and yet the score is
-    below `pass_score`. Nodes that only suffer from another one are not to blame.
+    If no issue is blocking and the score is below `pass_score`, all issues block. Nodes that only
+    suffer from another node are not to blame.
     """
     blocking = [issue for issue in issues if issue.is_blocking]
     if not blocking and score >= pass_score:
@@ -55,7 +55,7 @@ def decide(
     blamed = {issue.node_id for issue in to_remedy}
     actions: dict[str, RecommendedAction] = {}
     reasons = []
-    changed: set[str] = set()  # what comes out differently: it, or something before it, is changed
+    changed: set[str] = set()  # nodes whose result will differ: they or nodes before them change
     for item in evidence:
         if not changed.isdisjoint(item.node.depends_on):
             changed.add(item.node.id)

@@ -38,8 +38,8 @@ def check_media(
 ) -> Iterator[ReviewIssue]:
     """Check that the deliverables have the media that the objective names, even if no plan asks.
 
-    Keywords find these media, and only if every clause of the objective is understood, and no text
-    is named: "a caption for a picture" is no picture.
+    Keywords find these media, but only if every clause of the objective is understood and no text
+    is named. "A caption for a picture" is no picture.
     """
     from toolkit.planning.keywords.clauses import Reading
 

@@ -130,7 +130,7 @@ def block_result(
 
 
 def vary_seed(item: Evidence, attempt: int) -> JsonObject:
-    """Return another seed, by which the same request comes out differently; nothing without one."""
+    """Return another seed, so that the request comes out differently; empty without a seed."""
     if "seed" not in item.capability.input_model.model_fields:
         return {}
     seed = item.node.input.get("seed")

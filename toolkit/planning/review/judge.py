@@ -1,8 +1,8 @@
 """The judge by language model: its prompt, and the proof of its findings; the engine asks it.
 
 The judge reports defects, not a score: the code of a defect fixes the consequences. So no text can
-talk its way to a better score. A finding counts only if the words that it quotes are in the text
-or, if something is missing, in the brief or the material that asks for it.
+talk its way to a better score. A finding counts only if its quoted words are in the text. If
+something is missing, they must be in the brief or the material that asks for it.
 """
 
 import json
@@ -249,8 +249,8 @@ def _read_finding(raw: Any, brief: JudgeBrief) -> JudgeFinding | None:
 def _is_proven(code: str, quote: str, against: str, judged: JudgedText, brief: JudgeBrief) -> bool:
     """Return whether the quotes of a finding are in the texts that it refers to.
 
-    A quote must be in the judged text. Without a quote, something is missing, and the words that
-    ask for it must be in the objective, the brief, a remark or one of the texts.
+    A quote must be in the judged text. Without a quote, something is missing. Then the words that
+    ask for it must be in the objective, the brief, a remark or a text.
     """
     requests = [brief.objective, judged.brief, judged.sources, *judged.remarks]
     texts = [text.text for text in brief.texts]

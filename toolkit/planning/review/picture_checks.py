@@ -1,8 +1,8 @@
 """Checks of pictures: whether they open, their size, and that there is something to see.
 
-Drawings of few lines, night scenes, fog and plain grounds are good pictures. What is looked for is
-what no picture has that was made for somebody: one colour, random pixels, a half that was never
-painted, a thumbnail blown up.
+Drawings of few lines, night scenes, fog and plain backgrounds are good pictures. The checks look
+for defects that no picture made for a person has: one colour, random pixels, an unpainted half, an
+enlarged thumbnail.
 """
 
 import re
@@ -20,7 +20,7 @@ from toolkit.planning.review.evidence import (
 )
 from toolkit.planning.review.issues import ReviewIssue
 
-# What makes a picture soft, or coarse, where it is asked for.
+# Words of a request for a soft or a coarse picture.
 _SOFT = re.compile(
     r"gradient|blur|bokeh|ombr|haz[ey]|\bfog|mist|glow|\bsoft|wallpaper|verlauf|unsch|weich|nebel|"
     r"dégrad|\bflou|brume|degradad|difumin|niebla|sfum|sfoc|nebbia|névoa|グラデ|ぼか|霧|渐变|漸變|"
@@ -33,7 +33,7 @@ _COARSE = re.compile(
 
 
 def check_picture_file(look: Inspection) -> Iterator[ReviewIssue]:
-    """Check that a picture opens, and is of a type that is asked for and that it is called."""
+    """Check that a picture opens, and that its type is supported and matches its media type."""
     item, blob = look.item, look.item.blob
     if blob is None:
         return
@@ -98,7 +98,7 @@ def check_dead_area(look: Inspection) -> Iterator[ReviewIssue]:
 
 
 def check_detail(look: Inspection) -> Iterator[ReviewIssue]:
-    """Check that a picture is as fine as its size: no thumbnail that was blown up."""
+    """Check that the detail of a picture fits its size: it is no enlarged thumbnail."""
     item, limits = look.item, look.thresholds.picture
     picture = item.picture
     if picture is None or _is_layout(item):
@@ -128,12 +128,12 @@ PICTURE_CHECKS: tuple[NodeCheck, ...] = (
 
 
 def check_variety(items: Sequence[Evidence], *, attempt: int, max_bits: int) -> list[ReviewIssue]:
-    """Check that no two generated pictures look the same where several were asked for.
+    """Check that no two generated pictures look the same.
 
     Args:
-        items: the evidence of all nodes.
-        attempt: how many reviews there were before.
-        max_bits: by how many of 192 bits the fingerprints of equal pictures differ at most.
+        items: evidence of all nodes.
+        attempt: number of earlier reviews.
+        max_bits: maximum number of different bits, of 192, in fingerprints of equal pictures.
     """
     known: list[tuple[Evidence, int]] = []
     issues: list[ReviewIssue] = []
@@ -153,12 +153,12 @@ def check_variety(items: Sequence[Evidence], *, attempt: int, max_bits: int) -> 
 
 
 def _is_layout(item: Evidence) -> bool:
-    """Tell whether a picture is a card: plain panels and soft grounds are right there."""
+    """Check whether a picture is a card, which may have plain panels and soft backgrounds."""
     return "text_boxes" in item.capability.output_model.model_fields
 
 
 def _find_expected_size(item: Evidence) -> tuple[int, int] | None:
-    """Return the requested image size, or the capability's default one."""
+    """Return the requested image size, or the capability's default size."""
     fields = item.capability.input_model.model_fields
     sides = [
         item.node.input.get(side, fields[side].default if side in fields else None)

@@ -1,6 +1,6 @@
-"""Checks of sounds: whether they play, whether they are speech, and how long against their text.
+"""Checks of sounds: whether they play, are speech, and are as long as their text requires.
 
-Nothing is understood of what is said: that it is the right text, no program can tell.
+The speech is not recognized, so no check confirms that its words are the right text.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from toolkit.planning.review.issues import ReviewIssue
 
 
 def check_sound_file(look: Inspection) -> Iterator[ReviewIssue]:
-    """Check that a sound plays, and is of the type that it is called and that was promised."""
+    """Check that a sound plays, and that its type is the declared and the promised type."""
     item, blob = look.item, look.item.blob
     if blob is None:
         return
@@ -31,7 +31,7 @@ def check_sound_file(look: Inspection) -> Iterator[ReviewIssue]:
 
 
 def check_silence(look: Inspection) -> Iterator[ReviewIssue]:
-    """Check that something is heard, and is all through."""
+    """Check that a sound is audible, and for as long as its text requires."""
     item, limits = look.item, look.thresholds.sound
     if (sound := item.sound) is None:
         return
@@ -48,7 +48,7 @@ def check_silence(look: Inspection) -> Iterator[ReviewIssue]:
 
 
 def check_noise(look: Inspection) -> Iterator[ReviewIssue]:
-    """Check that a sound is no noise: its spectrum changes, as that of speech always does."""
+    """Check that a sound is no noise: the spectrum of speech always changes."""
     item, limits = look.item, look.thresholds.sound
     sound = item.sound
     if sound is None or sound.heard_s < limits.min_judged_s or is_tone(look):
@@ -62,7 +62,7 @@ def check_noise(look: Inspection) -> Iterator[ReviewIssue]:
 
 
 def check_tone(look: Inspection) -> Iterator[ReviewIssue]:
-    """Check that a sound is more than tones: steady ones, a siren, a tune."""
+    """Check that a sound is more than tones, such as steady tones, a siren or a tune."""
     item, limits = look.item, look.thresholds.sound
     if (sound := item.sound) is None or not is_tone(look):
         return
@@ -76,11 +76,11 @@ def check_tone(look: Inspection) -> Iterator[ReviewIssue]:
 
 
 def is_tone(look: Inspection) -> bool:
-    """Tell whether a sound is made of tones, by being steadier than speech can be."""
+    """Check whether a sound consists of tones: it is steadier than speech can be."""
     sound, limits = look.item.sound, look.thresholds.sound
     if sound is None or sound.heard_s < limits.min_judged_s:
         return False
-    # A hum has no words either, and one that is noise is told as such.
+    # A hum has no words either, and a hum that is noise is reported as noise.
     is_even = sound.heard_s > 1 and sound.level_change_db < limits.min_level_change_db
     return (
         sound.steady_share > limits.max_steady_share
@@ -101,7 +101,7 @@ def check_clipping(look: Inspection) -> Iterator[ReviewIssue]:
 
 
 def check_repeats(look: Inspection) -> Iterator[ReviewIssue]:
-    """Check that a sound is not a part of it again and again, unless its text is."""
+    """Check that a sound does not repeat itself, unless its text does."""
     item, limits = look.item, look.thresholds.sound
     sound = item.sound
     if sound is None or not sound.repeat_s or sound.heard_s < limits.min_repeated_s:
@@ -113,7 +113,7 @@ def check_repeats(look: Inspection) -> Iterator[ReviewIssue]:
 
 
 def check_duration(look: Inspection) -> Iterator[ReviewIssue]:
-    """Check that a sound lasts as long as is claimed, and as its text takes to speak."""
+    """Check that a sound lasts as long as its output claims and its text takes to speak."""
     item = look.item
     if (sound := item.sound) is None or not sound.is_whole:
         return
@@ -173,7 +173,7 @@ def _estimate_time(item: Evidence) -> SpeakingTime | None:
 
 
 def _repeats_words(text: str) -> bool:
-    """Tell whether a text says the same again, as rhymes and counts do."""
+    """Check whether a text repeats itself, as rhymes and counts do."""
     words = text.casefold().split()
     if len(words) < 4:  # of scripts without spaces, too
         words = list(text)
