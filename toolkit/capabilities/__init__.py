@@ -12,7 +12,7 @@ if TYPE_CHECKING:  # worker processes import functions from here, and few need t
 GROUP = "toolkit.capabilities"
 log = logging.getLogger(__name__)
 
-# The order of the specification's table; what is not in it comes after, by name.
+# The order of the specification's table; other capabilities come after it, by name.
 _REGISTRY_ORDER = (
     "image.generate",
     "research.gather",
@@ -25,10 +25,10 @@ _REGISTRY_ORDER = (
 
 
 def load_capabilities() -> "list[Capability]":
-    """Load every capability there is: the built-in ones in registry order, then installed ones.
+    """Load all capabilities: built-in in registry order, then installed capabilities by name.
 
-    An installed one that fails to load, or calls itself what another is called, is left out and
-    logged: it must not keep the others from working.
+    An installed capability that fails to load, or has the name of another, is logged and skipped,
+    so that the others still work.
 
     >>> [capability.name for capability in load_capabilities()][:2]
     ['image.generate@1', 'research.gather@1']
@@ -63,7 +63,7 @@ def _load_entry_point(point: EntryPoint) -> "Capability | None":
 
     try:
         loaded = point.load()
-    except Exception as error:  # whatever a stranger's module raises
+    except Exception as error:  # a plugin's module may raise any error
         log.warning("entry point %s: failed to load with %s", point.name, type(error).__name__)
         return None
     if isinstance(loaded, Capability):

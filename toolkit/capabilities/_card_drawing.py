@@ -1,4 +1,4 @@
-"""A card drawn from plain values: what a worker process does for `composition.layout`."""
+"""A card drawn from plain values: the work of a worker process for `composition.layout`."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -6,12 +6,12 @@ from typing import Any
 
 from toolkit.capabilities._text import clean, ends_sentence, shorten, strip_markup
 
-MAX_BODY_CHARACTERS = 320  # of a body that upstream wrote: more is not read on a card
-ArtifactBytes = tuple[str, bytes]  # its media type and its bytes
+MAX_BODY_CHARACTERS = 320  # of a body from upstream, because nobody reads more on a card
+ArtifactBytes = tuple[str, bytes]  # media type and bytes
 
 
 def prepare_worker() -> None:
-    """Import what a first card needs, and load the fonts: by drawing a small one."""
+    """Import the modules and load the fonts that a first card needs, by drawing a small card."""
     from toolkit.capabilities._card import Card, render_card
 
     render_card(Card(title="Tea", width=200, height=200))
@@ -23,12 +23,12 @@ def draw_card(
     """Lay a card out and draw it.
 
     Args:
-        given: the fields of the capability's input, but for the picture.
-        picture: the bytes of one, if it shows one.
-        upstream: the artifacts that its body may have been filled from.
+        given: fields of the capability's input, except the picture.
+        picture: bytes of the card's picture, if any.
+        upstream: artifacts that its body may have been filled from.
 
     Returns:
-        the facts that the capability answers with, the file and the title as it stands there.
+        the members of the capability's output, the file, and the title as drawn.
 
     Raises:
         ProviderError: `PROVIDER_REJECTED` for a card that cannot be drawn, such as with a picture
@@ -83,18 +83,18 @@ def draw_card(
 
 
 def prepare_body(body: str, upstream: Sequence[ArtifactBytes]) -> str:
-    """Return the body for the card: the caller's own as it is, upstream's first sentences."""
+    """Return the body for the card: the caller's unchanged, or the first sentences of upstream."""
     texts = _find_texts(upstream) if body else []
     if not body or "\n\n".join(text for _, text in texts)[: len(body)] != body:
         return clean(body)
-    # Copy that was written for the card says it better than the facts it was written from.
+    # Copy that was written for the card is better than the facts that it is based on.
     written = [text for (media_type, _), text in texts if media_type.startswith("text/")]
     told = written or [_pick_summary(data, text) for (_, data), text in texts]
     return shorten(_drop_headings(strip_markup(clean("\n\n".join(told)))), MAX_BODY_CHARACTERS)
 
 
 def _find_texts(upstream: Sequence[ArtifactBytes]) -> list[tuple[ArtifactBytes, str]]:
-    """Find the artifacts that say something, each with what it says."""
+    """Return the artifacts that have text, each with its text."""
     if not upstream:
         return []
     from toolkit.plugins import Blob, Upstream
@@ -104,7 +104,7 @@ def _find_texts(upstream: Sequence[ArtifactBytes]) -> list[tuple[ArtifactBytes, 
 
 
 def _pick_summary(data: bytes, text: str) -> str:
-    """Return the `summary` of a JSON artifact that has one beside its `text`."""
+    """Return the `summary` of a JSON artifact, or its text if it has no summary."""
     value = json.loads(data)
     short = value.get("summary") if isinstance(value, dict) else None
     return short if isinstance(short, str) and short.strip() else text

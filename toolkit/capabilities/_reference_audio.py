@@ -10,7 +10,7 @@ def measure_reference(data: bytes) -> tuple[str, int | None]:
     """Return the media type of reference audio, by its bytes, and its length in milliseconds.
 
     Raises:
-        ValueError: it is no audio, too large, too short or too long; the text says so.
+        ValueError: the data is no audio, too large, too short or too long; the text says which.
     """
     if len(data) > MAX_REFERENCE_BYTES:
         raise ValueError(f"is {len(data)} bytes, and at most {MAX_REFERENCE_BYTES} are taken")

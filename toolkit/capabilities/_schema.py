@@ -1,7 +1,7 @@
-"""The JSON schemas that callers may hold an answer to, and the check of an answer by jsonschema-rs.
+"""The JSON schemas that callers may set for an answer, and the validation by jsonschema-rs.
 
-A schema is bounded before anything is checked by it, so that a check is bounded by the size of
-schema and answer. Every keyword is either enforced, known to assert nothing, or refused.
+A schema is bounded before it is used, so that the size of schema and answer bounds a check. Every
+keyword is either enforced, known to assert nothing, or rejected.
 """
 
 import json
@@ -29,14 +29,14 @@ PATTERN_RULES = 500
 MAX_PATTERN_BYTES = 300_000  # once compiled, by an engine without backtracking
 CACHE_SIZE = 32  # schemas; a workflow's nodes often share one
 
-# Keywords by what they hold: one schema, a list of them, or schemas by name.
+# Keywords by the type of their value: one schema, a list of schemas, or schemas by name.
 _SINGLE_KEYWORDS = (
     "additionalProperties", "contains", "else", "if", "items", "not", "propertyNames", "then",
 )  # fmt: skip
 _LIST_KEYWORDS = ("allOf", "anyOf", "oneOf", "prefixItems")
 _NAMED_KEYWORDS = ("dependentSchemas", "properties")
 _SCHEMA_KEYWORDS = frozenset((*_SINGLE_KEYWORDS, *_LIST_KEYWORDS, *_NAMED_KEYWORDS))
-# Those whose schemas are checked against the same value as the schema that contains them.
+# Keywords whose schemas are checked against the same value as the schema that contains them.
 _SAME_VALUE_KEYWORDS = frozenset(
     {"allOf", "anyOf", "dependentSchemas", "else", "if", "not", "oneOf", "then"}
 )
@@ -56,10 +56,10 @@ _KNOWN_KEYWORDS = {*_SCHEMA_KEYWORDS, *_ASSERTIONS, *_ANNOTATIONS, "$ref"}
 
 
 class BoundedSchema(NamedTuple):
-    """A schema that may be checked by.
+    """A schema with a bounded check.
 
     Attributes:
-        plain: the schema with every reference written out and without annotations. Its callers
+        plain: schema with every reference written out and without annotations. Its callers
             share it and must not change it.
         rules: number of its parts, and of the values and names that they list. A check takes at
             most this many steps for each value in an answer.
@@ -70,11 +70,11 @@ class BoundedSchema(NamedTuple):
 
 
 def read_bounded_schema(schema: JsonObject) -> BoundedSchema:
-    """Read a schema, and see that a check by it is bounded. Takes milliseconds, whatever it holds.
+    """Read a schema, and check that its check is bounded; any schema takes only milliseconds.
 
     Raises:
-        ValueError: it cannot be checked in bounded time (too large or deep, recursive, with
-            references out of the document), has a keyword that is not enforced, or is no schema.
+        ValueError: the schema is invalid, or has a keyword that is not enforced. Or its check is
+            not bounded: it is too large, deep or recursive, or refers out of the document.
     """
     try:
         text = json.dumps(schema, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
@@ -101,7 +101,7 @@ def _read_schema(text: str) -> BoundedSchema:
 
 
 def _compile_schema(plain: JsonObject) -> "Draft202012Validator":
-    """Compile a bounded schema. It is not kept, as its patterns may take megabytes.
+    """Compile a bounded schema. It is not cached, because its patterns may take megabytes.
 
     Raises:
         ValueError: it is no JSON schema, or has a format or a pattern that cannot be enforced.
@@ -209,7 +209,7 @@ class _ReferenceExpander:
 
 
 def _check_keyword(name: str, value: object) -> None:
-    """Refuse a keyword that is unknown, or whose check is not bounded."""
+    """Reject a keyword that is unknown, or whose check is not bounded."""
     if name not in _KNOWN_KEYWORDS and not name.startswith("x-"):
         raise ValueError(f"uses `{name}`, which is not supported here")
     if name == "format" and value == "regex":  # a value could be a pattern of any size
@@ -217,10 +217,10 @@ def _check_keyword(name: str, value: object) -> None:
 
 
 def _count_parts_at_one_place(schema: object) -> int:
-    """Count the schemas that are held against the same value as this one, itself included.
+    """Count the schemas that are checked against the same value as this schema, including itself.
 
     Raises:
-        ValueError: they are too many, here or further in.
+        ValueError: there are too many, here or further in.
     """
     if not isinstance(schema, dict):
         return 1
@@ -249,18 +249,18 @@ def _count_values(value: object) -> int:
 
 
 def is_cheap(text: str, schema: JsonObject) -> bool:
-    """Return True if a check takes a few milliseconds, whatever answer and schema hold."""
+    """Check whether validation takes at most a few milliseconds for any such answer and schema."""
     return len(text) * read_bounded_schema(schema).rules <= MAX_INLINE_STEPS
 
 
 def read_answer(text: str, schema: JsonObject) -> tuple[object, str]:
-    """Read the JSON in an answer and hold it to a schema. Runs in a worker process, too.
+    """Read the JSON in an answer and validate it. Runs in a worker process, too.
 
     Returns:
         the value, and its text with each member on a line.
 
     Raises:
-        ValueError: with the reason, which says nothing of the value itself.
+        ValueError: the answer is invalid; the reason does not quote the value itself.
     """
     if len(text) > MAX_ANSWER_CHARACTERS:
         raise ValueError(f"it is longer than {MAX_ANSWER_CHARACTERS} characters")
@@ -278,7 +278,7 @@ def parse_answer_json(text: str) -> object:
     """Read the JSON value in an answer, which may stand in a Markdown code block.
 
     Raises:
-        ValueError: there is none, or it holds what JSON cannot express.
+        ValueError: there is no JSON, or a value that JSON cannot express.
 
     >>> parse_answer_json('```json\\n{"words": 3}\\n```')
     {'words': 3}
@@ -306,7 +306,7 @@ def _parse_finite(digits: str) -> float:
 
 
 def find_fault(value: object, schema: JsonObject) -> str | None:
-    """Return the place and keyword that a value breaks first, or None if it matches the schema.
+    """Return the first place and keyword that a value breaks, or None if it matches the schema.
 
     >>> find_fault({"words": "three"}, {"properties": {"words": {"type": "integer"}}})
     '`words` breaks the rule `type`'

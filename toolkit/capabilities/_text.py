@@ -12,7 +12,7 @@ _MARKDOWN_MARKS = re.compile(r"^\s{0,3}(?:#{1,6}\s+|>\s?|[-*+]\s+)|\*\*|__|`", r
 
 
 def clean(text: str) -> str:
-    """Remove what no store or page can hold from a text: control characters and lone surrogates.
+    """Remove control characters and lone surrogates, which no store or page can hold.
 
     >>> clean("tide\\x00 mill\\r\\n")
     'tide mill'
@@ -21,7 +21,7 @@ def clean(text: str) -> str:
 
 
 def strip_markup(text: str) -> str:
-    """Remove the commonest Markdown marks, which would be drawn as they stand.
+    """Remove the most common Markdown marks, which would be drawn literally.
 
     >>> strip_markup("## Tides\\n**High** water")
     'Tides\\nHigh water'
@@ -54,5 +54,5 @@ def shorten(text: str, limit: int) -> str:
 
 
 def ends_sentence(text: str) -> bool:
-    """Tell whether text closes like a sentence, which a heading does not."""
+    """Check whether text ends like a sentence, which a heading does not."""
     return bool(re.search(r"[.!?…؟。！？][\"'”’»)\]」』]*$", text.rstrip()))

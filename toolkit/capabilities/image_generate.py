@@ -52,15 +52,15 @@ class ImageOutput(Record):
 
 
 def build_request(given: ImageInput) -> ImageRequest:
-    """Build the one operation that an input leads to."""
+    """Build the only operation of an input."""
     return ImageRequest(**given.model_dump())
 
 
 def generate_image(call: Call[ImageInput]) -> Flow[Result]:
-    """Have an image made, and see that what came is one.
+    """Request an image, and check that the reply is an image.
 
     Raises:
-        ProviderError: `INVALID_OUTPUT` when it is not.
+        ProviderError: `INVALID_OUTPUT` if it is not.
     """
     reply = yield from request_operation(build_request(call.input))
     try:

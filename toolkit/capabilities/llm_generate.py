@@ -76,7 +76,7 @@ class LlmOutput(Record):
 
 
 def build_request(given: LlmInput) -> TextRequest:
-    """Build the one operation that an input leads to."""
+    """Build the only operation of an input."""
     rule, material = fence_text(given.context) if given.context.strip() else ("", "")
     return TextRequest(
         prompt="\n\n".join(part for part in (given.objective, material) if part),
@@ -85,17 +85,17 @@ def build_request(given: LlmInput) -> TextRequest:
         temperature=given.temperature,
         schema=given.output_schema,
         stream=True,
-        # JSON that is cut off is worth nothing, so its cap never falls.
+        # Truncated JSON is worthless, so its cap never falls.
         cap_may_fall="max_tokens" not in given.model_fields_set and given.output_schema is None,
     )
 
 
 def generate_text(call: Call[LlmInput]) -> Flow[Result]:
-    """Ask an LLM, and hold its answer to the schema if there is one.
+    """Call an LLM, and validate its answer against the schema, if any.
 
     Raises:
-        ProviderError: `PROVIDER_REJECTED` for a refusal, `INVALID_OUTPUT` for an empty answer or
-            one that does not match the schema.
+        ProviderError: `PROVIDER_REJECTED` for a refusal. `INVALID_OUTPUT` for an answer that is
+            empty or does not match the schema.
     """
     plain = yield from answer_unchecked(call)
     schema = call.input.output_schema
@@ -108,10 +108,10 @@ def generate_text(call: Call[LlmInput]) -> Flow[Result]:
 
 
 def answer_unchecked(call: Call[LlmInput]) -> Flow[Result]:
-    """Ask an LLM and return its answer as it is, for those who hold it to the schema themselves.
+    """Call an LLM and return its raw answer, for callers that validate it themselves.
 
     Raises:
-        ProviderError: as for `generate_text`, but for the schema.
+        ProviderError: as for `generate_text`, except for the schema.
     """
     reply = yield from request_operation(build_request(call.input))
     text = read_answer_text(reply, call.input.max_tokens)
@@ -152,7 +152,7 @@ def read_answer_text(reply: TextReply, max_tokens: int) -> str:
 
 
 def _match_schema(schema: JsonObject, text: str, finish: str) -> Flow[tuple[object, str]]:
-    """Read the JSON of an answer that matches a schema: here if that is quick whatever they are."""
+    """Read and validate the JSON of an answer, in this process if that is certainly quick."""
     cut = finish == "length"
     try:
         if is_cheap(text, schema):

@@ -28,9 +28,9 @@ from toolkit.plugins.fencing import fence_text
 MAX_SECTIONS = 12
 MAX_SUMMARY_CHARACTERS = 2_000
 MAX_SECTION_CHARACTERS = 1_500
-MAX_CANDIDATES = 3  # articles looked at for the main one
-MIN_FIT = 0.3  # the share of a topic's words that a main article must at least speak of
-EXTRA_HITS = 3  # searched for beyond max_sources, as some will be disambiguation pages
+MAX_CANDIDATES = 3  # articles considered as the main article
+MIN_FIT = 0.3  # minimum share of a topic's words that a main article must mention
+EXTRA_HITS = 3  # hits beyond max_sources, because some will be disambiguation pages
 SYNTHESIS_TOKENS = 600
 ASSUMED_MATERIAL_CHARACTERS = 6_000  # characters, for an estimate before anything was read
 # Headings of sections that are lists of links or notes, in the languages known here.
@@ -97,10 +97,10 @@ class ResearchOutput(Record):
 
 
 def gather_facts(call: Call[ResearchInput]) -> Flow[Result]:
-    """Look a topic up and tell what the articles say; with an LLM, also in one synthesis.
+    """Look a topic up and return the articles' contents; an LLM, if any, adds a synthesis.
 
     Raises:
-        ProviderError: `PROVIDER_REJECTED` when the encyclopedia has nothing on the topic.
+        ProviderError: `PROVIDER_REJECTED` if the encyclopedia has nothing on the topic.
     """
     given = call.input
     topic = " ".join(clean(given.topic).split())
@@ -146,7 +146,7 @@ def _read_pages(
         if hit.title in {known.title for known in pages}:
             continue
         if hit.excerpt and _measure_share(topic, f"{hit.title} {hit.excerpt}") < 1:
-            continue  # known from the search alone: one request less
+            continue  # the search result is enough, which saves a request
         page = yield from source.read_article(hit, whole=False)
         if page is None or page.title in {known.title for known in pages}:
             continue
@@ -159,7 +159,7 @@ def _read_pages(
 def _find_main(
     source: Encyclopedia, topic: str, hits: list[SearchHit]
 ) -> Flow[tuple[EncyclopediaArticle | None, float]]:
-    """Find the first article that is on the topic, else the one that comes closest to it."""
+    """Find the first article that is on the topic, else the article that is closest to it."""
     best: EncyclopediaArticle | None = None
     most = MIN_FIT
     for hit in hits:
@@ -175,7 +175,7 @@ def _find_main(
 
 
 def _rate_fit(topic: str, hit: SearchHit, page: EncyclopediaArticle) -> float:
-    """Rate how surely an article is on the topic: a search finds something for any words."""
+    """Rate whether an article is on the topic, because a search finds something for any words."""
     opening = f"{_join_opening(page)} {hit.excerpt}"
     share = _measure_share(topic, opening)
     named = all(word in _fold_text(topic) for word in _extract_stems(page.title))
@@ -196,7 +196,7 @@ def _measure_share(topic: str, text: str) -> float:
 
 
 def _extract_stems(text: str) -> list[str]:
-    """Return the stems of a topic's words, without the small ones that are in every text."""
+    """Return the stems of a topic's words, without small words that are in every text."""
     found = [w for w in re.findall(r"\w+", text) if len(w) > 3 or (len(w) > 1 and w.isupper())]
     stems = (_fold_text(word) for word in found or [text])
     return [stem[: max(4, len(stem) - 2)] for stem in stems]
@@ -231,12 +231,12 @@ def _build_request(topic: str, text: str) -> TextRequest:
 
 
 def _synthesize(request: TextRequest) -> Flow[tuple[str | None, str]]:
-    """Ask for the synthesis, or say why there is none: the facts are worth having without it."""
+    """Request the synthesis, or return a warning, because the facts are useful without it."""
     try:
         reply = yield from request_operation(request)
     except (ProviderError, WorkError) as error:
         if error.code is ErrorCode.REPLAY_MISS:
-            raise  # a replay must be complete, or fail with what it lacks
+            raise  # a replay must be complete, or fail and name the missing request
         return None, f"There is no synthesis: {error.code.name}."
     text = clean(reply.text)
     if reply.finish == "filtered" or not text:
@@ -245,7 +245,7 @@ def _synthesize(request: TextRequest) -> Flow[tuple[str | None, str]]:
 
 
 def estimate_synthesis(given: ResearchInput) -> TextRequest | None:
-    """Build the request for the synthesis, with material of a usual length; none without one."""
+    """Build a synthesis request with material of usual length, or None if it is not requested."""
     return (
         _build_request(given.topic, "x" * ASSUMED_MATERIAL_CHARACTERS) if given.synthesize else None
     )

@@ -58,15 +58,15 @@ class SpeechOutput(Record):
 
 
 def build_request(given: SpeechInput) -> SpeechRequest:
-    """Build the one operation that an input leads to."""
+    """Build the only operation of an input."""
     return SpeechRequest(text=given.text, voice=given.voice, speed=given.speed)
 
 
 def generate_speech(call: Call[SpeechInput]) -> Flow[Result]:
-    """Have text spoken, and see that what came is an MP3.
+    """Request spoken text, and check that the reply is an MP3 that plays.
 
     Raises:
-        ProviderError: `INVALID_OUTPUT` when it is not.
+        ProviderError: `INVALID_OUTPUT` if it is not.
     """
     given = call.input
     reply = yield from request_operation(build_request(given))

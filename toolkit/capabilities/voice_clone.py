@@ -45,15 +45,15 @@ class CloneOutput(Record):
 
 
 def build_request(given: CloneInput) -> CloneRequest:
-    """Build the operation that an input leads to, without the audio: its price needs none."""
+    """Build the operation of an input without the audio, because its price needs no audio."""
     return CloneRequest(name=given.name, audio=b"", media_type="audio/mpeg")
 
 
 def clone_voice(call: Call[CloneInput]) -> Flow[Result]:
-    """Check the reference audio, and have a voice made from it.
+    """Check the reference audio, and request a voice from it.
 
     Raises:
-        ProviderError: `PROVIDER_REJECTED` for audio that no provider takes.
+        ProviderError: `PROVIDER_REJECTED` for audio that no provider accepts.
     """
     blob = call.blobs["reference_audio"]
     try:

@@ -1,4 +1,4 @@
-"""Ornaments drawn where a card has no picture: the same title always gives the same one."""
+"""Ornaments for cards without a picture: the same title always gives the same ornament."""
 
 import hashlib
 import math
@@ -82,7 +82,7 @@ def _draw_tiles(box: Box, theme: Theme, dice: _Dice) -> Iterator[Shape]:
     """Draw a grid of squares, each with a quarter disc, a half disc, a ring or a dot."""
     side = max(min(box.w, box.h) / 3, max(box.w, box.h) / 7)
     columns, rows = math.ceil(box.w / side), math.ceil(box.h / side)
-    # Centred, so that what is cut off at the edges is cut off evenly.
+    # Centred, so that the edges cut off equal parts.
     left, top = box.x + (box.w - columns * side) / 2, box.y + (box.h - rows * side) / 2
     for row in range(rows):
         for column in range(columns):

@@ -44,7 +44,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class FittedText:
-    """Rows at the size found, and whether some of the text had to go."""
+    """Rows at the chosen size, and whether some of the text was left out."""
 
     style: TextStyle
     size: int
@@ -53,7 +53,7 @@ class FittedText:
 
     @property
     def height(self) -> float:
-        """From the top of the first line to the foot of the last, in pixels."""
+        """The height from the top of the first line to the foot of the last, in pixels."""
         last = self.rows[-1].paragraph
         return _measure_height(self.style, self.size, len(self.rows), last)
 
@@ -78,10 +78,10 @@ def fit_paragraphs(
     """Set paragraphs as large as they fit, shortened with an ellipsis only at the smallest size.
 
     Args:
-        paragraphs: at least one, none empty.
+        paragraphs: non-empty paragraphs, at least one.
 
     Returns:
-        The rows, or None where not even one line has room.
+        The rows, or None if not even one line has room.
 
     Example:
         >>> style = TextStyle(True, 60, 20, 1.2, 3)
@@ -156,7 +156,7 @@ def _count_rows_left(style: TextStyle, size: int, height: float, used: int, gaps
 
 
 class _LineWrapper:
-    """One paragraph filling lines, as many as there is room for."""
+    """One paragraph that fills as many lines as there is room for."""
 
     def __init__(
         self, fonts: Fonts, size: int, bold: bool, rtl: bool, width: float, room: int
@@ -170,7 +170,7 @@ class _LineWrapper:
         return self._fonts.measure_width(text, self._size, self._bold, self._rtl)
 
     def wrap_text(self, text: str) -> bool:
-        """Fill lines with a paragraph, and tell whether all of it found room."""
+        """Fill lines with a paragraph, and return whether all of it fitted."""
         held = ""
         for piece in split_pieces(text):
             longer = f"{held} {piece.text}" if held and piece.spaced else held + piece.text
@@ -192,7 +192,7 @@ class _LineWrapper:
         return self.measure(text) <= self._width
 
     def _cut_word(self, word: str) -> str:
-        """Fill lines with a word too long for one; returns what stands on the last."""
+        """Fill lines with a word too long for a line; returns the part on the last line."""
         self.broken = True
         rest = split_clusters(word)
         while len(self.lines) < self._room:

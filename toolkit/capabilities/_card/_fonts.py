@@ -23,8 +23,8 @@ class Fonts:
     Attributes:
         regular: paths in order of preference, the first of them for ordinary text.
         bold: the same for titles and labels.
-        shaping: whether Pillow can join and order letters (libraqm); without it scripts written
-            from right to left are drawn letter by letter, and a warning says so.
+        shaping: whether Pillow can join and order letters (libraqm). Otherwise a warning says that
+            scripts written from right to left are drawn letter by letter.
 
     Example:
         >>> Fonts.load_bundled().find_missing("Tide 日")
@@ -117,7 +117,7 @@ class Fonts:
         return sum(part[3] for part in self.place_runs(text, size, bold, rtl))
 
     def get_direction(self, rtl: bool) -> str | None:
-        """Return the direction to give to Pillow: none if it cannot shape."""
+        """Return the text direction for Pillow, or None if it cannot shape."""
         if not self.shaping:
             return None
         return "rtl" if rtl else "ltr"

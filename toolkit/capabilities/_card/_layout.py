@@ -70,7 +70,7 @@ class _PreparedTexts:
 
 
 def _prepare_texts(card: Card, fonts: Fonts) -> _PreparedTexts:
-    """Prepare all texts as drawable paragraphs, and note what could not be taken over."""
+    """Prepare all texts as drawable paragraphs, and note the parts that were lost."""
     raw = {
         "kicker": (card.kicker,),
         "title": (card.title,),

@@ -20,8 +20,8 @@ from toolkit.capabilities._card._scene import (
     TextBox,
 )
 
-# Shapes are drawn this many times larger and scaled down, which smooths their edges; shapes of
-# over a megapixel get less, where steps are small beside them and memory is not.
+# Shapes are drawn this many times larger and scaled down, which smooths their edges. Shapes of over
+# a megapixel get less: their steps are relatively small, but their memory is not.
 _FINE_ZOOM, _COARSE_ZOOM = 4, 2
 _LARGE_SHAPE_PIXELS = 1_000_000
 

@@ -94,15 +94,15 @@ def stack_texts(
         texts: drawable paragraphs by role; roles without text are left out or empty.
 
     Returns:
-        Text boxes that neither overlap nor leave the column, with warnings for what had to be
-        shortened or left out.
+        Text boxes that neither overlap nor leave the column, with warnings for texts that had to
+        be shortened or left out.
     """
     footer = _fit_footer(texts.get("footer", ()), column, fonts)
     kept = footer.height + _GAP_FOOTER * column.scale if footer else 0.0
     free = column.box.h - kept - column.lead
     setting = _place_roles(texts, column, fonts, free, {})
     if setting.shortened and setting.free > 0:
-        # Room that the roles below did not use goes to those that came out short.
+        # Room that the roles below did not use goes to shortened roles.
         setting = _place_roles(
             texts, column, fonts, free, dict.fromkeys(setting.shortened, setting.free)
         )

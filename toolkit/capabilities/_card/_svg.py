@@ -40,7 +40,7 @@ class _SvgWriter:
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
         self._definitions: list[str] = []
-        # Ids are unlike those of other cards, since a page may hold several of them inline.
+        # Ids differ between cards, because a page may have several cards inline.
         content = repr((scene.title, scene.width, scene.height, scene.texts))
         self._prefix = "c" + hashlib.sha256(content.encode()).hexdigest()[:10]
 

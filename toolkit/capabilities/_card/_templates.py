@@ -19,7 +19,7 @@ from toolkit.capabilities._card._scene import (
 from toolkit.capabilities._card._stack import TextColumn, TextStack, build_styles
 from toolkit.capabilities._card._themes import SCRIM_ALPHA, Theme
 
-# Below this ratio of width to height pictures go above the text instead of beside it.
+# Below this ratio of width to height, pictures go above the text instead of next to it.
 _UPRIGHT_RATIO = 1.15
 
 
@@ -71,13 +71,13 @@ class CardCanvas:
         return Box(side, edge, self.width - 2 * side, self.height - 2 * edge)
 
     def place(self, box: Box) -> Box:
-        """Place a box meant for a card read from the left, in whole pixels, on this one."""
+        """Place a box meant for a card read from the left on this card, in whole pixels."""
         left, top = round(box.x), round(box.y)
         whole = Box(left, top, round(box.right) - left, round(box.bottom) - top)
         return whole.mirror(self.width) if self.rtl else whole
 
     def find_text_box(self, art: Box, left: float, below: float, beside: float) -> Box:
-        """Find the box for text below the art, or beside it, at these distances in pixels."""
+        """Find the box for text below or next to the art, at these distances in pixels."""
         inner = self.inner
         if self.upright:
             top = art.bottom + below

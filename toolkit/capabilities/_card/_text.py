@@ -68,7 +68,7 @@ def _normalize_character(char: str) -> str:
 
 
 def is_ignorable(char: str) -> bool:
-    """Tell whether a character shows nothing by itself, so that lacking its glyph loses nothing.
+    """Check whether a character shows nothing by itself, so that its glyph is not needed.
 
     Example:
         >>> is_ignorable("\\ufe0f"), is_ignorable("a")
@@ -79,7 +79,7 @@ def is_ignorable(char: str) -> bool:
 
 
 def split_clusters(text: str) -> list[str]:
-    """Cut a text into what a reader sees as single characters: a base with all its marks.
+    """Cut a text into grapheme clusters: a base with all its marks.
 
     Marks beyond the fourth on one base are dropped.
 
@@ -116,10 +116,10 @@ def _continues(cluster: str, char: str) -> bool:
 
 
 def is_rtl(text: str, default: bool = False) -> bool:
-    """Tell whether the first letter with a direction runs from right to left.
+    """Check whether the first letter with a direction runs from right to left.
 
     Args:
-        default: the answer for text without any such letter, for instance digits only.
+        default: result for text without any such letter, for instance digits only.
 
     Example:
         >>> is_rtl("שלום world"), is_rtl("world שלום"), is_rtl("2024", default=True)

@@ -1,4 +1,4 @@
-"""The palettes of cards and the WCAG contrast they are held to; read by the templates."""
+"""The palettes of cards and their minimum WCAG contrast; read by the templates."""
 
 from dataclasses import dataclass
 
@@ -35,7 +35,7 @@ class Theme:
 
 
 def _build_theme(page: str, art: str) -> Theme:
-    """Build a theme of the colours of ground, panel and inks, and those of art, scrim and glow."""
+    """Build a theme from the colours of ground, panel, inks, art, scrim and glow."""
     top, bottom, panel, title, muted, accent = map(_parse_hex, page.split())
     one, two, three, four, scrim, glow = map(_parse_hex, art.split())
     over_picture = Inks(_parse_hex("FFFFFF"), _parse_hex("EDEDF2"), glow)

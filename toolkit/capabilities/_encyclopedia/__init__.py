@@ -12,7 +12,7 @@ Encyclopedia = HttpEncyclopedia | ZimEncyclopedia
 
 
 def open_encyclopedia(services: Mapping[str, str], language: str) -> Encyclopedia:
-    """Open the source that the operator's settings name: a ZIM file where there is one, else HTTP.
+    """Open the source that the operator's settings name: a ZIM file if there is one, else HTTP.
 
     >>> open_encyclopedia({"encyclopedia": "https://en.wikipedia.org"}, "de").base_url
     'https://de.wikipedia.org'

@@ -1,4 +1,4 @@
-"""One polite GET as a flow: redirects on the same host, waiting when told to, two retries."""
+"""A polite GET as a flow: redirects on the same host, `Retry-After`, two retries."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -20,10 +20,10 @@ _BUSY_CODES = frozenset({"maxlag", "ratelimited", "readonly"})
 
 
 def fetch_response(address: str, headers: Mapping[str, str]) -> Flow[httpx.Response]:
-    """Send a GET to an address, again where waiting may help.
+    """Send a GET to an address, and retry if waiting may help.
 
     Returns:
-        an answer of 200 or 404.
+        a response with status 200 or 404.
 
     Raises:
         ProviderError: `PROVIDER_RATE_LIMITED`, `PROVIDER_UNAVAILABLE`, `PROVIDER_REJECTED`, or
@@ -35,7 +35,7 @@ def fetch_response(address: str, headers: Mapping[str, str]) -> Flow[httpx.Respo
         try:
             response = yield from send(httpx.Request("GET", url, headers=dict(headers)))
         except ProviderError as lost:
-            # Reading twice harms nothing, so an unknown outcome is tried again too.
+            # Reading twice does no harm, so an unknown outcome is retried, too.
             fault, wait = lost, FIRST_WAIT_S * 2**tries
         else:
             if response.status_code in _REDIRECT_STATUSES:
@@ -54,7 +54,7 @@ def fetch_response(address: str, headers: Mapping[str, str]) -> Flow[httpx.Respo
 
 
 def _follow_redirect(url: httpx.URL, location: str, redirects: int) -> httpx.URL:
-    """Return the target of a redirect, if it is on the same host: no answer sends us elsewhere."""
+    """Return the target of a redirect on the same host, because no answer may lead elsewhere."""
     try:
         target = url.join(location)
     except httpx.InvalidURL:
@@ -73,7 +73,7 @@ def _follow_redirect(url: httpx.URL, location: str, redirects: int) -> httpx.URL
 
 
 def _build_failure(response: httpx.Response) -> ProviderError | None:
-    """Build the error for a response that failed; none for 200 and 404."""
+    """Build the error for a response that failed; returns None for 200 and 404."""
     status = response.status_code
     after = _parse_retry_after(response.headers.get("retry-after"))
     code, told = ErrorCode.PROVIDER_REJECTED, f"The encyclopedia answered {status}."

@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 from toolkit.capabilities._encyclopedia._source import ArticleSection
 from toolkit.capabilities._text import clean
 
-MAX_HTML_CHARACTERS = 2_000_000  # characters; what stands later is not read
+MAX_HTML_CHARACTERS = 2_000_000  # characters; the rest is not read
 
 _VOID_ELEMENTS = frozenset(
     {"area", "br", "col", "embed", "hr", "img", "input", "link", "meta", "wbr"}
@@ -28,7 +28,7 @@ class _ArticleParser(HTMLParser):
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
         self.parts: list[tuple[str, list[str]]] = [("", [])]
-        self._silent: list[str] = []  # open elements, from the silent one inwards
+        self._silent: list[str] = []  # open elements, from the silent element inwards
         self._heading: list[str] | None = None
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -51,7 +51,7 @@ class _ArticleParser(HTMLParser):
     def handle_endtag(self, tag: str) -> None:
         if self._silent:
             if tag in self._silent:
-                # Elements left open within are closed with the one around them.
+                # Elements left open inside an element are closed with it.
                 while self._silent.pop() != tag:
                     pass
         elif tag in _HEADING_ELEMENTS and self._heading is not None:

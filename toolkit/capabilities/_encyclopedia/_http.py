@@ -44,7 +44,7 @@ def build_user_agent(contact: str) -> str:
 
 @dataclass(frozen=True)
 class HttpEncyclopedia:
-    """An encyclopedia at a base URL; the public one has a host for each language."""
+    """An encyclopedia at a base URL; Wikipedia has a host for each language."""
 
     address: str
     language: str = "en"
@@ -53,7 +53,7 @@ class HttpEncyclopedia:
 
     @property
     def base_url(self) -> str:
-        """The base URL, of the asked language where the host names one."""
+        """The base URL, in the requested language if the host names a language."""
         url = httpx.URL(self.address)
         public = _PUBLIC_HOST.fullmatch(url.host)
         if public:
@@ -73,7 +73,7 @@ class HttpEncyclopedia:
         return [hit for hit in hits if hit.key]
 
     def read_article(self, hit: SearchHit, *, whole: bool) -> Flow[EncyclopediaArticle | None]:
-        """Read an article, with sections if `whole`; none for a missing or disambiguation page."""
+        """Read an article, with sections if `whole`; None if it is missing or a disambiguation."""
         key = quote(hit.key.replace(" ", "_"), safe="")
         found = yield from self._fetch_json(f"/api/rest_v1/page/summary/{key}")
         if found is None or found.get("type") == "disambiguation":
@@ -113,7 +113,7 @@ class HttpEncyclopedia:
         return from_extract(extract if isinstance(extract, str) else "")
 
     def _fetch_json(self, path: str) -> Flow[dict[str, object] | None]:
-        """Fetch a JSON object; none for 404."""
+        """Fetch a JSON object; returns None for 404."""
         headers = {
             "user-agent": build_user_agent(self.contact),
             "accept": "application/json",

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class SearchHit:
-    """An article that a search found; `key` is how its source names it.
+    """An article that a search found; `key` is its name in the source.
 
     Attributes:
-        certain: the topic is the article's own title, or another name of it.
+        certain: whether the topic is the article's title or another name of it.
     """
 
     key: str

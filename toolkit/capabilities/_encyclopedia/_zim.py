@@ -34,7 +34,7 @@ class ZimEncyclopedia:
 
     @property
     def base_url(self) -> str:
-        """The file's name alone: where it lies is the operator's business."""
+        """The file's name without its path, which is private to the operator."""
         return f"zim:{Path(self.path).name}"
 
     def search(self, topic: str, limit: int) -> Flow[list[SearchHit]]:
@@ -44,7 +44,7 @@ class ZimEncyclopedia:
         return [SearchHit(key, title, certain=certain) for key, title, certain in found]
 
     def read_article(self, hit: SearchHit, *, whole: bool) -> Flow[EncyclopediaArticle | None]:
-        """Read an article, with sections if `whole`; none for a missing or disambiguation page."""
+        """Read an article, with sections if `whole`; None if it is missing or a disambiguation."""
         path = os.path.abspath(self.path)
         read = yield from run_in_process(read_article_file, path, hit.key, here=True)
         if read is None:
@@ -60,10 +60,10 @@ class ZimEncyclopedia:
 
 
 def search_file(path: str, topic: str, limit: int) -> list[tuple[str, str, bool]]:
-    """Search a ZIM file; articles by key and title, and whether the topic is the title, best first.
+    """Search a ZIM file; returns keys, titles and whether the topic is the title, best first.
 
     Raises:
-        ProviderError: `PROVIDER_UNAVAILABLE` when it cannot be opened.
+        ProviderError: `PROVIDER_UNAVAILABLE` if the file cannot be opened.
     """
     archive = _open_archive(path)
     from libzim.search import Query, Searcher
@@ -85,10 +85,10 @@ def search_file(path: str, topic: str, limit: int) -> list[tuple[str, str, bool]
 def read_article_file(
     path: str, key: str
 ) -> tuple[str, list[tuple[str, str]], dict[str, str]] | None:
-    """Read an article's summary, its sections and where it is from; none if it is no article.
+    """Read an article's summary, sections and source; returns None if it is no article.
 
     Raises:
-        ProviderError: `PROVIDER_UNAVAILABLE` when the file cannot be opened.
+        ProviderError: `PROVIDER_UNAVAILABLE` if the file cannot be opened.
     """
     archive = _open_archive(path)
     try:
@@ -129,7 +129,7 @@ def _open_archive(path: str) -> "Archive":
 def _add_hit(
     hits: dict[str, tuple[str, str, bool]], archive: "Archive", path: str, *, certain: bool
 ) -> None:
-    """Note an article under its own path: two redirects to one are one."""
+    """Note an article under its own path, so that two redirects to it count once."""
     entry = archive.get_entry_by_path(path)
     item = entry.get_item()
     if item.mimetype.partition(";")[0].strip() == "text/html" and item.path not in hits:
@@ -143,7 +143,7 @@ def _read_metadata(archive: "Archive", name: str) -> str:
 
 
 def _build_url(origin: str, key: str, base_url: str) -> str:
-    """Build the article's address on the web where the file says where it was taken from."""
+    """Build the article's address on the web if the file states its source."""
     host = re.fullmatch(r"(?:https?://)?([a-z0-9-]+(?:\.[a-z0-9-]+)+)/?", origin, re.IGNORECASE)
     name = re.sub(r"^[AC]/", "", key)
     return f"https://{host[1]}/wiki/{quote(name)}" if host else f"{base_url}/{quote(key)}"
