@@ -70,11 +70,11 @@ class BoundedSchema(NamedTuple):
 
 
 def read_bounded_schema(schema: JsonObject) -> BoundedSchema:
-    """Read a schema, and check that its check is bounded; any schema takes only milliseconds.
+    """Read a schema, and check that it is bounded; this takes milliseconds for any schema.
 
     Raises:
-        ValueError: the schema is invalid, or has a keyword that is not enforced. Or its check is
-            not bounded: it is too large, deep or recursive, or refers out of the document.
+        ValueError: the schema is invalid, has a keyword that is not enforced, or is not bounded.
+            An unbounded schema is too large, deep or recursive, or refers out of the document.
     """
     try:
         text = json.dumps(schema, ensure_ascii=False, allow_nan=False, separators=(",", ":"))

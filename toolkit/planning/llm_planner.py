@@ -133,9 +133,9 @@ def list_plannable(capabilities: Sequence[Capability]) -> list[Capability]:
 def build_reply_schema(capabilities: Sequence[Capability]) -> JsonObject:
     """Build the schema of the reply.
 
-    The strict modes of OpenAI, Anthropic and Google share only these features: closed objects, all
-    of whose members are required, and no limits. So an input is a list of fields with values, each
-    of its field's type.
+    It has only the features that the strict modes of OpenAI, Anthropic and Google share. Objects
+    are closed, all members are required, and there are no limits. So an input is a list of fields
+    with values, each of its field's type.
     """
     if len(capabilities) <= MAX_TYPED_CAPABILITIES:
         kinds = [_build_node_schema([c.id], _build_field_schemas(c)) for c in capabilities]

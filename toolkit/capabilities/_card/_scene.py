@@ -25,8 +25,8 @@ class Card:
         image: the bytes of a PNG, JPEG or WebP picture of at most 40 megapixels.
         template: a name in `TEMPLATES_BY_NAME`.
         theme: a name in `PALETTES`.
-        width: in pixels, 200 to 4096.
-        height: in pixels, 200 to 4096.
+        width: width in pixels, 200 to 4096.
+        height: height in pixels, 200 to 4096.
 
     Example:
         >>> Card(title="Tides explained", kicker="Science", theme="mint").width
@@ -66,7 +66,7 @@ class Box:
         return self.y + self.h
 
     def mirror(self, width: float) -> "Box":
-        """Return the same box on a canvas of that width read from the other side."""
+        """Return the box mirrored on a canvas of that width."""
         return Box(width - self.right, self.y, self.w, self.h)
 
 

@@ -21,13 +21,13 @@ class TextColumn:
     """The place where a template wants its text, and how it is set.
 
     Attributes:
-        box: all text stays inside, in pixels.
-        scale: 1 for a card of 1200 by 630.
-        styles: by role, already scaled.
-        inks: text colours for the ground the column lies on.
+        box: rectangle that contains all text, in pixels.
+        scale: scale of the card; 1 for 1200 by 630 pixels.
+        styles: scaled styles, by role.
+        inks: text colours for the background of the column.
         rtl: whether text without a direction of its own reads from right to left.
-        lead: space kept free above the first line, for an ornament, in pixels.
-        anchor: where the free height goes: 0 below the text, 1 above it.
+        lead: free space above the first line, for an ornament, in pixels.
+        anchor: share of the free height above the text, from 0 to 1; 0.45 by default.
     """
 
     box: Box
@@ -91,7 +91,7 @@ def stack_texts(
     """Set all texts in a column: each as large as its share of the height allows.
 
     Args:
-        texts: drawable paragraphs by role; roles without text are left out or empty.
+        texts: drawable paragraphs by role; roles without text are absent or empty.
 
     Returns:
         Text boxes that neither overlap nor leave the column, with warnings for texts that had to
@@ -229,9 +229,9 @@ def build_styles(
     """Build the usual styles by role at a scale.
 
     Args:
-        scale: 1 for a card of 1200 by 630.
+        scale: scale of the card; 1 for 1200 by 630 pixels.
         title: largest and smallest size of the title at scale 1, in pixels.
-        title_lines: how many lines the title may take.
+        title_lines: maximum number of lines of the title.
 
     Example:
         >>> build_styles(0.5)["title"].max_size

@@ -28,14 +28,14 @@ class CardCanvas:
     """The facts that a template needs of a card before its text is set.
 
     Attributes:
-        width: in pixels.
-        height: in pixels.
+        width: width in pixels.
+        height: height in pixels.
         theme: palette.
-        seed: the title, from which ornaments are made.
-        picture: opened, or None for an ornament in its place.
+        seed: title, which seeds the ornaments.
+        picture: opened picture, or None for an ornament in its place.
         rtl: whether the card reads from right to left, which mirrors it.
-        crowded: whether there is so much text that pictures should give way.
-        lonely: whether the title stands alone and may be larger.
+        crowded: whether there is so much text that pictures should be smaller.
+        lonely: whether the title is the only text and may be larger.
     """
 
     width: int
