@@ -1,6 +1,6 @@
-"""Notebook parts beside the client: magics, by `%load_ext toolkit`, and widgets.
+"""Notebook parts of the toolkit: magics (`%load_ext toolkit`) and widgets.
 
-Widgets are live and usable by keyboard, and each has a picture or table beside it.
+Widgets are live and usable by keyboard, and each comes with a picture or a table.
 
 >>> from toolkit.notebook import WorkflowGraph
 """
@@ -53,7 +53,7 @@ def __getattr__(name: str) -> object:
 
         if error.name not in ("ipywidgets", "anywidget", "traitlets"):
             raise
-        return make_fallback(name)  # not kept: once it is installed, the widget itself is found
+        return make_fallback(name)  # not cached, so that a later installation takes effect
     globals()[name] = value
     return value
 

@@ -8,17 +8,17 @@ from toolkit.client import Run, Task
 from toolkit.contract.errors import ToolkitError
 from toolkit.contract.events import Event
 
-POLL_S = 2  # the longest that the thread of a closed widget goes on
+POLL_S = 2  # seconds that the thread of a closed widget may still run at most
 Work = Callable[[], None]
 
 
 class Background:
-    """The threads of one widget: actions one after the other, feeds and watches beside them.
+    """Run the threads of one widget: actions in sequence, feeds and watches in parallel.
 
-    All are daemons, so none keeps a kernel from ending.
+    All threads are daemons, so that they never keep a kernel alive.
 
     Args:
-        tell: a function that shows a person one sentence; called on any thread.
+        tell: function that shows a sentence to a person; called on any thread.
     """
 
     def __init__(self, tell: Callable[[str], None]) -> None:
@@ -31,7 +31,7 @@ class Background:
         self.closed = threading.Event()
 
     def start_action(self, work: Work) -> None:
-        """Run an action after those before it; an error is shown."""
+        """Run an action after the earlier ones; show its error, if any."""
         with self._changed:
             if self.closed.is_set():
                 return
@@ -42,11 +42,11 @@ class Background:
         threading.Thread(target=self._run_actions, name="toolkit-widget", daemon=True).start()
 
     def start_feed(self, work: Work, *, is_awaited: bool = True) -> None:
-        """Run something long, such as following events, beside all else.
+        """Run a long operation, such as following events, in parallel with everything else.
 
         Args:
-            is_awaited: whether `settle` waits for its end; one that goes on until the widget is
-                closed has none before.
+            is_awaited: whether `settle` waits for its end. Pass False for an operation that runs
+                until the widget is closed.
         """
         with self._changed:
             if self.closed.is_set():
@@ -57,20 +57,20 @@ class Background:
         ).start()
 
     def expect(self, is_expecting: bool) -> None:
-        """Say whether a watch has yet to see something happen, which `settle` waits for."""
+        """Set whether a watch still expects a change that `settle` waits for."""
         with self._changed:
             self._is_expecting = is_expecting
             self._changed.notify_all()
 
     def settle(self, timeout_s: float = 10.0) -> bool:
-        """Wait until nothing is under way or expected, and tell if that came in time."""
+        """Wait until nothing runs or is expected; return False if that takes longer."""
         with self._changed:
             return self._changed.wait_for(
                 lambda: not (self._acting or self._feeds or self._is_expecting), timeout=timeout_s
             )
 
     def close(self) -> None:
-        """Start nothing any more, and have feeds end at their next check."""
+        """Start no more work, and let feeds end at their next check."""
         with self._changed:
             self.closed.set()
             self._actions.clear()
@@ -94,7 +94,7 @@ class Background:
     def _run_reporting(self, work: Work) -> None:
         try:
             work()
-        except Exception as error:  # nothing else would report the end of a thread
+        except Exception as error:  # otherwise no handler would report the failure of a thread
             if not self.closed.is_set():
                 is_told = isinstance(error, ToolkitError)
                 self._tell(
@@ -105,9 +105,9 @@ class Background:
 def follow_events(
     work: Run | Task, closed: threading.Event, after: int = 0
 ) -> Iterator[Event | None]:
-    """Yield the events of work until it is over, be it for a while; none after each of its records.
+    """Yield the events of work until it ends or pauses, and None after each new record.
 
-    The handle has the record then.
+    The handle has the new record by then.
     """
     with work.follow(after) as following:
         while not (closed.is_set() or following.is_over):

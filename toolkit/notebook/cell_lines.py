@@ -1,4 +1,4 @@
-"""Lines of cells: where in a magic's cell an error comes from."""
+"""Find the line of a magic's cell that caused an error."""
 
 import re
 from collections.abc import Iterator
@@ -13,13 +13,13 @@ _QUOTED_NAME = re.compile(r"`([^`]+)`")
 
 @contextmanager
 def point_at_cell(magic: str, line: str, cell: str, *, is_document: bool = False) -> Iterator[None]:
-    """Have an error that is raised inside name the line of the cell that it is about.
+    """Add to an error raised inside the block the line of the cell that caused it.
 
     Args:
-        magic: the name of the cell's magic.
-        line: what stands behind it.
-        cell: what stands below it.
-        is_document: whether that is YAML or JSON, whose places errors name.
+        magic: name of the cell's magic.
+        line: text after the magic's name.
+        cell: text below the magic's line.
+        is_document: whether the cell is YAML or JSON, in which errors name paths.
     """
     try:
         yield
@@ -35,13 +35,13 @@ def point_at_cell(magic: str, line: str, cell: str, *, is_document: bool = False
 
 
 def _find_place(error: ToolkitError, cell: str) -> int | None:
-    """Find the line, counted from the magic's, of the first place in a document that is wrong.
+    """Find the line of the first wrong place in a document, counted from the magic's line.
 
-    A place that is there comes before one of which the document lacks the last part.
+    A place that exists comes before a place whose last part the document lacks.
     """
     paths = [one.path for one in error.details if one.path]
     for path in paths:
-        if path.startswith("line "):  # of what cannot be read at all, counted from the magic's
+        if path.startswith("line "):  # of an unparsable document, counted from the magic's line
             return min(int(path[5:]) - 1, len(cell.splitlines()))
     found = [find_document_line(cell, path) for path in paths]
     exact = [line for line, is_whole in found if line is not None and is_whole]
@@ -50,7 +50,7 @@ def _find_place(error: ToolkitError, cell: str) -> int | None:
 
 
 def _find_name(error: ToolkitError, lines: list[str]) -> int | None:
-    """Find the first line that has one of the names that an error quotes; else the magic's."""
+    """Find the first line with a name that the error quotes, otherwise the magic's line."""
     told = " ".join([error.message, *(one.message for one in error.details)])
     for name in _QUOTED_NAME.findall(told):
         for number, text in enumerate(lines):

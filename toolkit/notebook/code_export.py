@@ -1,4 +1,4 @@
-"""A workflow's body as Python code, and the faults that the service would find in it."""
+"""Render a workflow's body as Python code, and find the faults that the service would find."""
 
 import keyword
 import unicodedata
@@ -19,7 +19,7 @@ from toolkit.settings import Settings
 
 
 def find_faults(body: Mapping[str, Any], registry: Registry, settings: Settings) -> list[Detail]:
-    """Find the faults of a workflow, by the functions that the service itself uses."""
+    """Find the faults of a workflow with the functions that the service itself uses."""
     try:
         request = WorkflowCreate.model_validate(body)
     except ValidationError as error:
@@ -40,7 +40,7 @@ def find_faults(body: Mapping[str, Any], registry: Registry, settings: Settings)
 
 
 def _find_input_faults(request: WorkflowCreate, i: int, registry: Registry) -> list[Detail]:
-    """Find the faults in the input of one node, given what its upstream nodes will fill in."""
+    """Find the faults in the input of one node, except fields that upstream nodes fill."""
     node = request.nodes[i]
     by_id: dict[str, NodeCreate] = {one.id: one for one in request.nodes}
     try:
@@ -57,7 +57,7 @@ def _find_input_faults(request: WorkflowCreate, i: int, registry: Registry) -> l
 
 
 def _require_capability(registry: Registry, name: str) -> Capability:
-    """Find the capability of a node; whether a function is here is seen as it is submitted."""
+    """Find the capability of a node; the submission checks whether a function is available."""
     return make_function_capability(None) if name == FUNCTION_CAPABILITY else registry.require(name)
 
 
@@ -92,8 +92,9 @@ def render_python(body: Mapping[str, Any]) -> str:
 
 
 def _spell_call(node: Mapping[str, Any], names: Mapping[str, str]) -> tuple[str, str]:
-    """Spell what a node calls, and what it is given; a function by its name, which is to be there.
+    """Render the first argument and the other arguments of a node's `add` call.
 
+    A function is rendered by its name, which the exported code expects to be defined.
     >>> called = {"function": "clean", "arguments": {"n": 1}, "nodes": {"table": "raw"}}
     >>> _spell_call({"capability": "function.call@1", "input": called}, {"raw": "raw_"})
     ('clean', ', n=1, table=raw_')
@@ -101,7 +102,7 @@ def _spell_call(node: Mapping[str, Any], names: Mapping[str, str]) -> tuple[str,
     given = node.get("input") or {}
     name = str(given.get("function", ""))
     words = (name, *given.get("arguments", {}), *given.get("nodes", {}))
-    # Any other name could be code, which a person who runs the export would execute.
+    # Any other name could be code that a person who runs the export would execute.
     is_named = all(word.isidentifier() and not keyword.iskeyword(word) for word in words)
     if node["capability"] != FUNCTION_CAPABILITY or not is_named:
         return repr(node["capability"]), f", input={given!r}" if given else ""
@@ -113,11 +114,11 @@ def _spell_call(node: Mapping[str, Any], names: Mapping[str, str]) -> tuple[str,
 
 
 def _name_variables(ids: list[str]) -> dict[str, str]:
-    """Choose a variable for each node, none of them a word of Python or of the code around."""
+    """Choose a variable for each node; avoid keywords and names of the surrounding code."""
     taken = {"client", "wf", "run", "Client", "Workflow"}
     names: dict[str, str] = {}
     for node_id in ids:
-        # Python reads names in this form, so two that are spelled apart may be one to it.
+        # Python normalizes names to this form, so two different spellings may be the same name.
         letters = unicodedata.normalize("NFKC", node_id)
         name = "".join(c if f"a{c}".isidentifier() else "_" for c in letters)
         if not name.isidentifier() or keyword.iskeyword(name):
@@ -130,7 +131,7 @@ def _name_variables(ids: list[str]) -> dict[str, str]:
 
 
 def sort_nodes(nodes: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Sort the nodes, each after those it depends on; a cycle comes last."""
+    """Sort the nodes so that each follows its dependencies; a cycle comes last."""
     ordered: list[dict[str, Any]] = []
     waiting = list(nodes)
     while waiting:

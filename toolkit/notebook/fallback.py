@@ -1,4 +1,4 @@
-"""Fallbacks for widgets where the widget libraries are not installed."""
+"""Fallbacks for widgets when the widget libraries are not installed."""
 
 from html import escape
 from typing import Any
@@ -7,7 +7,7 @@ INSTALL_HINT = 'install what it needs by `pip install "ipywidgets>=8.1" "anywidg
 
 
 class PlainFallback:
-    """The text and the picture of what a widget would have shown, and how to get the widget."""
+    """The text and the picture that replace a widget, and the command that installs it."""
 
     name = "widget"
 
@@ -19,14 +19,14 @@ class PlainFallback:
         return f"<no {self.name}{of}: {INSTALL_HINT}>"
 
     def close(self) -> None:
-        """Do nothing, as nothing is open."""
+        """Do nothing, because nothing is open."""
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
         told = f"<p>{escape(repr(self))}</p>"
         return {"text/plain": repr(self), "text/html": f"{self._render_twin()}{told}"}
 
     def _render_twin(self) -> str:
-        """Render what the widget was to show, as it shows itself."""
+        """Render the object that the widget would show, as the object shows itself."""
         shown = self._arguments[0] if self._arguments else None
         picture = getattr(shown, "picture", None)
         if callable(picture):
@@ -36,7 +36,7 @@ class PlainFallback:
 
 
 def make_fallback(name: str) -> type[PlainFallback]:
-    """Make a class to use in the place of a widget's.
+    """Make a class to use in place of a widget's class.
 
     >>> make_fallback("RunTable")()
     <no RunTable: install what it needs by `pip install "ipywidgets>=8.1" "anywidget>=0.9"`>

@@ -1,4 +1,4 @@
-"""Functions in the editor of workflows: what is offered, their forms, and what fills parameters."""
+"""Functions in the workflow editor: the choices, their forms, and the sources of parameters."""
 
 import inspect
 import json
@@ -20,23 +20,23 @@ class OfferedFunctions:
     """The functions that nodes of an editor may call.
 
     Args:
-        known: those of its client and of the workflow that it began with; of one name, the last.
+        known: functions of the client and of the initial workflow; the last wins if names repeat.
     """
 
     def __init__(self, known: Iterable[RegisteredFunction]) -> None:
         self._by_name = {one.name: one for one in known}
 
     def list_choices(self) -> list[tuple[str, str]]:
-        """List label and value of each, for a dropdown."""
+        """List the label and the value of each function, for a dropdown."""
         return [(f"{name} (function)", f"{name}()") for name in sorted(self._by_name)]
 
     def make_input(self, choice: str) -> JsonObject | None:
-        """Make the input of a node by what was chosen; none if that was no function."""
+        """Make the input of a node from a choice; return None if the choice is no function."""
         one = self._by_name.get(choice.removesuffix("()")) if choice.endswith("()") else None
         return None if one is None else {"function": one.name, "digest": one.digest}
 
     def find(self, node: Mapping[str, Any]) -> RegisteredFunction | None:
-        """Find the function that a node calls; none of a node that calls none that is here."""
+        """Find the function that a node calls; return None if it calls no known function."""
         if node["capability"] != FUNCTION_CAPABILITY:
             return None
         return self._by_name.get(str(node["input"].get("function")))
@@ -49,8 +49,8 @@ class OfferedFunctions:
     def connect(self, node: dict[str, Any]) -> dict[str, Any]:
         """Return a node with its parameters filled by the nodes that it depends on.
 
-        A node fills the parameter of its own name; those that are left fill, in their order, the
-        parameters without a value or a default.
+        A node fills the parameter of its own name. The other nodes fill, in order, the remaining
+        parameters that have neither a value nor a default.
         """
         one = self.find(node)
         if one is None:
@@ -60,14 +60,14 @@ class OfferedFunctions:
         return {**node, "input": {**given, **({"nodes": nodes} if nodes else {})}}
 
     def fill(self, node: dict[str, Any], values: Mapping[str, object]) -> dict[str, Any]:
-        """Return a node whose parameters have the values of its form; what is JSON is read so."""
+        """Return a node with the values of its form; text that is valid JSON is parsed."""
         arguments = {name: _read_value(value) for name, value in values.items()}
         given = {name: value for name, value in node["input"].items() if name != "arguments"}
         given |= {"arguments": arguments} if arguments else {}
         return self.connect({**node, "input": given})
 
     def find_faults(self, nodes: Sequence[Mapping[str, Any]]) -> list[Detail]:
-        """Find the parameters that nothing fills."""
+        """Find the parameters that have neither a value nor a node."""
         faults = []
         for i, node in enumerate(nodes):
             one = self.find(node)
@@ -109,7 +109,7 @@ def read_arguments(node: Mapping[str, Any]) -> dict[str, object]:
 def _list_parameters(one: RegisteredFunction) -> dict[str, inspect.Parameter]:
     try:
         found = inspect.signature(one.function).parameters
-    except (TypeError, ValueError):  # of what is written in C, say
+    except (TypeError, ValueError):  # such as functions written in C
         return {}
     return {name: each for name, each in found.items() if each.kind not in _OPEN}
 

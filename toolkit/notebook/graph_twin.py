@@ -1,4 +1,4 @@
-"""The picture beside a live graph, for whoever reads the notebook without its kernel."""
+"""The picture next to a live graph, for readers of the notebook without its kernel."""
 
 import base64
 import re
@@ -14,9 +14,9 @@ from toolkit.display.workflow.svg import draw_workflow_svg
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MIN_PAUSE_S, MAX_PAUSE_S = 5.0, 30.0  # between two pictures of a workflow that runs
-MAX_SHARE = 0.01  # of a core that drawing them may take
-# The picture is hidden beside a live widget, and so is what JupyterLab says where none is.
+MIN_PAUSE_S, MAX_PAUSE_S = 5.0, 30.0  # seconds between two pictures of a running workflow
+MAX_SHARE = 0.01  # share of a core that drawing the pictures may use
+# Hides the picture next to a live widget, and JupyterLab's message if there is no widget.
 STYLE = (
     "body:has(.{live}) .{twin}{{display:none}}"
     ".jp-OutputArea-child:has(+.jp-OutputArea-child .{twin})"
@@ -25,21 +25,21 @@ STYLE = (
 
 
 class GraphTwin:
-    """An output of its own below a live graph: the picture, as SVG and as PNG.
+    """A separate output below a live graph: the picture, as SVG and as PNG.
 
-    It is hidden while the graph beside it is alive. It follows the graph, so that a notebook that
-    is saved holds the workflow as it was then; the widget's own output never changes, as it would
-    be drawn anew.
+    The output is hidden while the graph is alive. It follows the graph, so that a saved notebook
+    holds the current state of the workflow. The widget's own output never changes, because a
+    change would draw the widget again.
 
     Args:
-        id: of the work; names the twin in the page.
-        read: returns the workflow and its nodes as they are now; none while there are none.
+        id: id of the work, used in names in the page.
+        read: function that returns the current workflow and its nodes, or None before they exist.
     """
 
     def __init__(
         self, id: str, read: Callable[[], tuple[WorkflowRecord, Sequence[Node]] | None]
     ) -> None:
-        name = re.sub(r"[^\w-]", "-", id, flags=re.ASCII)  # it stands in a style sheet
+        name = re.sub(r"[^\w-]", "-", id, flags=re.ASCII)  # the name is part of a style sheet
         self.live_class = f"toolkit-live-{name}"
         self._id = f"toolkit-twin-{name}"
         self._read = read
@@ -48,24 +48,24 @@ class GraphTwin:
         self._due_at = 0.0
 
     def show(self, *, is_over: bool) -> None:
-        """Display it; what still runs gets its PNG later, as that takes a moment."""
+        """Display the picture; running work gets its PNG later, because that takes a moment."""
         from IPython.display import display
 
         display(self._draw(load_plot() if is_over else None), raw=True, display_id=self._id)
         self._is_shown, self._is_stale = True, not is_over
 
     def note_change(self) -> None:
-        """Note that the picture is not as the graph is."""
+        """Mark the picture as out of date."""
         self._is_stale = True
 
     def update(self, *, is_over: bool) -> None:
-        """Display what changed, now and then while the workflow runs and at once at its end."""
+        """Display changes: at intervals while the workflow runs, and immediately at its end."""
         is_early = time.monotonic() < self._due_at and not is_over
         if not self._is_shown or not self._is_stale or is_early:
             return
         from IPython.display import update_display
 
-        plot = load_plot()  # slow once, which says nothing of the next picture
+        plot = load_plot()  # the first import is slow and must not count as drawing time
         self._is_stale = False
         began = time.thread_time()
         update_display(self._draw(plot), raw=True, display_id=self._id)
@@ -73,7 +73,7 @@ class GraphTwin:
         self._due_at = time.monotonic() + min(MAX_PAUSE_S, max(MIN_PAUSE_S, pause_s))
 
     def _draw(self, plot: "Callable[..., Figure] | None") -> dict[str, str]:
-        """Draw it, as PNG too if that can be plotted; without a text, which the widget has."""
+        """Draw SVG, and PNG if a plot function is given; the text is the widget's part."""
         found = self._read()
         if found is None:
             return {"text/html": f'<div class="{self._id}"></div>'}
@@ -92,7 +92,7 @@ class GraphTwin:
 
 
 def load_plot() -> "Callable[..., Figure]":
-    """Load what plots a workflow; matplotlib takes a while to import."""
+    """Load the function that plots a workflow; importing matplotlib takes a while."""
     from toolkit.display.plots.workflow import draw_workflow_figure
 
     return draw_workflow_figure

@@ -14,9 +14,9 @@ from toolkit.display.workflow.layers import lay_out_graph
 from toolkit.notebook.widget_base import STATIC
 
 NODE_SIZE = BoxSize(width=180, height=56, gap_x=56, gap_y=20, lines=3, font=13)
-# Parts of one script: nothing builds it, and a front end is given a single text.
+# Parts of one script, because there is no build step and a front end takes a single text.
 SCRIPTS = ("geometry", "viewport", "drawing", "graph")
-MAX_CHANGED_STATES = 64  # states that are sent beside the others before all are sent again
+MAX_CHANGED_STATES = 64  # changed states to send separately before all states are sent again
 
 
 def load_script() -> str:
@@ -29,13 +29,11 @@ class GraphWidget(anywidget.AnyWidget):
     """A graph as SVG in the browser; states change in place.
 
     Attributes:
-        graph: nodes, groups of them that are drawn as one box until they are opened, and edges,
-            on a grid.
-        states: the state of each node, by its id: a word, and a line of text. What changes is
-            sent as it does: with `changed_states`, until these are many and `drawn_states`, which
-            has all, is sent anew.
-        selected: the node that a person chose; empty for none.
-        label: a description of the graph, for screen readers.
+        graph: nodes and edges on a grid, and groups of nodes, each drawn as one box until opened.
+        states: state of each node by id, as a word and a line of text. `changed_states` sends the
+            differences; when there are many, `drawn_states` sends all states again.
+        selected: id of the node that a person chose; empty without a choice.
+        label: description of the graph for screen readers.
     """
 
     _esm = load_script()
@@ -48,14 +46,14 @@ class GraphWidget(anywidget.AnyWidget):
     label = traitlets.Unicode("").tag(sync=True)
 
     def draw(self, titles: Mapping[str, str], depends_on: Mapping[str, Sequence[str]]) -> None:
-        """Lay out a graph: the title of each node, shown below its id, and its dependencies."""
+        """Lay out a graph from the title of each node, shown below its id, and its dependencies."""
         self.graph = layout_graph(titles, depends_on)
         if self.selected not in titles:
             self.selected = ""
 
     @traitlets.observe("states")
     def _send_states(self, _: object) -> None:
-        """Send what is not as it was when all states were last sent."""
+        """Send the states that differ from those at the last complete sending."""
         drawn = self.drawn_states
         changed = {}
         for node, state in self.states.items():

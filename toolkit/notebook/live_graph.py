@@ -26,20 +26,20 @@ from toolkit.notebook.widget_base import Panel, make_button, make_row
 if TYPE_CHECKING:
     import pandas as pd
 
-REDRAW_S = 0.25  # what changes within it is drawn at once
-POLL_S = 2.0  # how long nothing may change before a picture that is due is drawn
+REDRAW_S = 0.25  # seconds in which changes are collected before they are drawn
+POLL_S = 2.0  # seconds without changes after which a picture that is due is drawn
 
 
 class LiveGraph(Panel):
     """A workflow's graph, live: its nodes change as they run, and show details when chosen.
 
-    People know it as `WorkflowGraph`: its texts name that, and its attributes are told there.
+    The public name is `WorkflowGraph`; its texts use that name, and it documents the attributes.
 
     Args:
         work: a submitted workflow, or a task, whose workflows are shown one after the other.
 
     Raises:
-        TypeError: for what is neither.
+        TypeError: if the work is neither.
     """
 
     status = traitlets.Unicode("")
@@ -88,16 +88,16 @@ class LiveGraph(Panel):
 
     @property
     def workflow(self) -> WorkflowRun | None:
-        """The workflow that is shown; none while a task is still being planned."""
+        """The workflow that is shown; None while a task is still being planned."""
         return self._workflow
 
     @property
     def nodes(self) -> list[Node]:
-        """Its nodes, as they were when last read."""
+        """The nodes of the workflow, as last read."""
         return [] if self._workflow is None else self._workflow.nodes
 
     def picture(self) -> str:
-        """Return the graph with its states as they were when last read, as SVG."""
+        """Return the graph with the states last read, as SVG."""
         return "" if self._workflow is None else self._workflow.picture()
 
     def table(self) -> "pd.DataFrame":
@@ -116,7 +116,7 @@ class LiveGraph(Panel):
         )
 
     def _display_(self) -> object:
-        """Return the graph alone, which is an anywidget: marimo keeps it alive, without buttons."""
+        """Return only the graph, an anywidget that marimo keeps alive; it has no buttons."""
         return self.view
 
     def __repr__(self) -> str:
@@ -129,7 +129,7 @@ class LiveGraph(Panel):
         )
 
     def _list_current_nodes(self) -> list[Node]:
-        """Return the nodes, with the states from events since the record was read."""
+        """Return the nodes, with the states of events since the record was read."""
         states = self.view.states
         return [
             node.model_copy(update={"status": states[node.id]["status"]})
@@ -144,7 +144,7 @@ class LiveGraph(Panel):
         return self._workflow.record, self._list_current_nodes()
 
     def _ipython_display_(self) -> None:
-        """Display the widget, and below it the picture for readers who have no kernel."""
+        """Display the widget, and below it the picture for readers without a kernel."""
         from IPython.display import display
 
         bundle = self._repr_mimebundle_()
@@ -153,13 +153,13 @@ class LiveGraph(Panel):
         self._twin.show(is_over=self._is_over())
 
     def close(self) -> None:
-        """End its threads and take it off the page; the work it showed goes on."""
+        """End the threads and remove the widget from the page; the work itself goes on."""
         if hasattr(self, "_following"):
             self._following.close()
         super().close()
 
     def _is_over(self) -> bool:
-        """Tell whether nothing happens any more unless somebody has it go on."""
+        """Check whether the work has ended or waits for a person to continue it."""
         if self._task is not None:
             return self._task.done
         return self._workflow is not None and self.status in self._workflow.ended
@@ -167,14 +167,14 @@ class LiveGraph(Panel):
     # The methods below run on the watch's thread, and only set traits.
 
     def _start_watch(self, work: WorkflowRun | Task) -> None:
-        """Watch some work from now on, for as long as the graph shows it."""
+        """Watch some work as long as the graph shows it."""
         self._background.expect(True)
         self._background.start_feed(lambda: self._watch(work), is_awaited=False)
 
     def _watch(self, work: WorkflowRun | Task) -> None:
-        """Show what changes, whoever changes it, and when it is over wait for a retry.
+        """Show every change, from any source, and wait for a retry after the end.
 
-        The record has the result of earlier events; applied again, they would show old states.
+        The record includes earlier events; if they were applied again, old states would show.
         """
         after = 0
         if isinstance(work, WorkflowRun):
@@ -192,14 +192,14 @@ class LiveGraph(Panel):
                     self._background.expect(not self._is_over())
                     closed.wait(REDRAW_S)
             except ToolkitError:
-                if not self._is_over():  # else nothing was left to be told
+                if not self._is_over():  # at the end no change can be lost
                     raise
             finally:
                 if self._following is following:
                     self._background.expect(False)
 
     def _apply_changes(self, changes: Sequence[Event | TextPiece | BaseModel]) -> None:
-        """Draw what has changed, all at once."""
+        """Draw all changes together."""
         if not changes:
             return
         states = dict(self.view.states)
@@ -226,7 +226,7 @@ class LiveGraph(Panel):
             self._start_details()
 
     def _apply_event(self, event: Event, states: dict[str, dict[str, str]]) -> str:
-        """Apply an event to the states; return the id of the node that it is about."""
+        """Apply an event to the states; return the id of the event's node, or an empty string."""
         kind, _, word = event.type.partition(".")
         node_id = event.data.get("node_id")
         if kind == "workflow":
@@ -239,7 +239,7 @@ class LiveGraph(Panel):
         return node_id
 
     def _take_record(self, record: BaseModel) -> None:
-        """Show a record that was read anew, of the task or of a workflow."""
+        """Show a newly read record of the task or of a workflow."""
         if isinstance(record, WorkflowRecord):
             if self._workflow is not None and self._workflow.id == record.id:
                 self._workflow.record = record

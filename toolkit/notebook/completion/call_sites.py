@@ -1,6 +1,6 @@
-"""Call sites: which argument of which call the cursor is in, by the text before it alone.
+"""Call sites: find the call and the argument at the cursor from the preceding text alone.
 
-The text is code that is being written, so it cannot be parsed: it is read once, from left to right.
+The text is unfinished code that no parser accepts, so it is scanned once, from left to right.
 """
 
 import re
@@ -16,16 +16,16 @@ class CallSite:
     """The place of the cursor within a call or a subscript.
 
     Attributes:
-        callee: what is called or indexed, such as `client.runs.create`; its last part alone where
-            it follows a closing bracket.
-        is_subscript: whether it stands in `[…]`.
-        position: the number of the argument, by position; none by a keyword.
-        keyword: the keyword of the argument; empty without.
-        texts: the arguments before it that are texts, by position or keyword.
-        path: the keys of the dictionaries around it, the outermost first.
-        is_key: whether it is a key of a dictionary.
-        in_string: whether a text is being written.
-        prefix: what is written already.
+        callee: name of the called or indexed object, such as `client.runs.create`; only its last
+            part if it follows a closing bracket.
+        is_subscript: whether the cursor is in `[…]`.
+        position: index of the positional argument; None for a keyword argument.
+        keyword: keyword of the argument; empty for a positional argument.
+        texts: earlier arguments that are strings, by position or keyword.
+        path: keys of the enclosing dictionaries, outermost first.
+        is_key: whether the cursor is in a key of a dictionary.
+        in_string: whether the cursor is in a string.
+        prefix: part of the name or string that is already written.
     """
 
     callee: str
@@ -41,15 +41,15 @@ class CallSite:
 
 @dataclass(slots=True)
 class _Bracket:
-    """An open bracket, and how far what is inside it has come."""
+    """An open bracket, and the progress of the scan inside it."""
 
     opener: str
-    callee: str  # empty for what is not called or indexed
-    start: int  # of the present argument or member
+    callee: str  # empty if nothing is called or indexed
+    start: int  # index at which the present argument or member begins
     position: int = 0
     keyword: str = ""
-    key: str = ""  # of a dictionary, whose value is being written
-    text: str | None = None  # the last one that was closed in the present argument
+    key: str = ""  # key of a dictionary whose value is being written
+    text: str | None = None  # last string that was closed in the present argument
     texts: dict[int | str, str] = field(default_factory=dict)
 
     def end_part(self, index: int) -> None:
@@ -62,7 +62,7 @@ class _Bracket:
 
 
 def find_call_site(text: str) -> CallSite | None:
-    """Find the call that the end of a text is in; none outside of any.
+    """Find the call at the end of a text; return None outside of calls.
 
     >>> site = find_call_site('client.runs.create("llm.generate", {"objec')
     >>> site.callee, site.position, site.texts, site.is_key, site.prefix
@@ -94,7 +94,7 @@ def find_call_site(text: str) -> CallSite | None:
 
 
 def _read_brackets(text: str) -> tuple[list[_Bracket], int | None]:
-    """Read a text: the brackets open at its end, and where a string that is not closed begins."""
+    """Read a text: return the brackets open at its end, and the start of an unclosed string."""
     brackets: list[_Bracket] = []
     index = 0
     while index < len(text):
@@ -141,13 +141,13 @@ def _find_callee(before: str, opener: str) -> str:
         return ""
     found = _CALLEE.search(before)
     if found is None:
-        # What a call or a subscript returns has no name of its own.
+        # The result of a call or a subscript has no name of its own.
         return ")" if opener == "[" and before[-1:] in (")", "]") else ""
     return found[0].lstrip(".")
 
 
 def _find_string(text: str, index: int) -> tuple[int, int | None]:
-    """Find where the text of a string begins, and where the string ends; none while it is open."""
+    """Find the start of a string's text and the string's end, which is None while it is open."""
     quote = text[index] * 3 if text.startswith(text[index] * 3, index) else text[index]
     start = index + len(quote)
     at = start
@@ -157,7 +157,7 @@ def _find_string(text: str, index: int) -> tuple[int, int | None]:
         elif text.startswith(quote, at):
             return start, at + len(quote)
         elif text[at] == "\n" and len(quote) == 1:
-            return start, at  # it was never closed: the next line is code again
+            return start, at  # the string was never closed, so the next line is code again
         else:
             at += 1
     return start, None

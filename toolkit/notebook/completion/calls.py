@@ -26,7 +26,7 @@ from toolkit.notebook.completion.feeds import (
     shorten,
 )
 
-# The paths of the resources whose records have an id, by the client's name of each.
+# Paths of the resources whose records have an id, by the client's attribute name.
 PATHS = {
     "api_keys" if one.resource == "keys" else one.resource: one.path[len("/v1") : -len("/{id}")]
     for one in INDEX
@@ -46,11 +46,11 @@ _DRAFT = re.compile(r"([^\W\d]\w*)\s*(?::[^=\n]+)?=\s*(?:\w+\.)?Workflow\(")
 
 
 class CallCompleter:
-    """Finds what completes a call.
+    """Complete the arguments of a call.
 
     Args:
-        names: the notebook's variables.
-        code: the cell, as far as the cursor: what is in it may not have been run.
+        names: variables of the notebook.
+        code: text of the cell up to the cursor; this code may not have run yet.
     """
 
     def __init__(self, names: Mapping[str, Any], code: str) -> None:
@@ -58,7 +58,7 @@ class CallCompleter:
         self._code = code
 
     def list_proposals(self, site: CallSite) -> list[Proposal] | None:
-        """List what may stand at a place; none where it is no call of ours."""
+        """List proposals for a place; return None if the call is not of the toolkit."""
         root, _, rest = site.callee.partition(".")
         owner = self._names.get(root)
         if isinstance(owner, Client | AsyncClient):
@@ -106,7 +106,7 @@ class CallCompleter:
         return complete_arguments(find_attribute(client, called), site)
 
     def _complete_run(self, feed: ClientFeed, site: CallSite) -> list[Proposal] | None:
-        """Complete what `runs.create` and `route` take."""
+        """Complete the arguments of `runs.create` and `route`."""
         if is_argument(site, 0, "name") and not site.path:
             bare = site.position == 0 and not site.in_string and site.prefix
             return None if bare else list_capability_names(feed)
@@ -124,7 +124,7 @@ class CallCompleter:
     def _complete_capabilities(
         self, feed: ClientFeed, method: str, site: CallSite
     ) -> list[Proposal] | None:
-        """Complete `client.capabilities`: its names, and the fields of each one's call."""
+        """Complete `client.capabilities`: its names, and the fields of each capability's call."""
         if site.is_subscript or method == "get":
             return list_capability_names(feed)
         for one in feed.list_capabilities():
@@ -155,7 +155,7 @@ class CallCompleter:
     def _complete_draft(
         self, name: str, workflow: Workflow | None, method: str, site: CallSite
     ) -> list[Proposal] | None:
-        """Complete the building of a workflow, of which a part may stand in this cell alone."""
+        """Complete the building of a workflow, parts of which may exist only in this cell."""
         nodes = self._list_drafted(name, workflow)
         if site.is_subscript and not method:
             return nodes
@@ -163,7 +163,7 @@ class CallCompleter:
             return complete_arguments(find_attribute(workflow, method), site)
         feed = find_notebook_feed(self._names)
         if is_argument(site, 1, "capability"):
-            if site.prefix and not site.in_string:  # a word without quotes is a function's
+            if site.prefix and not site.in_string:  # an unquoted word is a function's name
                 return self._list_functions(site.prefix) or None
             return list_capability_names(feed)
         if site.keyword == "depends_on":
@@ -178,7 +178,7 @@ class CallCompleter:
         return self._complete_keywords(feed, capability, site, others)
 
     def _list_functions(self, prefix: str) -> list[Proposal]:
-        """List the notebook's own functions whose names begin so."""
+        """List the notebook's own functions whose names begin with a prefix."""
         return [
             Proposal(name, "function")
             for name, value in list(self._names.items())
@@ -186,7 +186,7 @@ class CallCompleter:
         ]
 
     def _list_parameters(self, name: str) -> list[str]:
-        """List the parameters of the function that a node of a workflow is being made of."""
+        """List the parameters of the function passed to a workflow's `add`."""
         called = re.search(
             rf"(?<!\w){re.escape(name)}\.add\(\s*['\"][^'\"]*['\"]\s*,\s*([^\W\d]\w*)\s*,[^()]*\Z",
             self._code,
@@ -203,7 +203,7 @@ class CallCompleter:
         return [Proposal(node_id, capability) for node_id, capability in found.items()]
 
     def _complete_handle(self, owner: Any, method: str, site: CallSite) -> list[Proposal] | None:
-        """Complete calls of a handle: the nodes of a graph, and what its methods take."""
+        """Complete calls of a handle: the nodes of a graph, and the arguments of its methods."""
         nodes = getattr(owner, "nodes", None)
         is_graph = isinstance(nodes, list) and all(hasattr(node, "id") for node in nodes)
         if is_graph and (
@@ -224,7 +224,7 @@ class CallCompleter:
 
 
 def find_notebook_feed(names: Mapping[str, Any]) -> ClientFeed | None:
-    """Find the feed of a notebook's client: `client`, the magics' own, or the newest there is."""
+    """Find the feed of a notebook's client: `client`, the magics' client, or the newest."""
     for name in ("client", "toolkit_client"):
         if isinstance(names.get(name), Client | AsyncClient):
             return find_feed(names[name])
@@ -233,17 +233,17 @@ def find_notebook_feed(names: Mapping[str, Any]) -> ClientFeed | None:
 
 
 def is_ours(owner: object) -> bool:
-    """Tell whether an object is of this package, so that its attributes may be looked at."""
+    """Check whether an object is of this package, so that reading its attributes is safe."""
     return type(owner).__module__.partition(".")[0] == "toolkit"
 
 
 def is_argument(site: CallSite, position: int, name: str) -> bool:
-    """Tell whether a place is an argument, by its position or its name."""
+    """Check whether a place is the argument of a position or a name."""
     return site.keyword == name or (not site.keyword and site.position == position)
 
 
 def find_attribute(owner: object, path: str) -> object:
-    """Find what a dotted path leads to, by objects of this package alone; none where nothing."""
+    """Follow a dotted path through objects of this package; return None if it leads nowhere."""
     found = owner
     for part in filter(None, path.split(".")):
         if not is_ours(found) or part.startswith("_"):
@@ -254,19 +254,19 @@ def find_attribute(owner: object, path: str) -> object:
 
 @cache
 def _load_built_in() -> tuple[Mapping[str, Any], ...]:
-    """Load the capabilities of this installation, where there is no client to ask."""
+    """Load the capabilities of this installation, for use without a client."""
     from toolkit.engine import Registry
 
     return tuple(one.model_dump(by_alias=True) for one in Registry.load().to_records())
 
 
 def list_capabilities(feed: ClientFeed | None) -> Sequence[Mapping[str, Any]]:
-    """List the capabilities that a client offers; those installed here where there is none."""
+    """List the capabilities that a client offers, or the installed ones without a client."""
     return _load_built_in() if feed is None else feed.list_capabilities()
 
 
 def list_capability_names(feed: ClientFeed | None) -> list[Proposal]:
-    """List the names of capabilities, each with what it does; then those with a version."""
+    """List the names of capabilities with their titles, then the names with a version."""
     found = list_capabilities(feed)
     bare = dict.fromkeys((str(one["id"]), str(one["title"])) for one in found)
     versioned = ((f"{one['id']}@{one['version']}", str(one["title"])) for one in found)
@@ -274,7 +274,7 @@ def list_capability_names(feed: ClientFeed | None) -> list[Proposal]:
 
 
 def find_capability(feed: ClientFeed | None, name: object) -> Mapping[str, Any] | None:
-    """Find a capability by its name, with its version or without."""
+    """Find a capability by its name, with or without a version."""
     bare = str(name or "").partition("@")[0]
     return next((one for one in list_capabilities(feed) if one["id"] == bare), None)
 
@@ -286,7 +286,7 @@ def complete_fields(
     *,
     is_key: bool,
 ) -> list[Proposal] | None:
-    """Complete the fields of an input, and the values of those that have a few."""
+    """Complete the fields of an input, and the values of fields with few choices."""
     if capability is None:
         return None
     if not path:
@@ -328,7 +328,7 @@ def complete_option(
 def list_run_providers(
     feed: ClientFeed | None, capability: Mapping[str, Any] | None
 ) -> list[Proposal]:
-    """List the providers that may serve a capability, connected ones first; then connections."""
+    """List the providers that may serve a capability, connected first; then the connections."""
     if feed is None:
         return []
     known = feed.list_providers()
@@ -341,7 +341,7 @@ def list_run_providers(
 def complete_filter(
     feed: ClientFeed, area: str, name: str, capabilities: list[Proposal]
 ) -> list[Proposal] | None:
-    """Complete the value of a filter, or of the tags of new work; none for what is free."""
+    """Complete the value of a filter or of new tags; return None if any value is allowed."""
     if name == "status" and area in _QUERIES:
         return [Proposal(status) for status in _QUERIES[area].STATUSES]
     if name in ("tag", "tags") and area in _QUERIES:
@@ -352,7 +352,7 @@ def complete_filter(
 
 
 def list_comparable(feed: ClientFeed, other_id: str) -> list[Proposal]:
-    """List what may be compared: of the kind of the other one, where that is there."""
+    """List the records to compare with another record, of the same kind if its kind is known."""
     path = _COMPARED_PATHS.get(other_id.partition("_")[0])
     paths = ("/runs", "/workflows") if path is None else (path,)
     found = [one for each in paths for one in feed.list_records(each)]
@@ -361,7 +361,7 @@ def list_comparable(feed: ClientFeed, other_id: str) -> list[Proposal]:
 
 @cache
 def _list_option_words() -> dict[str, list[str]]:
-    """List the words of each option that takes one of a few."""
+    """List the words of each option that takes one of a few words."""
     return {name: list_words(hint) for name, hint in get_type_hints(RunOptions).items()}
 
 
@@ -377,7 +377,7 @@ def list_words(annotation: object) -> list[str]:
 
 
 def complete_arguments(called: object, site: CallSite) -> list[Proposal] | None:
-    """Complete a call of ours by its signature: the words that an argument may be, or its names."""
+    """Complete a call by its signature: an argument's allowed words, or the argument names."""
     if not callable(called) or site.path:
         return None
     try:

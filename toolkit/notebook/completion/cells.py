@@ -1,4 +1,4 @@
-"""Completion of cells that are no Python: the lines of magics, and workflows in YAML."""
+"""Complete cells other than Python: the lines of magics, and workflows in YAML."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ from toolkit.notebook.completion.calls import (
 from toolkit.notebook.completion.feeds import ClientFeed, Proposal, list_field_proposals, shorten
 
 _COMMON = ("no-wait", "quiet", "to")
-# The options of each magic, beside those of a run.
+# The options of each magic, in addition to those of a run.
 MAGIC_OPTIONS: Mapping[str, tuple[str, ...]] = {
     "run": (*RUN_OPTIONS, "tag", "note", *_COMMON),
     "task": (
@@ -35,11 +35,11 @@ _YAML_LINE = re.compile(r"(?P<indent>\s*)(?P<item>-\s+)?(?:(?P<key>[\w.]+)\s*:(?
 
 
 class Completion(NamedTuple):
-    """What completes a place.
+    """The completion of a place.
 
     Attributes:
-        prefix: what is written of it already.
-        proposals: what it may become.
+        prefix: part that is already written.
+        proposals: possible completions.
     """
 
     prefix: str
@@ -49,12 +49,12 @@ class Completion(NamedTuple):
 def complete_magic(
     line: str, feed: ClientFeed | None, names: Mapping[str, Any]
 ) -> Completion | None:
-    """Complete the line of a magic of ours; none for any other line.
+    """Complete the line of a toolkit magic; return None for any other line.
 
     Args:
-        line: the line, as far as the cursor.
-        feed: of the notebook's client; none while there is none.
-        names: the notebook's variables.
+        line: text of the line up to the cursor.
+        feed: feed of the notebook's client; None without a client.
+        names: variables of the notebook.
     """
     found = _MAGIC_LINE.match(line)
     if found is None or found[1] not in MAGIC_OPTIONS:
@@ -104,7 +104,7 @@ def _complete_magic_option(
     feed: ClientFeed | None,
     names: Mapping[str, Any],
 ) -> Sequence[Proposal] | None:
-    """Complete the value of an option; none for one that takes no value or any."""
+    """Complete the value of an option; return None if it takes no value or any value."""
     if option == "planner":
         return [Proposal(word) for word in get_args(PlannerChoice)]
     if option == "review":
@@ -123,7 +123,7 @@ def _list_options(magic: str) -> Iterator[Proposal]:
 
 
 def complete_workflow(text: str, feed: ClientFeed | None) -> Completion | None:
-    r"""Complete a workflow in YAML, as far as the cursor.
+    r"""Complete a workflow in YAML, up to the cursor.
 
     >>> done = complete_workflow("nodes:\n  - id: a\n    depends", None)
     >>> [one.text for one in done.proposals if one.text.startswith("depends")]
@@ -153,11 +153,11 @@ def _complete_flow(
     above: Sequence[str],
     feed: ClientFeed | None,
 ) -> Completion | None:
-    """Complete what stands on one line, as `input: {objective: …}` and `depends_on: [a, b]`."""
+    """Complete flow syntax on one line, such as `input: {objective: …}` or `depends_on: [a, b]`."""
     key = line.strip().removeprefix("-").strip().partition(":")[0].strip()
     inner = re.split(r"[{\[,]", line)[-1].lstrip()
     name, colon, value = inner.partition(":")
-    # What the line says of its own node, as in `- {id: a, capability: …}`.
+    # The fields that the line sets on its own node, as in `- {id: a, capability: …}`.
     own = {**node, **dict(re.findall(r"(\w+):\s*[\"']?([\w.@-]+)", line))}
     if "[" in line.rpartition(key)[2] and key == "depends_on":
         return Completion(inner.strip("\"'"), _list_other_nodes(above, own))
@@ -170,7 +170,7 @@ def _complete_flow(
 
 
 def _find_parents(above: Sequence[str], line: str) -> tuple[str, ...]:
-    """Find the keys that a line is below, by its indentation: the outermost first."""
+    """Find the keys that enclose a line, by its indentation: the outermost first."""
     indent = len(line) - len(line.lstrip())
     parents: list[str] = []
     for one in reversed(above):
@@ -187,7 +187,7 @@ def _find_parents(above: Sequence[str], line: str) -> tuple[str, ...]:
 
 
 def _find_node(above: Sequence[str]) -> dict[str, str]:
-    """Find what is said of the node that is being written."""
+    """Find the id and the capability of the node that is being written."""
     said: dict[str, str] = {}
     for one in reversed(above):
         found = _YAML_LINE.match(one)
@@ -201,7 +201,7 @@ def _find_node(above: Sequence[str]) -> dict[str, str]:
 
 
 def _list_other_nodes(above: Sequence[str], node: Mapping[str, str]) -> list[Proposal]:
-    """List the ids of the nodes above, but for the one that is being written."""
+    """List the ids of the nodes above, except the node that is being written."""
     ids = re.findall(r"(?:-\s*\{?|\{|,\s*)\s*id:\s*[\"']?([^\"'\n,}]+)", "\n".join(above))
     return [Proposal(one.strip()) for one in ids if one.strip() != node.get("id")]
 

@@ -1,4 +1,4 @@
-"""Feeds of completion: what a client's service knows, read without keeping a person waiting."""
+"""Feeds of completion: data of a client's service, read without keeping a person waiting."""
 
 import asyncio
 import threading
@@ -13,20 +13,20 @@ from toolkit.display.records.schema import list_fields
 from toolkit.display.text import format_size, truncate_line
 
 AnyClient = Client | AsyncClient
-WAIT_S = 0.035  # the longest that a completion waits for what is being read
-FIRST_WAIT_S = 1.0  # the same, while there is nothing yet to complete with
-FRESH_S = {"/capabilities": 60.0, "/providers": 60.0}  # how long others than records are fresh
+WAIT_S = 0.035  # seconds that a completion waits for a running read at most
+FIRST_WAIT_S = 1.0  # the same, while no data has been read yet
+FRESH_S = {"/capabilities": 60.0, "/providers": 60.0}  # seconds
 MAX_RECORDS = 20
 MAX_ABOUT_CHARACTERS = 48
 _MAIN_FIELDS = ("objective", "prompt", "text", "topic", "title", "name")
 
 
 class Proposal(NamedTuple):
-    """Something to complete with.
+    """A proposed completion.
 
     Attributes:
-        text: what is written.
-        about: what it is, shown beside it.
+        text: text to insert.
+        about: description shown next to the text.
     """
 
     text: str
@@ -34,7 +34,7 @@ class Proposal(NamedTuple):
 
 
 class _Reading:
-    """One list of a service: the last one read, and the reading of the next."""
+    """One list of a service: the last version read, and the running read of the next."""
 
     def __init__(self) -> None:
         self.items: Sequence[Mapping[str, Any]] = ()
@@ -44,9 +44,9 @@ class _Reading:
     def get(
         self, read: Callable[[], Sequence[Mapping[str, Any]]], fresh_s: float
     ) -> Sequence[Mapping[str, Any]]:
-        """Return the list, read anew where it is not fresh and that takes no longer than a moment.
+        """Return the list, read again if it is not fresh and the read takes only a moment.
 
-        What takes longer is read on and is there the next time.
+        A slower read goes on in the background; the next call returns its result.
         """
         if time.monotonic() - self.read_at < fresh_s:
             return self.items
@@ -62,14 +62,14 @@ class _Reading:
         try:
             self.items = read()
         except (ToolkitError, RuntimeError):
-            return  # a service that is away completes what it last said
+            return  # keep completing from the last answer while the service is away
         self.read_at = time.monotonic()
 
 
 class ClientFeed:
-    """What one client's service knows: capabilities, providers, and the newest records.
+    """The data of one client's service: capabilities, providers, and the newest records.
 
-    Each list is kept until it is read again: at each completion, but for those of `FRESH_S`.
+    Each list is read again at each completion, except the lists of `FRESH_S`.
     """
 
     def __init__(self, client: AnyClient) -> None:
@@ -89,7 +89,7 @@ class ClientFeed:
         ]
 
     def list_records(self, path: str) -> list[Proposal]:
-        """List the newest records of a resource, each with what it was."""
+        """List the newest records of a resource, each with a description."""
         found = self._list(path, {"limit": MAX_RECORDS})
         return [Proposal(str(one["id"]), describe_record(one)) for one in found if one.get("id")]
 
@@ -119,7 +119,7 @@ class ClientFeed:
         client = self._client
         if isinstance(client, Client):
             found: Any = client.read(path, query, max_wait_s=0.0)
-        elif client.access.data_dir is not None:  # an engine in this process takes any loop
+        elif client.access.data_dir is not None:  # a local engine works with any event loop
             found = asyncio.run(client.read(path, query, max_wait_s=0.0))
         else:
             key = client.access.api_key
@@ -134,7 +134,7 @@ _FEEDS: "weakref.WeakKeyDictionary[Any, ClientFeed]" = weakref.WeakKeyDictionary
 
 
 def find_feed(client: AnyClient) -> ClientFeed:
-    """Find the feed of a client, which lasts as long as the client does."""
+    """Find the feed of a client; the feed lives as long as the client."""
     feed = _FEEDS.get(client)
     if feed is None:
         feed = _FEEDS[client] = ClientFeed(weakref.proxy(client))
@@ -142,7 +142,7 @@ def find_feed(client: AnyClient) -> ClientFeed:
 
 
 def describe_record(record: Mapping[str, Any]) -> str:
-    """Say on a few words what a record is or was.
+    """Describe a record in a few words.
 
     >>> describe_record({"capability": "llm.generate@1", "status": "completed",
     ...                  "input": {"objective": "A line on tides"}})
@@ -163,7 +163,7 @@ def describe_record(record: Mapping[str, Any]) -> str:
 
 
 def shorten(about: str) -> str:
-    """Cut what is shown beside a name to what a list has room for."""
+    """Shorten a description to the space that the list of completions has."""
     return truncate_line(about, MAX_ABOUT_CHARACTERS)
 
 
@@ -177,7 +177,7 @@ def list_field_proposals(capability: Mapping[str, Any]) -> list[Proposal]:
 
 
 def describe_field(row: Mapping[str, object]) -> str:
-    """Say what a field takes.
+    """Describe the type and the default of a field.
 
     >>> describe_field({"type": "integer", "required": False, "default": "1"})
     'integer = 1'
@@ -188,9 +188,9 @@ def describe_field(row: Mapping[str, object]) -> str:
 
 
 def list_field_values(capability: Mapping[str, Any], name: str) -> list[Proposal] | None:
-    """List the values that a field may have, where those are a few; none where they are not.
+    """List the values of a field with few choices; return None for other fields.
 
-    A field for an artifact has the empty list: its values are the account's.
+    A field for an artifact has the empty list: its values are the account's artifacts.
     """
     properties = (capability.get("input_schema") or {}).get("properties", {})
     field = properties.get(name)

@@ -1,4 +1,4 @@
-"""The matcher by which IPython completes what is ours (matcher API v2)."""
+"""The matcher through which IPython completes toolkit calls (matcher API v2)."""
 
 import re
 from collections.abc import Mapping
@@ -24,11 +24,11 @@ NO_BREAK = "\N{NO-BREAK SPACE}"
 
 
 def find_completion(text: str, names: Mapping[str, Any]) -> Completion | None:
-    """Find what completes a cell; none where it is nothing of ours.
+    """Find the completion of a cell; return None if its code does not use the toolkit.
 
     Args:
-        text: the cell, as far as the cursor.
-        names: the notebook's variables.
+        text: text of the cell up to the cursor.
+        names: variables of the notebook.
     """
     feed = find_notebook_feed(names)
     first, newline, below = text.lstrip("\n").partition("\n")
@@ -44,21 +44,21 @@ def find_completion(text: str, names: Mapping[str, Any]) -> Completion | None:
     found = CallCompleter(names, text).list_proposals(site)
     if found is None:
         return None
-    are_names = any(one.text.endswith("=") for one in found)  # of arguments
+    are_names = any(one.text.endswith("=") for one in found)  # names of arguments
     if not (site.in_string or site.is_key or site.prefix or are_names):
         found = [Proposal(f'"{one.text}"', one.about) for one in found]
     return Completion(site.prefix, found)
 
 
 def select_proposals(found: Completion) -> list[Proposal]:
-    """Select the proposals that go on from what is written; else those that have it in them."""
+    """Select the proposals that begin with the prefix, otherwise those that contain it."""
     wanted = found.prefix.casefold()
     fitting = [one for one in found.proposals if one.text.casefold().startswith(wanted)]
     return fitting or [one for one in found.proposals if wanted in one.text.casefold()]
 
 
 def make_matcher(shell: "InteractiveShell") -> Any:
-    """Make the matcher of a shell; where it has something to say, it speaks alone."""
+    """Make the matcher of a shell; if it has proposals, it suppresses other matchers."""
 
     @context_matcher(identifier=IDENTIFIER, priority=100)  # type: ignore[untyped-decorator]
     def match_toolkit(context: CompletionContext) -> SimpleMatcherResult:
@@ -66,12 +66,12 @@ def make_matcher(shell: "InteractiveShell") -> Any:
         written[-1] = written[-1][: context.cursor_position]
         try:
             found = find_completion("\n".join(written), shell.user_ns)
-        except Exception:  # completing must never be in a person's way
+        except Exception:  # a failed completion must never disturb a person
             found = None
         if found is None:
             return SimpleMatcherResult(completions=[], suppress=False)
         chosen = [
-            # JupyterLab breaks what is beside a name into lines, one over the other.
+            # JupyterLab wraps the description next to a name, and its lines overlap.
             SimpleCompletion(one.text, type=one.about.replace(" ", NO_BREAK))
             for one in select_proposals(found)
         ]
@@ -86,7 +86,7 @@ def make_matcher(shell: "InteractiveShell") -> Any:
 
 
 def attach_matcher(shell: "InteractiveShell") -> None:
-    """Have a shell complete what is ours; once."""
+    """Add the matcher to a shell, unless the shell has it already."""
     matchers = shell.Completer.custom_matchers
     if all(getattr(one, "matcher_identifier", "") != IDENTIFIER for one in matchers):
         matchers.append(make_matcher(shell))
