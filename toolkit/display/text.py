@@ -6,7 +6,7 @@ from unicodedata import east_asian_width
 
 from toolkit.contract.money import format_usd
 
-# A table of plain values needs no models, and is printed without waiting for them.
+# A table of plain values needs no models and prints without importing them.
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
@@ -29,13 +29,12 @@ SYMBOLS = {
 }
 MAX_LINE_CHARACTERS = 60
 MAX_CELL_CHARACTERS = 300
-SHOWN_DIGITS = 6  # of a number with a fraction
-MISSING_FIELD = "missing"  # the field of what a plan or task lacks
+SHOWN_DIGITS = 6  # digits of a number with a fraction
+MISSING_FIELD = "missing"  # field that lists what a plan or task lacks
 
 
 def format_spending(cost: float | None, incurred: float) -> str:
-    """Write a cost, and beside it what was paid in all where that is more: all attempts and
-    retries.
+    """Format a cost, followed by the cost of all attempts and retries if that is higher.
 
     >>> format_spending(0.02, 0.02), format_spending(0.02, 0.05), format_spending(None, 0.05)
     ('$0.02', '$0.02 ($0.05 with all attempts)', 'unknown ($0.05 with all attempts)')
@@ -45,7 +44,7 @@ def format_spending(cost: float | None, incurred: float) -> str:
 
 
 def format_missing(missing: "Iterable[Missing | Mapping[str, Any]]") -> str:
-    """Say what a plan or task lacks, for a person to see to.
+    """Describe the things that a plan or task lacks, so that a person can provide them.
 
     >>> from toolkit.contract.plans import Missing
     >>> format_missing([Missing(capability="speech.generate", any_of=["minimax", "elevenlabs"])])
@@ -87,7 +86,7 @@ def format_status(status: str) -> str:
 
 
 def format_count(count: int, noun: str) -> str:
-    """Write how many there are of something.
+    """Format a count with its noun.
 
     >>> format_count(1, "warning"), format_count(2, "warning")
     ('1 warning', '2 warnings')
@@ -96,7 +95,7 @@ def format_count(count: int, noun: str) -> str:
 
 
 def format_total(count: int, nouns: str) -> str:
-    """Write how many there are of something that is named in the plural.
+    """Format a count with a noun in the plural.
 
     >>> format_total(0, "runs"), format_total(1, "capabilities"), format_total(2, "GPUs")
     ('no runs', '1 capability', '2 GPUs')
@@ -118,7 +117,7 @@ def format_size(count: int) -> str:
 
 
 def format_seconds(amount: float) -> str:
-    """Write a span of time, as exact as matters.
+    """Format a duration with the precision that matters.
 
     >>> format_seconds(0.0042), format_seconds(3.21), format_seconds(75), format_seconds(7300)
     ('4 ms', '3.2 s', '1 min 15 s', '2 h 2 min')
@@ -138,7 +137,7 @@ def format_seconds(amount: float) -> str:
 
 
 def fit_text(text: str, room: float, font: float) -> str:
-    """Cut a text to what a room of so many pixels holds, by what letters take on average.
+    """Cut a text to this number of pixels, by the average width of letters.
 
     >>> fit_text("research.gather@1", 60, 10)
     'research.…'
@@ -189,7 +188,7 @@ def format_cell(column: str, value: object) -> str:
 
 
 def format_inline(value: object, name: str = "") -> str:
-    """Write a value on one line as people write it, whatever is nested in it.
+    """Format a value on one line for people, including nested values.
 
     >>> format_inline(168.47999999999996)
     '168.48'
@@ -216,12 +215,12 @@ def format_inline(value: object, name: str = "") -> str:
 
 
 def is_empty(value: object) -> bool:
-    """Tell whether there is nothing to show: 0 and `False` are something."""
+    """Check whether a value is empty: 0 and `False` are not."""
     return value is None or (isinstance(value, str | Mapping | list | tuple) and not value)
 
 
 def summarize_record(kind: str, record: "BaseModel") -> str:
-    """Write a record as its `repr`: its id, state and what matters most."""
+    """Format a record as its `repr`: its id, its state and its main fields."""
     parts = [str(getattr(record, "id", ""))] if getattr(record, "id", "") else []
     for name in ("capability", "name", "objective", "title", "status", "provider", "media_type"):
         value = getattr(record, name, None)

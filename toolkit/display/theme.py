@@ -1,14 +1,14 @@
-"""Colours of states by day and by night, and the frame that every SVG of ours stands in.
+"""Colours of states by day and by night, and the frame of every SVG of the toolkit.
 
-A picture may end up in an `<img>`, in a page, or in a notebook of another theme than the machine's:
-it has a background of its own, so that it can be read anywhere.
+A picture may appear in an `<img>`, in a page, or in a notebook with another theme than the machine.
+Therefore it has a background of its own, so that it is readable anywhere.
 """
 
 import hashlib
 import re
 from html import escape
 
-# Fill and stroke of each state (which the text names, too); the contrast to text is above 7.
+# Fill and stroke of each state, which the text names as well; the contrast to text is above 7.
 STATE_COLOURS = {
     "planned": ("#f3f1fb", "#6b5fb5"),
     "pending": ("#f5f6f8", "#8a93a3"),
@@ -51,7 +51,7 @@ def format_coordinate(value: float) -> str:
 
 
 def build_ink_attributes(name: str) -> str:
-    """Write the attributes of a class: its colour by day, for readers that know no style sheets."""
+    """Write the attributes of a class: its colour by day, for readers without style sheets."""
     attribute, day, _ = INK_COLOURS[name]
     return f'class="{name}" {attribute}="{day}"'
 
@@ -64,7 +64,7 @@ def build_state_attributes(state: str) -> str:
 
 
 def escape_xml(text: str) -> str:
-    """Escape a text for an SVG: it is no markup there, and no place for a picture's own id.
+    """Escape a text for an SVG, so that it is neither markup nor the placeholder `$id`.
 
     Characters that XML cannot express become U+FFFD, the replacement character.
 
@@ -75,7 +75,7 @@ def escape_xml(text: str) -> str:
 
 
 def wrap_svg(width: int, height: int, label: str, title: str, body: str) -> str:
-    """Wrap elements in an SVG; `$id` in them becomes the picture's own, made from what it shows."""
+    """Wrap elements in an SVG; `$id` in them becomes an id made from the picture's content."""
     own = "tk" + hashlib.sha256(f"{label}\0{body}".encode()).hexdigest()[:12]
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" id="{own}" width="{width}" height="{height}" '
@@ -94,7 +94,7 @@ def read_svg_width(svg: str) -> int:
 
 
 def _build_style(own: str) -> str:
-    """Build the style: night where the machine says so, unless the notebook says which it is."""
+    """Build the style: night if the machine prefers it, unless the notebook sets its theme."""
     day, night = _build_variables(STATE_COLOURS, 1), _build_variables(DARK_STATE_COLOURS, 2)
     uses = "".join(
         f"#{own} .{state}{{fill:var(--{state}-f);stroke:var(--{state}-s)}}"

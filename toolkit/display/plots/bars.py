@@ -1,4 +1,4 @@
-"""Figures in bars: what a router weighed, and where the money went."""
+"""Bar charts: the candidates of a route, and costs by provider or party."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from toolkit.contract.usage import UsageLine
 from toolkit.display.plots.figure import Chart, escape_mathtext
 
 KEPT_COLOUR, DROPPED_COLOUR, CHOSEN_COLOUR = "#2f6f8f", "#b8b8b8", "#c8553d"
-# One for each party, told apart by the colour-blind too (Okabe and Ito); then they come again.
+# A colour for each party that colour-blind readers can distinguish (Okabe and Ito); repeats.
 PARTY_COLOURS = (
     "#0072b2",
     "#e69f00",
@@ -28,10 +28,10 @@ PARTY_COLOURS = (
 
 
 def draw_candidates(route: Route) -> Chart:
-    """Draw the candidates of a route: expected cost and median latency, a bar each, the best on
-    top.
+    """Draw the candidates of a route: bars of expected cost and median latency, the best on top.
 
-    What is unknown has no bar and says so; what was dropped is grey; the choice stands out.
+    An unknown value has a note instead of a bar. An excluded candidate is grey; the choice
+    stands out.
     """
     shown = list(reversed(route.candidates))
     figure = Chart(figsize=(9, 1.2 + 0.32 * max(1, len(shown))), layout="constrained")
@@ -56,7 +56,7 @@ def draw_candidates(route: Route) -> Chart:
 
 
 def draw_usage(lines: Sequence[UsageLine], ax: Axes | None = None) -> Figure:
-    """Draw the cost of each day, a bar stacked by provider; by provider alone without days."""
+    """Draw the cost of each day as a bar stacked by provider, or of all days without a day."""
     days = sorted({line.day for line in lines if line.day is not None})
     spent: dict[str, dict[object, float]] = defaultdict(lambda: defaultdict(float))
     for line in lines:
@@ -82,7 +82,7 @@ def draw_usage(lines: Sequence[UsageLine], ax: Axes | None = None) -> Figure:
 
 
 def draw_billing(billing: Billing, ax: Axes | None = None) -> Figure:
-    """Draw what each party bills for a month, a bar each."""
+    """Draw a bar for the amount that each party bills for a month."""
     axis = _prepare_axis(ax, 7.0, 1.0 + 0.35 * max(1, len(billing.lines)))
     lines = list(reversed(billing.lines))
     colours = [PARTY_COLOURS[i % len(PARTY_COLOURS)] for i in range(len(lines))]
@@ -110,14 +110,14 @@ def _draw_bars(
 
 
 def _prepare_axis(ax: Axes | None, width: float, height: float = 3.2) -> Axes:
-    """Return the axes given, or those of a new figure of a size in inches."""
+    """Return the given axes, or those of a new figure of this size in inches."""
     axis = ax or Chart(figsize=(width, height), layout="constrained").subplots()
     axis.spines[["top", "right"]].set_visible(False)
     return axis
 
 
 def _format_dollars(amount: float) -> str:
-    """Write money as text: matplotlib would read what is between dollar signs as a formula."""
+    """Format money, escaped because matplotlib reads text between dollar signs as a formula."""
     return format_usd(amount).replace("$", r"\$")
 
 

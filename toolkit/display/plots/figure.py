@@ -1,6 +1,6 @@
-"""A figure that shows itself; matplotlib is slow to import, so only for drawing.
+"""A figure that displays itself; import only for drawing, because matplotlib loads slowly.
 
-Never by `pyplot`: its figures are global, and calls from a notebook's threads would mix them up.
+Never use `pyplot`: its figures are global, and calls from a notebook's threads would mix them up.
 """
 
 import io
@@ -9,15 +9,15 @@ from functools import lru_cache
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties, findfont, get_font
 
-MAX_PIXELS = 4_000  # of a side of a PNG; beyond it, one is drawn coarser
+MAX_PIXELS = 4_000  # of the longer side of a PNG; larger pictures get fewer dots per inch
 MISSING_GLYPH = "\N{WHITE SQUARE}"
 
 
 def escape_mathtext(text: str) -> str:
-    """Spell a text so that matplotlib draws it as it is, and does not warn of what it lacks.
+    """Escape a text so that matplotlib draws it literally and does not warn of missing glyphs.
 
-    It would read what stands between dollar signs as a formula. What its fonts have no glyph for
-    is a box either way: a name may be in any script, whichever fonts the machine has.
+    Matplotlib reads text between dollar signs as a formula. A character without a glyph becomes
+    a box, because a name may be in any script, and fonts differ between machines.
 
     >>> escape_mathtext("$a$ and \U000f0000")
     '\\\\$a\\\\$ and □'
@@ -30,7 +30,7 @@ def escape_mathtext(text: str) -> str:
 
 @lru_cache(maxsize=4)
 def _load_glyphs(families: tuple[str, ...]) -> frozenset[int]:
-    """Load the characters that the chosen fonts have, in bold too."""
+    """Load the characters that the chosen fonts have in both normal and bold."""
 
     def glyphs(weight: str) -> set[int]:
         fonts = (findfont(FontProperties(family=name, weight=weight)) for name in families)
@@ -40,7 +40,7 @@ def _load_glyphs(families: tuple[str, ...]) -> frozenset[int]:
 
 
 class Chart(Figure):
-    """A figure that shows itself in a notebook, whichever backend is chosen."""
+    """A figure that displays itself in a notebook, with any backend."""
 
     def _repr_png_(self) -> bytes:
         file = io.BytesIO()

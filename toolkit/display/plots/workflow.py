@@ -29,7 +29,7 @@ def draw_workflow_figure(
     planned: bool = False,
     cost: str = "",
 ) -> Figure:
-    """Draw a workflow, on axes given or on a figure of its own."""
+    """Draw a workflow, on the given axes or on a figure of its own."""
     drawn = lay_out_workflow(name, nodes, planned=planned, cost=cost)
     if ax is None:
         inches = (drawn.width / PIXELS_PER_INCH, drawn.height / PIXELS_PER_INCH)
@@ -48,7 +48,7 @@ def draw_workflow_figure(
 
 
 def draw_timeline_figure(workflow: WorkflowRecord, ax: Axes | None = None) -> Figure:
-    """Draw when each node ran, on axes given or on a figure of its own."""
+    """Draw when each node ran, on the given axes or on a figure of its own."""
     rows = build_rows(workflow)
     if ax is None:
         height = 1 + 0.2 * len(rows)
@@ -85,7 +85,7 @@ def draw_timeline_figure(workflow: WorkflowRecord, ax: Axes | None = None) -> Fi
     span = measure_span_s(rows)
     ax.set_xlim(0, span * 1.3)
     ax.set_ylim(len(rows) - 0.4, -0.6)
-    ax.set_yticks([])  # a tick is ten times as slow as a text
+    ax.set_yticks([])  # a tick takes ten times as long to draw as a text
     ax.set_xticks(
         choose_ticks(span), [format_seconds(at) if at else "0" for at in choose_ticks(span)]
     )
@@ -98,11 +98,11 @@ def draw_timeline_figure(workflow: WorkflowRecord, ax: Axes | None = None) -> Fi
 
 
 def _get_figure(ax: Axes) -> Figure:
-    return cast("Figure", ax.get_figure(root=True))  # axes always are on one
+    return cast("Figure", ax.get_figure(root=True))  # axes always belong to a figure
 
 
 def _calculate_scale(ax: Axes, width: int) -> float:
-    """Return the points of text for a pixel of the picture, as large as it is on these axes."""
+    """Return the points of text for each pixel of the picture, as drawn on the axes."""
     inches = _get_figure(ax).get_size_inches()[0] * ax.get_position().width
     return float(inches * 72 / width)
 

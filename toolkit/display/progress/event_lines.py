@@ -1,4 +1,4 @@
-"""Progress as lines: one for each change, and texts as they are written."""
+"""Progress as lines: a line for each change, and texts as they are written."""
 
 from typing import TextIO
 
@@ -8,13 +8,13 @@ from toolkit.display.text import format_event
 
 
 class EventLines:
-    """Prints a line for each event that says something new."""
+    """Print a line for each event with news."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self._seen: dict[str, str] = {}  # the last line of each node
-        self._is_open = False  # text was written, and its line not ended
-        self._held: list[str] = []  # until that line ends
+        self._is_open = False  # text was written, and its line has not ended
+        self._held: list[str] = []  # lines that wait until the open line ends
 
     def add_text(self, piece: str, *, restarts: bool) -> None:
         """Print a piece of a text that is being written."""
@@ -26,10 +26,10 @@ class EventLines:
         self._is_open = True
 
     def add(self, event: Event) -> None:
-        """Print the line of an event, unless it says nothing new.
+        """Print the line of an event, unless it repeats the node's last line.
 
-        That work runs can become known later than its first text. Such a line waits, so that it
-        does not cut the text in two.
+        The event that work runs can arrive after its first text. Such a line waits, so that it does
+        not cut the text in two.
         """
         line = format_event(event)
         name = str(event.data.get("node_id") or event.resource_id)
@@ -43,7 +43,7 @@ class EventLines:
         print(escape_line(line), file=self._stream, flush=True)
 
     def end_line(self) -> None:
-        """End the line of a text, if there is one, and print the lines that waited for it."""
+        """End the line of a text, if any, and print the lines that waited for its end."""
         if not self._is_open:
             return
         for line in ("", *self._held):

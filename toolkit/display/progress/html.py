@@ -1,4 +1,4 @@
-"""Progress as HTML, in the notebook's colours; whatever comes from outside is escaped."""
+"""Progress as HTML, in the notebook's colours; external text is escaped."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -9,15 +9,15 @@ from toolkit.display.progress.work_progress import WorkProgress
 from toolkit.display.text import format_status
 from toolkit.display.theme import STATE_COLOURS
 
-MAX_LINE_CHARACTERS = 400  # of a text beside others: its end
+MAX_LINE_CHARACTERS = 400  # of the end of a text, if there are other texts
 CELL = "padding:1px 12px 1px 0;text-align:left;white-space:nowrap;vertical-align:top"
-# Where the host names no colours, mixtures of the text's own fit by day and by night.
+# If the host names no colours, mixtures of the text's own colour fit by day and by night.
 QUIET = "color:var(--jp-ui-font-color2,color-mix(in srgb,currentColor 70%,transparent))"
 GROUND = "background:var(--jp-border-color2,color-mix(in srgb,currentColor 18%,transparent))"
 
 
 def escape_text(text: str) -> str:
-    """Escape a text; two signs of dollars in one element would be a formula to a notebook.
+    """Escape a text; in one element, a notebook would read two dollar signs as a formula.
 
     >>> escape_text("$1 of <$2>")
     '<span>$</span>1 of &lt;<span>$</span>2&gt;'
@@ -26,7 +26,7 @@ def escape_text(text: str) -> str:
 
 
 def render_progress(work: WorkProgress, now: datetime) -> str:
-    """Render how far work is: its line, its bar, a row a node, and the texts being written."""
+    """Render the progress of work: headline, bar, node rows, and the texts being written."""
     done = sum(node.is_over for node in work.nodes.values())
     total = len(work.nodes)
     bar = ""
@@ -45,7 +45,7 @@ def render_progress(work: WorkProgress, now: datetime) -> str:
 
 
 def render_line(line: str) -> str:
-    """Render the line that is left in the end."""
+    """Render the final line."""
     return f'<div class="toolkit-progress">{escape_text(line)}</div>'
 
 
@@ -57,14 +57,14 @@ def _render_row(row: ProgressRow, *, alone: bool) -> str:
     written = ""
     if row.text:
         text = row.text if alone else row.text[-MAX_LINE_CHARACTERS:]
-        # It fills the width that the other rows make, and makes none itself.
+        # The text fills the width that the other rows need, without adding to it.
         style = "white-space:pre-wrap;text-align:left;width:0;min-width:100%;padding-bottom:4px"
         written = f'<tr><td colspan="6"><div style="{style}">{escape_text(text)}</div></td></tr>'
     return f'<tr data-node="{escape(row.name)}">{shown}{note}</tr>{written}'
 
 
 def render_bar(part: float | None, status: str, label: str, width: str) -> str:
-    """Render a bar; one of which nobody knows how much is done is hatched."""
+    """Render a bar; the bar is hatched if the completed part is unknown."""
     fill, stroke = STATE_COLOURS.get(status, STATE_COLOURS["pending"])
     hatched = f"repeating-linear-gradient(45deg,{stroke} 0 4px,{fill} 4px 8px)"
     segment = _render_segment(1, hatched) if part is None else _render_segment(part, stroke)

@@ -8,18 +8,18 @@ from toolkit.contract.jobs import Job
 from toolkit.contract.workflows import Node
 from toolkit.display.text import truncate_line
 
-MAX_TEXT_CHARACTERS = 4_000  # of a text that is being written: its end
+MAX_TEXT_CHARACTERS = 4_000  # of the end of a text that is being written
 OVER = frozenset({"completed", "failed", "cancelled"})
 
 
 @dataclass(slots=True)
 class NodeState:
-    """A node as it was when last told of.
+    """The state of a node as last reported.
 
     Attributes:
-        capability: by which its time is estimated; empty while that is unknown.
-        expected_s: how long it may take by what is known of its provider; none if unknown.
-        text: the end of the text that it is writing.
+        capability: capability for estimating its time; empty while unknown.
+        expected_s: expected duration in seconds, from its provider's latency; None if unknown.
+        text: end of the text that the node is writing.
     """
 
     id: str
@@ -38,21 +38,21 @@ class NodeState:
 
     @property
     def is_over(self) -> bool:
-        """True if it runs no more."""
+        """True if the node runs no more."""
         return self.status in OVER
 
     def measure_s(self, now: datetime) -> float | None:
-        """Return how long it took, or has taken so far; none before its start."""
+        """Return the elapsed seconds, or None if the node has not started."""
         if self.took_s is not None or self.started_at is None:
             return self.took_s
         return max(0.0, (now - self.started_at).total_seconds())
 
     def add_text(self, piece: str, *, restarts: bool) -> None:
-        """Add a piece of the text that it is writing."""
+        """Add a piece to the text that the node is writing."""
         self.text = (piece if restarts else self.text + piece)[-MAX_TEXT_CHARACTERS:]
 
     def apply_record(self, record: Node | Job) -> None:
-        """Take over what a record says."""
+        """Apply the fields of a record."""
         self.capability = record.capability
         self.status = record.status
         self.provider = record.provider or ""
@@ -71,7 +71,7 @@ class NodeState:
             self.expected_s = None if known_ms is None else known_ms / 1000
 
     def apply_event(self, event: Event) -> None:
-        """Take over what an event says."""
+        """Apply the data of an event."""
         data = event.data
         self.status = event.type.partition(".")[2]
         self.provider = str(data.get("provider") or "")
@@ -96,5 +96,5 @@ class NodeState:
 
 
 def _format_error(error: dict[str, object]) -> str:
-    """Write an error on one line."""
+    """Format an error on one line."""
     return f"{error.get('code')}: {truncate_line(error.get('message') or '', 100)}"

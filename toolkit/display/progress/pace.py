@@ -6,12 +6,12 @@ from graphlib import TopologicalSorter
 
 from toolkit.display.progress.node_states import NodeState
 
-MAX_CHAINED = 2_000  # nodes; of a larger graph the mean time alone is looked at
-LATE_PART = 0.1  # of the expected time: what is left of a node that takes longer than that
+MAX_CHAINED = 2_000  # nodes; larger graphs use only the mean time
+LATE_PART = 0.1  # share of the expected time that remains at least, even for a late node
 
 
 class Pace:
-    """What the nodes of a graph have taken so far, by capability."""
+    """The durations of a graph's nodes so far, by capability."""
 
     def __init__(self, nodes: Mapping[str, NodeState], now: datetime) -> None:
         self._nodes = nodes
@@ -25,11 +25,11 @@ class Pace:
         self._means = {name: sum_s / count for name, (sum_s, count) in sums.items()}
 
     def find_expected_s(self, node: NodeState) -> float | None:
-        """Find how long a node may take in all; none while nothing is known."""
+        """Find the expected duration of a node in seconds; return None while nothing is known."""
         return self._means.get(node.capability, node.expected_s or self._means.get(""))
 
     def measure_part(self, node: NodeState) -> float | None:
-        """Measure which part of a node is done, from 0 to 1; none if nobody can say."""
+        """Estimate the completed part of a node, from 0 to 1; return None if it is unknown."""
         if node.status != "running":
             return 1.0 if node.status == "completed" else 0.0
         took_s, expected_s = node.measure_s(self._now), self.find_expected_s(node)
@@ -38,13 +38,13 @@ class Pace:
         return min(1 - LATE_PART / 2, took_s / expected_s)
 
     def estimate_left_s(self, width: int) -> float | None:
-        """Estimate how long the rest takes; none while nothing is known of a node.
+        """Estimate the remaining seconds; return None while a node's duration is unknown.
 
-        It is what the longest chain of the nodes that are left takes. Where nodes wait for nothing
-        but their turn, it may be more: what all of them take with as many at once as there were.
+        The estimate is the duration of the longest chain of remaining nodes. If nodes wait only for
+        a free slot, it is at least the duration of all remaining nodes, run `width` at a time.
 
         Args:
-            width: how many have run at once so far, at most.
+            width: highest number of nodes that have run at once so far.
         """
         left: dict[str, float] = {}
         for id, node in self._nodes.items():
@@ -63,7 +63,7 @@ class Pace:
         return max(even_s, chain_s) if self._has_waiting(left) else chain_s
 
     def _has_waiting(self, left: Mapping[str, float]) -> bool:
-        """Tell whether a node does not run though all that it depends on is over."""
+        """Check whether a node does not run although all its dependencies are over."""
         return any(
             self._nodes[id].status != "running"
             and left.keys().isdisjoint(self._nodes[id].depends_on)
@@ -72,7 +72,7 @@ class Pace:
 
 
 def _measure_longest_chain(nodes: Mapping[str, NodeState], left: Mapping[str, float]) -> float:
-    """Measure the longest chain of nodes that are left, each after those that it depends on."""
+    """Measure the longest chain of remaining nodes, each after its dependencies, in seconds."""
     before = {id: [up for up in nodes[id].depends_on if up in left] for id in left}
     chains: dict[str, float] = {}
     for id in TopologicalSorter(before).static_order():

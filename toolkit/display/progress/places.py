@@ -1,4 +1,4 @@
-"""The places where progress is shown: a notebook somebody looks at, a batch, a terminal, a log."""
+"""The places for progress: a notebook with a reader, a batch, a terminal, a log."""
 
 import sys
 from datetime import UTC, datetime
@@ -21,16 +21,16 @@ class NotebookScreen:
         self._display: Any = None
 
     def draw(self, work: WorkProgress) -> None:
-        """Draw how far work is."""
+        """Draw the progress of work."""
         now = datetime.now(UTC)
         self.show(format_headline(work, now), render_progress(work, now))
 
     def end(self, line: str) -> None:
-        """Leave one line in place of what was drawn."""
+        """Replace the drawing with one line."""
         self.show(line, render_line(line))
 
     def show(self, text: str, html: str) -> None:
-        """Show something instead, as text and as HTML."""
+        """Replace the display with a new text and HTML."""
         from IPython.display import display
 
         shown = {"text/plain": text, "text/html": html}
@@ -41,14 +41,14 @@ class NotebookScreen:
 
 
 class TerminalScreen:
-    """Rows in a terminal, written over; what draws them is loaded for the first drawing."""
+    """Rows in a terminal, drawn in place; the first drawing loads the drawing library."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self._live: Live | None = None
 
     def draw(self, work: WorkProgress) -> None:
-        """Draw how far work is."""
+        """Draw the progress of work."""
         from toolkit.display.progress.terminal import open_live, render_work
 
         if self._live is None:
@@ -56,17 +56,17 @@ class TerminalScreen:
         self._live.update(render_work(work, datetime.now(UTC)), refresh=True)
 
     def end(self, line: str) -> None:
-        """Leave one line in place of what was drawn."""
+        """Replace the drawing with one line."""
         if self._live is not None:
             self._live.stop()
         print(escape_line(line), file=self._stream, flush=True)
 
 
 def find_place() -> Place:
-    """Find where progress is shown."""
+    """Find the place for progress."""
     marimo = sys.modules.get("marimo")
     if marimo is not None and marimo.running_in_notebook():
-        return "notebook"  # IPython's displays are shown there, though no shell of it runs
+        return "notebook"  # marimo shows IPython's displays without an IPython shell
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     if type(shell).__name__ == "ZMQInteractiveShell":
@@ -75,14 +75,14 @@ def find_place() -> Place:
 
 
 def open_screen(place: Place) -> NotebookScreen | TerminalScreen | None:
-    """Open the screen of a place; a log has none, and is written in lines."""
+    """Open the screen of a place; a log has no screen, because it is written as lines."""
     if place == "log":
         return None
-    # Voilà has the last line of a batch in its page's own font, so that it is a display, too.
+    # Voilà shows printed lines in another font, so that a batch also uses a display.
     return TerminalScreen(sys.stderr) if place == "terminal" else NotebookScreen()
 
 
 def _is_watched(shell: Any) -> bool:
-    """Tell whether a person can answer the cell that runs: papermill, nbval and Voilà cannot."""
+    """Check whether a person can answer the running cell: papermill, nbval and Voilà cannot."""
     parent = shell.kernel.get_parent("shell") if hasattr(shell, "kernel") else {}
     return bool((parent or {}).get("content", {}).get("allow_stdin", True))

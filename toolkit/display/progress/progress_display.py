@@ -1,4 +1,4 @@
-"""The display of awaited work, wherever it is shown."""
+"""The display of awaited work, in any place."""
 
 import sys
 import time
@@ -13,18 +13,18 @@ from toolkit.display.progress.places import find_place, open_screen
 from toolkit.display.progress.words import MAX_ROWS, format_end
 from toolkit.display.progress.work_progress import WorkProgress
 
-REDRAW_S = 0.1  # drawn no more often than that
-TICK_S = 0.25  # seconds are counted that often where nothing else changes
+REDRAW_S = 0.1  # shortest time between two drawings
+TICK_S = 0.25  # interval for counting seconds while nothing else changes
 
 
 class ProgressDisplay:
-    """Shows how far work is, until it is over; then one line is left.
+    """Show the progress of work until its end; then leave one line.
 
     Args:
-        mode: True picks what fits the place: rows in a notebook or a terminal, the last line alone
-            in a notebook that nobody looks at, lines elsewhere; "lines" prints a line each change.
-        record: the work, as it was when last read.
-        is_streamed: whether its text was asked for; of a run, a terminal shows that alone.
+        mode: True fits the place: rows in a notebook or a terminal, only the last line in a
+            notebook without a reader, otherwise lines. "lines" prints a line for each change.
+        record: record of the work, as last read.
+        is_streamed: whether the caller asked for the text; a terminal shows only the text of a run.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class ProgressDisplay:
     ) -> None:
         self.work = WorkProgress(record)
         place = find_place()
-        # A notebook would show what is on standard error as a fault.
+        # A notebook would show output on standard error as a fault.
         stream = sys.stdout if place in ("notebook", "batch") else sys.stderr
         writes_lines = mode == "lines" or place == "log"
         if place == "terminal" and is_streamed and self.work.is_single:
@@ -51,24 +51,24 @@ class ProgressDisplay:
 
     @property
     def tick_s(self) -> float | None:
-        """How often it wants to be drawn where nothing changes; none if it does not."""
+        """Seconds between drawings while nothing changes; None if the display does not redraw."""
         return TICK_S if self._is_drawn else None
 
     @property
     def needs_past(self) -> bool:
-        """True if it has to be told of what has happened before."""
+        """True if the display needs past events as well."""
         return self._lines is None
 
     @property
     def shows_texts(self) -> bool:
-        """True if texts are to be told as they are written: there is room, or it was asked."""
+        """True if the display takes texts as they are written: it has room, or the caller asked."""
         if self._lines is not None:
             return self._is_streamed and self._lines_have_text
         has_room = not self.work.is_single and len(self.work.nodes) <= MAX_ROWS
         return self._is_drawn and (self._is_streamed or has_room)
 
     def add_event(self, event: Event) -> None:
-        """Take in what has happened."""
+        """Apply an event."""
         if self._lines is not None:
             if event.resource_id != self.work.id and not event.type.startswith("node."):
                 return
@@ -79,19 +79,19 @@ class ProgressDisplay:
         self._has_changed = True
 
     def add_record(self, record: BaseModel) -> None:
-        """Take in a record as it was read anew: the work, or a workflow of it."""
+        """Apply a newly read record, of the work or of a workflow of the work."""
         self.work.apply_record(record)
         self._has_changed = True
 
     def add_text(self, node_id: str, piece: str, *, restarts: bool) -> None:
-        """Take in a piece of a text that is being written."""
+        """Add a piece of a text that is being written."""
         if self._lines is not None and self.work.is_single:
             self._lines.add_text(piece, restarts=restarts)
         self.work.add_text(node_id or self.work.id, piece, restarts=restarts)
         self._has_changed = True
 
     def refresh(self) -> None:
-        """Draw it, if that is due."""
+        """Draw the work if a drawing is due."""
         if self._screen is None or not self._is_drawn:
             return
         quiet_s = time.monotonic() - self._drawn_at
@@ -100,7 +100,7 @@ class ProgressDisplay:
             self._drawn_at, self._has_changed = time.monotonic(), False
 
     def end(self) -> None:
-        """Leave one line: what it has come to, or that it goes on."""
+        """Leave one line: the outcome, or that the work goes on."""
         if self._lines is not None:
             self._lines.end_line()
         elif self._screen is not None:

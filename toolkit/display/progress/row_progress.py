@@ -1,4 +1,4 @@
-"""Progress of many rows: one line that is written over, with failures, cost and the time left."""
+"""Progress of many rows: one line, drawn in place, with failures, cost and remaining time."""
 
 import sys
 import time
@@ -15,12 +15,12 @@ MAX_ERROR_CHARACTERS = 240
 
 
 class RowProgress:
-    """Shows how many rows are done, why some failed, and the cost and time that the rest may take.
+    """Show how many rows are done, why rows failed, and the expected total cost and remaining time.
 
     At the end, each reason has a line with the first row's error.
 
     Args:
-        limit_usd: the budget over all of them, if there is one.
+        limit_usd: budget of all rows in US dollars; None without a limit.
     """
 
     def __init__(self, total: int, limit_usd: float | None, *, is_shown: bool = True) -> None:
@@ -40,13 +40,13 @@ class RowProgress:
     def add(
         self, spent_usd: float, *, begun: bool, paced: bool, reason: str | None, error: str | None
     ) -> None:
-        """Count one row that is done.
+        """Count one finished row.
 
         Args:
-            spent_usd: what all rows cost so far.
-            begun: whether it was begun at all.
-            paced: whether it took its time: a result that was there says nothing of the rest.
-            reason: why it has no value; None if it has one.
+            spent_usd: cost of all rows so far.
+            begun: whether the row was started.
+            paced: whether the row took its time; an existing result says nothing about other rows.
+            reason: reason for a missing value; None if the row has a value.
             error: the reason in one sentence.
         """
         self.done += 1
@@ -100,7 +100,7 @@ class RowProgress:
             print("\n".join(map(escape_line, lines)), file=sys.stderr, flush=True)
 
     def _list_errors(self) -> list[str]:
-        """List the first error of each reason; most of them begin with their code."""
+        """List the first error of each reason; most errors already begin with their code."""
         return [
             truncate_line(
                 error if error.startswith(reason) else f"{reason}: {error}", MAX_ERROR_CHARACTERS
@@ -110,7 +110,7 @@ class RowProgress:
 
 
 def _list_reasons(counts: Counter[str]) -> str:
-    """List reasons, the most frequent first; with their counts if there are several.
+    """List reasons, the most frequent first, with counts if there are several reasons.
 
     >>> _list_reasons(Counter(["TIMEOUT", "INVALID_OUTPUT", "TIMEOUT"]))
     '2 TIMEOUT, 1 INVALID_OUTPUT'

@@ -1,4 +1,4 @@
-"""Progress in a terminal: rows that are written over, by rich."""
+"""Progress in a terminal: rows that rich draws in place."""
 
 from datetime import datetime
 from typing import TextIO
@@ -15,11 +15,11 @@ from toolkit.display.text import format_status
 
 COLOURS = {"completed": "green", "failed": "red", "running": "yellow"}
 BAR_WIDTH = 16
-MAX_LINE_CHARACTERS = 160  # of a text that is being written: its end
+MAX_LINE_CHARACTERS = 160  # of the end of a text that is being written
 
 
 def open_live(stream: TextIO) -> Live:
-    """Open the rows on a terminal's screen, which go when they are stopped."""
+    """Open rows on a terminal's screen that disappear when they are stopped."""
     console = Console(file=stream, highlight=False)
     live = Live(console=console, auto_refresh=False, transient=True)
     live.start()
@@ -27,7 +27,7 @@ def open_live(stream: TextIO) -> Live:
 
 
 def render_work(work: WorkProgress, now: datetime) -> RenderableType:
-    """Render how far work is: a line for all of it, a row a node, and the texts being written."""
+    """Render the progress of work: headline, a row for each node, and the texts being written."""
     table = Table.grid(padding=(0, 2, 0, 0), expand=True)
     for _ in range(5):
         table.add_column(no_wrap=True)

@@ -1,4 +1,4 @@
-"""Progress in words: the line that stands for all of it, and what is told of each node."""
+"""Progress in words: the headline of all work, and the details of each node."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,19 +10,19 @@ from toolkit.display.progress.pace import Pace
 from toolkit.display.progress.work_progress import WorkProgress
 from toolkit.display.text import SYMBOLS, format_count, format_seconds, truncate_line
 
-MAX_ROWS = 12  # of a graph with more nodes, those that run or failed are shown
+MAX_ROWS = 12  # of larger graphs, only running and failed nodes are shown
 MAX_ID_CHARACTERS = 40
 COUNTED = ("failed", "cancelled", "running", "queued", "pending")
 
 
 @dataclass(frozen=True, slots=True)
 class ProgressRow:
-    """What is shown of a node.
+    """The displayed details of a node.
 
     Attributes:
-        part: how much of it is done, from 0 to 1; none if nobody can say.
-        note: who serves it, what it waits for, or its error.
-        text: the text that it is writing.
+        part: completed part, from 0 to 1; None if it is unknown.
+        note: its error, the reason for waiting, or its provider.
+        text: text that the node is writing.
     """
 
     name: str
@@ -35,7 +35,7 @@ class ProgressRow:
 
 
 def choose_rows(work: WorkProgress, now: datetime) -> list[ProgressRow]:
-    """Choose what is shown: all nodes, or of many those that failed, and those that run."""
+    """Choose the nodes to show: all nodes, or the failed and the running nodes of a large graph."""
     pace = Pace(work.nodes, now)
     shown = list(work.nodes.values())
     if len(shown) > MAX_ROWS:
@@ -46,7 +46,7 @@ def choose_rows(work: WorkProgress, now: datetime) -> list[ProgressRow]:
 
 
 def format_headline(work: WorkProgress, now: datetime) -> str:
-    """Write how far the work is on one line: nodes, time, money, and the time that is left."""
+    """Format the progress of work on one line: nodes, elapsed time, money, and remaining time."""
     parts = [f"{SYMBOLS.get(work.status, '·')} {work.title}"]
     if not work.is_single and work.nodes:
         counts = work.count_states()
@@ -65,7 +65,7 @@ def format_headline(work: WorkProgress, now: datetime) -> str:
 
 
 def format_end(work: WorkProgress, now: datetime) -> str:
-    """Write on one line what the work has come to, or that it goes on."""
+    """Format the outcome of work on one line, or that the work goes on."""
     counts = work.count_states()
     done = f"{counts.get('completed', 0)} of {format_count(len(work.nodes), 'node')}"
     if not work.is_over:
@@ -107,12 +107,12 @@ def _format_money(work: WorkProgress) -> str:
 
 
 def _format_counted_seconds(seconds: float) -> str:
-    """Write a span that changes while it is looked at."""
+    """Format a duration that changes while a person reads it."""
     return format_seconds(max(1.0, round(seconds))) if seconds >= 10 else f"{seconds:.1f} s"
 
 
 def _find_outcome(work: WorkProgress) -> str:
-    """Find what is to be said of an end: the error, with the node that has it."""
+    """Find the detail to add at the end: the error, with the node that failed."""
     if work.is_single or not work.outcome:
         return work.outcome
     failed: Sequence[NodeState] = [node for node in work.nodes.values() if node.error]
@@ -121,7 +121,7 @@ def _find_outcome(work: WorkProgress) -> str:
 
 
 def escape_line(text: str) -> str:
-    """Return a text without what controls a terminal.
+    """Replace the characters of a text that could control a terminal.
 
     >>> escape_line("a\\x1b[2Jb")
     'a�[2Jb'

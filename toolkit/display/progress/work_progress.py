@@ -1,4 +1,4 @@
-"""What is known of awaited work: the state of each node, money and time."""
+"""The known progress of awaited work: the state of each node, money and time."""
 
 from datetime import UTC, datetime
 
@@ -17,15 +17,15 @@ MAX_TITLE_CHARACTERS = 60
 class WorkProgress:
     """The progress of a run, a workflow or a task.
 
-    Of a task, the nodes are those of the workflow that it runs now.
+    The nodes of a task are those of its current workflow.
 
     Attributes:
-        id, title, status: of the work.
-        nodes: the state of each node, by its id; of a run there is one.
-        budget_usd: what it may cost in all; none for no limit.
-        outcome: what else is to be said of its end: an error, a question, or what it lacks.
-        detail: what all of it waits for, such as `waiting secret`; empty where nothing is.
-        width: how many nodes have run at once so far, at most.
+        id, title, status: identity and status of the work.
+        nodes: state of each node by id; a run has one node.
+        budget_usd: highest total cost in US dollars; None without a limit.
+        outcome: addition to the end of the work: an error, a question, or missing things.
+        detail: reason why all of the work waits, such as `waiting secret`; empty without a reason.
+        width: highest number of nodes that have run at once so far.
     """
 
     def __init__(self, record: BaseModel) -> None:
@@ -37,17 +37,17 @@ class WorkProgress:
         self.nodes: dict[str, NodeState] = {}
         self.budget_usd: float | None = None
         self.width = 0
-        self._spent_before_usd = 0.0  # by workflows of a task that are over
+        self._spent_before_usd = 0.0  # cost of a task's earlier workflows
         self._running: set[str] = set()
         self._workflow_id = ""
-        self._spending = ""  # as the record has it, once the work is over
+        self._spending = ""  # total cost from the record, once the work is over
         self._created_at = datetime.now(UTC)
         self._ended_at: datetime | None = None
         self.apply_record(record)
 
     @property
     def is_over(self) -> bool:
-        """True if it is over, be it for a while."""
+        """True if the work has ended or is blocked."""
         return self.status in OVER or self.status == "blocked"
 
     @property
@@ -57,11 +57,11 @@ class WorkProgress:
 
     @property
     def spent_usd(self) -> float:
-        """US dollars that its nodes have cost so far."""
+        """US dollars that the work's nodes have cost so far."""
         return self._spent_before_usd + sum(node.cost_usd for node in self.nodes.values())
 
     def describe_spending(self) -> str:
-        """Write what it has cost, and where that is over and differs, with all attempts."""
+        """Format the cost; at the end, add the cost of all attempts if it differs."""
         spent_usd = round(self.spent_usd, 9)
         return (self.is_over and self._spending) or format_spending(spent_usd, spent_usd)
 
@@ -73,11 +73,11 @@ class WorkProgress:
         return counts
 
     def measure_s(self, now: datetime) -> float:
-        """Return how long it took, or has taken so far."""
+        """Return the elapsed seconds."""
         return max(0.0, ((self._ended_at or now) - self._created_at).total_seconds())
 
     def apply_record(self, record: BaseModel) -> None:
-        """Take over what a record says: that of the work, or of a workflow of it."""
+        """Apply a record, of the work or of a workflow of the work."""
         if isinstance(record, WorkflowRecord):
             self._apply_nodes(record)
         elif isinstance(record, Job):
@@ -104,7 +104,7 @@ class WorkProgress:
                 self.budget_usd = record.options.max_cost_usd
 
     def apply_event(self, event: Event) -> None:
-        """Take over what an event says."""
+        """Apply an event."""
         kind, _, state = event.type.partition(".")
         node_id = event.data.get("node_id")
         if kind == "node" and isinstance(node_id, str):
@@ -118,7 +118,7 @@ class WorkProgress:
                 self.nodes[self.id].apply_event(event)
 
     def add_text(self, node_id: str, piece: str, *, restarts: bool) -> None:
-        """Add a piece of the text that a node is writing; of a run, the id is its own."""
+        """Add a piece of the text that a node is writing; a run uses its own id."""
         if node_id in self.nodes and not self.nodes[node_id].is_over:
             self.nodes[node_id].add_text(piece, restarts=restarts)
 

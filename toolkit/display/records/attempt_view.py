@@ -1,4 +1,4 @@
-"""A task's attempts as its record tells them: their verdicts, the best, what is delivered."""
+"""A task's attempts from its record: verdicts, the best attempt, and the delivered attempt."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,12 +10,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ShownArtifact:
-    """An artifact, ready to be shown.
+    """An artifact, ready to display.
 
     Attributes:
-        look: it as HTML, to see or to hear.
-        sha256: of its bytes, by which two are the same.
-        text: what it says, where it is a text.
+        look: the artifact as HTML: a picture, a player or a text.
+        sha256: hash of its bytes; equal hashes mean equal artifacts.
+        text: content of a text artifact; None for other artifacts.
     """
 
     id: str
@@ -26,15 +26,15 @@ class ShownArtifact:
 
 @dataclass(frozen=True, slots=True)
 class AttemptView:
-    """An attempt, ready to be shown.
+    """An attempt, ready to display.
 
     Attributes:
-        n: its number, from 1.
-        status: of its workflow.
-        reviews: its verdicts, oldest first.
-        artifacts: what it made of what the task delivers, by node id.
-        is_best: whether it scored best.
-        is_delivered: whether the task delivers what it made.
+        n: number of the attempt, from 1.
+        status: status of its workflow.
+        reviews: verdicts on the attempt, oldest first.
+        artifacts: artifacts for delivery, by node id.
+        is_best: whether the attempt has the best score.
+        is_delivered: whether the task delivers its artifacts.
     """
 
     n: int
@@ -48,17 +48,17 @@ class AttemptView:
 
     @property
     def review(self) -> "Review | None":
-        """The verdict that counts: the last one."""
+        """The valid verdict, which is the last."""
         return self.reviews[-1] if self.reviews else None
 
     @property
     def scored(self) -> "Review | None":
-        """The last verdict that has a score; none where nobody gave any."""
+        """The last verdict with a score; None if no verdict has a score."""
         return next((one for one in reversed(self.reviews) if one.score is not None), None)
 
     @property
     def title(self) -> str:
-        """Its number, and what sets it apart.
+        """The number of the attempt, with its marks.
 
         >>> AttemptView(2, "wfl_1", is_best=True).title
         'Attempt 2 ★ best'
@@ -68,9 +68,9 @@ class AttemptView:
 
 
 def list_attempts(task: "Task") -> list[AttemptView]:
-    """List the attempts of a task, oldest first, without the looks of what they made.
+    """List the attempts of a task without their artifacts, oldest first.
 
-    The one under way is the last.
+    The running attempt comes last.
     """
     known = [attempt.workflow_id for attempt in task.attempts]
     under_way = [id for id in task.workflow_ids if id not in known]
@@ -90,15 +90,16 @@ def list_attempts(task: "Task") -> list[AttemptView]:
 
 
 def read_score(review: "Review | None", name: str) -> float | None:
-    """Read the score of a review, or that of one criterion; none where nobody gave it."""
+    """Read the score of a review or of a criterion; return None if it has no score."""
     holder: object = review if review is None or name == "score" else review.criteria
     value: object = getattr(holder, name, None)
     return float(value) if isinstance(value, int | float) else None
 
 
 def _find_best(task: "Task") -> int | None:
-    """Find the attempt whose artifact is the task's best: of several with it, the one to deliver,
-    or else that with the best score, the last of equals.
+    """Find the index of the attempt with the task's best artifact, or None.
+
+    Of several, prefer the final attempt, then the best score, then the last attempt.
     """
     found = [
         (n + 1 == task.final_attempt, read_score(attempt.review, "score") or 0.0, n)

@@ -1,4 +1,4 @@
-"""A task's attempts beside each other: what each made, how it was judged, and what changed."""
+"""A task's attempts side by side: their artifacts, verdicts and changes."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -14,15 +14,15 @@ from toolkit.display.text import truncate_line
 if TYPE_CHECKING:
     from toolkit.contract.tasks import RecommendedAction, Review
 
-MIN_LIKENESS = 0.3  # the share of words that stayed, below which all would be marked
+MIN_LIKENESS = 0.3  # share of unchanged words below which changes are not marked
 MAX_COMPARED_CHARACTERS = 6_000
 CRITERIA = ("objective_alignment", "technical_success", "output_completeness")
 
 
 def render_attempts(attempts: Sequence[AttemptView]) -> str:
-    """Render attempts as the columns of a table; what differs from the one before is marked.
+    """Render attempts as the columns of a table; differences from the attempt before are marked.
 
-    A score is drawn only where somebody gave one.
+    A score is drawn only if a review has one.
 
     >>> "Attempt 1" in render_attempts([AttemptView(1, "wfl_1")])
     True
@@ -78,7 +78,7 @@ def _render_across(
     show: Callable[[AttemptView, Sequence[AttemptView], str], str],
     name: str = "",
 ) -> list[str]:
-    """Render a row's cells, each with the attempts before it to compare with."""
+    """Render a row's cells, each compared with the attempts before it."""
     return [show(attempt, attempts[:n], name) for n, attempt in enumerate(attempts)]
 
 
@@ -104,7 +104,7 @@ def _render_verdict(attempt: AttemptView) -> str:
 
 
 def _show_artifact(attempt: AttemptView, before: Sequence[AttemptView], node_id: str) -> str:
-    """Show what an attempt made at a node: as before in few words, a text with its changes."""
+    """Show an attempt's artifact at a node: short if unchanged, a text with its changes marked."""
     made = attempt.artifacts.get(node_id)
     if made is None:
         return '<span class="tk-quiet">nothing</span>'
@@ -119,7 +119,7 @@ def _show_artifact(attempt: AttemptView, before: Sequence[AttemptView], node_id:
 
 
 def mark_changes(old: str, new: str) -> str:
-    """Render a text with the words marked that the one before it has not.
+    """Render a text, with the words marked that the earlier text lacks.
 
     >>> mark_changes("Tides turn <daily>.", "Tides turn <weekly>.")
     'Tides turn &lt;<ins>weekly</ins>&gt;.'
@@ -141,7 +141,7 @@ def _count_words(text: str) -> int:
 
 
 def _show_score(attempt: AttemptView, before: Sequence[AttemptView], name: str) -> str:
-    """Show a score as a bar with its number, and how far it is from that of the attempt before."""
+    """Show a score as a bar with its number, and the difference from the attempt before."""
     value = read_score(attempt.scored, name)
     if value is None:
         return ""
@@ -151,7 +151,7 @@ def _show_score(attempt: AttemptView, before: Sequence[AttemptView], name: str) 
 
 
 def _show_issues(attempt: AttemptView, before: Sequence[AttemptView], _: str) -> str:
-    """Show the issues of all of an attempt's verdicts; those that stayed are said to."""
+    """Show the issues of all verdicts on an attempt; mark issues that the attempt before had."""
     known = {issue for each in before[-1:] for review in each.reviews for issue in review.issues}
     found = dict.fromkeys(
         (review.reviewer, one) for review in attempt.reviews for one in review.issues
@@ -170,14 +170,14 @@ def _render_actions(review: "Review | None") -> str:
 
 
 def list_actions(review: "Review | None") -> "Sequence[RecommendedAction]":
-    """List what a review has run again."""
+    """List the actions that a review recommends."""
     if review is None or review.recommended_action is None:
         return []
     return review.recommended_actions or [review.recommended_action]
 
 
 def describe_action(action: "RecommendedAction") -> str:
-    """Describe what a retry runs again, what it is told, and what else is different.
+    """Describe which node a retry runs again, with which instructions and changes.
 
     >>> from toolkit.contract.tasks import RecommendedAction
     >>> describe_action(RecommendedAction(node_id="card", action="retry", constraints={"n": 1}))
@@ -187,7 +187,7 @@ def describe_action(action: "RecommendedAction") -> str:
     changed = {
         name: value
         for name, value in action.constraints.items()
-        # What it is told stands in its objective, too.
+        # The objective contains the instructions as well.
         if not any(one in str(value) for one in action.instructions)
     }
     shown = json.dumps(changed, ensure_ascii=False) if changed else ""

@@ -1,4 +1,4 @@
-"""Two runs, workflows or tasks beside each other: what is the same, and what differs."""
+"""Two runs, workflows or tasks side by side: shared and different facts."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -23,22 +23,22 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ROOM = 120  # characters of a line
-MAX_OPEN_TEXTS = 3  # of more, each is opened by who looks at it
+MAX_OPEN_TEXTS = 3  # of more texts, a reader opens each
 MAX_CELL_CHARACTERS = 80  # longer values are shown word by word
-# Hardly ever the same, and so no difference.
+# These values are hardly ever the same, so they do not count as a difference.
 _MEASURES = ("cost_usd", "cost_incurred_usd", "latency_ms", "queue_ms")
 Facts = Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
 class ComparedFact:
-    """One fact of both.
+    """A fact of both runs, workflows or tasks.
 
     Attributes:
-        node: the node that it is about; empty for the whole.
-        what: its name, such as `input.objective` or `provider`.
-        a: as the first has it; none where it has none.
-        b: as the second has it.
+        node: id of the fact's node; empty for the whole.
+        what: name of the fact, such as `input.objective` or `provider`.
+        a: value in the first; None if the first lacks it.
+        b: value in the second; None if the second lacks it.
     """
 
     node: str
@@ -48,12 +48,12 @@ class ComparedFact:
 
     @property
     def differs(self) -> bool:
-        """True unless it is the same in both."""
+        """True unless both values are the same."""
         return self.a != self.b
 
     @property
     def is_text(self) -> bool:
-        """True of what is shown word by word: what was written, and whatever is long."""
+        """True for values that are shown word by word: written texts, and all long values."""
         texts = [one for one in (self.a, self.b) if isinstance(one, str)]
         is_long = len(texts) == 2 and max(map(len, texts)) > MAX_CELL_CHARACTERS
         return bool(texts) and (self.what == "text" or is_long)
@@ -66,12 +66,12 @@ class ComparedFact:
 
 @dataclass(frozen=True)
 class WorkComparison:
-    """Two runs, workflows or tasks, fact by fact; it shows what differs.
+    """Two runs, workflows or tasks, compared fact by fact; the display shows the differences.
 
     Attributes:
-        kind: what they are: `runs`, `workflows` or `tasks`.
-        a, b: their ids.
-        facts: everything that was compared, node by node.
+        kind: kind of both: `runs`, `workflows` or `tasks`.
+        a, b: ids of both.
+        facts: all compared facts, node by node.
     """
 
     kind: str
@@ -81,12 +81,12 @@ class WorkComparison:
 
     @property
     def differences(self) -> list[ComparedFact]:
-        """The facts that differ, what each cost and how long it took among them."""
+        """The facts that differ, including costs and durations."""
         return [one for one in self.facts if one.differs]
 
     @property
     def is_same(self) -> bool:
-        """True if nothing differs but what it cost, and how long it took."""
+        """True if only costs and durations differ."""
         return all(one.what in _MEASURES for one in self.differences)
 
     @property
@@ -97,7 +97,7 @@ class WorkComparison:
         )
 
     def to_frame(self) -> "pd.DataFrame":
-        """Return a row for each fact: of which node, what, as both have it, and if it differs."""
+        """Return a row for each fact: its node, its name, both values, and whether they differ."""
         import pandas as pd
 
         names = ["node", "what", "a", "b", "differs"]
@@ -106,17 +106,17 @@ class WorkComparison:
         return frame.drop(columns="node") if self.kind in ("runs", "jobs") else frame
 
     def to_dict(self) -> dict[str, object]:
-        """Return it as JSON values: both ids, and every fact of both."""
+        """Return the comparison as JSON values: both ids, and every fact of both."""
         return {"kind": self.kind, "a": self.a, "b": self.b, "facts": self._list_facts()}
 
     def _list_facts(self) -> list[dict[str, object]]:
         return [{**asdict(one), "differs": one.differs} for one in self.facts]
 
     def format_lines(self, width: int = ROOM) -> list[str]:
-        """Write what differs as lines of text: a table, then the texts word by word.
+        """Format the differences as lines of text: a table, then the texts word by word.
 
         Args:
-            width: of the table, in characters.
+            width: width of the table in characters; 120 by default.
         """
         rows, columns = self._list_rows()
         lines: list[str] = []
@@ -138,7 +138,7 @@ class WorkComparison:
                 yield one, compare_texts(str(one.a or ""), str(one.b or ""))
 
     def _list_rows(self) -> tuple[list[dict[str, str]], list[str]]:
-        """List the rows of the table that is shown, and its columns: no whole texts."""
+        """List the rows of the displayed table, and its columns, without the texts."""
         rows = [
             {"node": one.node, "what": one.what, "a": _format(one, one.a), "b": _format(one, one.b)}
             for one in self.differences
@@ -177,10 +177,10 @@ def compare_jobs(a: Job, b: Job) -> list[ComparedFact]:
 def compare_workflows(
     a: WorkflowRecord, b: WorkflowRecord, jobs: Mapping[str, Job]
 ) -> list[ComparedFact]:
-    """Compare two workflows, and their nodes by their ids.
+    """Compare two workflows, and their nodes by id.
 
     Args:
-        jobs: those of nodes that each ran for itself, by id.
+        jobs: jobs of the nodes that the workflows do not share, by id.
     """
     facts = list(_pair_facts("", _list_workflow_facts(a), _list_workflow_facts(b)))
     before = {node.id: node for node in a.nodes}
@@ -194,21 +194,21 @@ def compare_workflows(
 def compare_tasks(
     a: Task, b: Task, workflows: Sequence[WorkflowRecord], jobs: Mapping[str, Job]
 ) -> list[ComparedFact]:
-    """Compare two tasks, and the workflows that they deliver or ran last.
+    """Compare two tasks, and their workflows: the delivered, otherwise the last.
 
     Args:
-        workflows: one of each; none where one has not come to any.
-        jobs: those of nodes that each ran for itself, by id.
+        workflows: a workflow of each task; empty if a task has no workflow yet.
+        jobs: jobs of the nodes that the workflows do not share, by id.
     """
     facts = list(_pair_facts("", _list_task_facts(a), _list_task_facts(b)))
-    if len(workflows) == 2:  # of the whole, what the task says stands
+    if len(workflows) == 2:  # the task's own facts already describe the whole
         before, after = workflows
         facts += [one for one in compare_workflows(before, after, jobs) if one.node]
     return facts
 
 
 def find_workflow_shown(task: Task) -> str | None:
-    """Find the workflow that a task delivers, or else ran last."""
+    """Find the workflow that a task delivers, otherwise its last workflow."""
     n = task.final_attempt
     return task.workflow_id if n is None else task.attempts[n - 1].workflow_id
 
@@ -271,7 +271,7 @@ def _list_workflow_facts(workflow: WorkflowRecord) -> dict[str, object]:
 
 
 def _list_job_facts(job: Job) -> dict[str, object]:
-    """List what is worth comparing of a run or job: what was asked, by whom it was served, how."""
+    """List the comparable facts of a run or job: its request, its provider, and its result."""
     output = job.output or {}
     given = {name: value for name, value in job.input.items() if name != FROM_ARTIFACTS}
     candidates = job.routing.candidates if job.routing else []
@@ -302,7 +302,7 @@ def _flatten(name: str, value: Mapping[str, Any]) -> dict[str, object]:
 
 
 def _pair_facts(node: str, a: Facts, b: Facts) -> Iterable[ComparedFact]:
-    """Pair the facts of both, those of one group together; what neither has is left out."""
+    """Pair the facts of both, grouped by name; omit facts that both lack."""
     names = dict.fromkeys([*a, *b])
     groups = list(dict.fromkeys(name.partition(".")[0] for name in names))
     for what in sorted(names, key=lambda name: groups.index(name.partition(".")[0])):
@@ -311,6 +311,6 @@ def _pair_facts(node: str, a: Facts, b: Facts) -> Iterable[ComparedFact]:
 
 
 def list_jobs_apart(a: WorkflowRecord, b: WorkflowRecord) -> Sequence[str]:
-    """List the jobs of nodes that two workflows do not share: a fork keeps those of others."""
+    """List the jobs of nodes that two workflows do not share; a fork keeps jobs of other nodes."""
     ids = [{node.job_id for node in each.nodes if node.job_id is not None} for each in (a, b)]
     return sorted(ids[0] ^ ids[1])

@@ -11,12 +11,12 @@ from toolkit.contract.base import ErrorInfo
 if TYPE_CHECKING:
     import pandas as pd
 
-# The columns that come first in a table of records with an id, as far as the records have them.
+# Columns that come first in a table of records with an id, if the records have them.
 LEADING_COLUMNS = (
     "id", "capability", "status", "provider", "model", "cost_usd", "latency_ms", "created_at",
 )  # fmt: skip
-WORK_FIELDS = ("input", "output", "options")  # of work, each member of which is a column
-OTHER_FIELDS = ("data", "prices_usd", "prices_per_hour_usd")  # likewise, of any record
+WORK_FIELDS = ("input", "output", "options")  # fields of work that have a column for each member
+OTHER_FIELDS = ("data", "prices_usd", "prices_per_hour_usd")  # the same, for any record
 ERROR_COLUMNS = ("error.code", "error.message")
 
 
@@ -41,7 +41,7 @@ def to_data_frame(
 
 
 def list_columns(model: type[BaseModel]) -> list[str]:
-    """List the columns that a table of such records has in any case.
+    """List the columns that a table of such records always has.
 
     >>> from toolkit.contract.connections import Connection
     >>> list_columns(Connection)[:4]
@@ -89,7 +89,7 @@ def list_rows(records: Sequence[BaseModel]) -> list[dict[str, object]]:
 
 
 def _list_leading(columns: Collection[str]) -> list[str]:
-    """List the columns that come first, if the records have ids."""
+    """List the leading columns, if the records have ids."""
     return [name for name in LEADING_COLUMNS if name in columns] if "id" in columns else []
 
 
@@ -104,7 +104,7 @@ def _list_nested_fields(model: type[BaseModel]) -> frozenset[str]:
 
 
 def _is_nested(annotation: object) -> bool:
-    """Return whether values of a type are or contain records or mappings.
+    """Check whether values of a type are or contain records or mappings.
 
     >>> _is_nested(list[dict[str, object]]), _is_nested(list[str] | None)
     (True, False)
@@ -116,7 +116,7 @@ def _is_nested(annotation: object) -> bool:
 
 
 def _list_members(row: Mapping[str, object]) -> dict[str, object]:
-    """List the members of nested fields that are columns, by the names of these columns."""
+    """List the members of nested fields that have their own columns, by column name."""
     fields = (*WORK_FIELDS, *OTHER_FIELDS) if "capability" in row else OTHER_FIELDS
     parts = {name: row.get(name) for name in fields}
     return {
@@ -128,15 +128,13 @@ def _list_members(row: Mapping[str, object]) -> dict[str, object]:
 
 
 def flatten_record(record: BaseModel) -> dict[str, object]:
-    """Return a record's fields with times as times, and what a table needs of nested ones beside
-    them.
-    """
+    """Return a record's fields, with times as `datetime`, and columns for its nested fields."""
     row: dict[str, object] = {}
     for name, field in type(record).model_fields.items():
         value = getattr(record, name)
         label = field.alias or name
         row[label] = value.model_dump(mode="json") if isinstance(value, BaseModel) else value
-        if name == "error":  # always, so that a table of what went well has the columns, too
+        if name == "error":  # always, so that a table of successful records has the columns, too
             told = value if isinstance(value, ErrorInfo) else None
             values = (None, None) if told is None else (told.code, told.message)
             row.update(zip(ERROR_COLUMNS, values, strict=True))

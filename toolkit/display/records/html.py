@@ -1,4 +1,4 @@
-"""Records as HTML; whatever comes from outside is escaped."""
+"""Records as HTML; external text is escaped."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -8,10 +8,10 @@ from toolkit.display import text
 from toolkit.display.records.outline import outline_record
 
 MAX_ROWS = 100  # of a table below a card of facts
-MIN_WRAPPED_CHARACTERS = 16  # a text from there on may go over several lines
+MIN_WRAPPED_CHARACTERS = 16  # shortest text that may wrap
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?Z")
-MAX_ROOM_CHARACTERS = 28  # of a line of it, at least
-# Classes of elements that MathJax 3 and 2 leave alone: a formula could link and define.
+MAX_ROOM_CHARACTERS = 28  # of the least room for a line of a wrapped text
+# Classes of elements that MathJax 3 and 2 skip, because a formula could link and define.
 IGNORED_BY_MATHJAX = "mathjax_ignore tex2jax_ignore"
 CAPTION_STYLE = "text-align:left;white-space:nowrap"
 CELL_STYLE = "text-align:left;padding:2px 10px 2px 0;vertical-align:top"
@@ -28,8 +28,8 @@ def render_table(
     """Render a plain table of some columns.
 
     Args:
-        most: greatest number of rows; the last row says how many more there are.
-        rest: words for the number of further rows, if there are more than `rows` has.
+        most: highest number of rows; a last row shows the number of omitted rows.
+        rest: words for the number of further rows, if more rows exist than `rows` has.
 
     >>> "&lt;b&gt;" in render_table([{"name": "<b>"}], ["name"])
     True
@@ -51,12 +51,12 @@ def render_table(
 
 
 def fit_cell(table: str) -> str:
-    """Have a table scroll within its cell, by the keyboard too, instead of being cut off."""
+    """Let a table scroll within its cell, also by keyboard, instead of being cut off."""
     return f'<div style="overflow-x:auto;max-width:100%" tabindex="0">{table}</div>'
 
 
 def render_facts(title: str, pairs: Mapping[str, object]) -> str:
-    """Render a card of facts: names and values, and a table for each list or schema among them."""
+    """Render a card of facts: names and values, and a table for each list or schema."""
     flat, sections = outline_record(pairs)
     rows = "".join(
         f'<tr><th scope="row" style="{CELL_STYLE};white-space:nowrap">{escape(name)}</th>'
@@ -71,7 +71,7 @@ def render_facts(title: str, pairs: Mapping[str, object]) -> str:
 
 
 def render_cell(column: str, value: object) -> str:
-    """Render a value as a cell: short ones and times stay on a line, long ones get room to wrap.
+    """Render a value as a cell: short values and times stay on one line, long values may wrap.
 
     >>> render_cell("created_at", "2026-11-20T09:30:00.123Z")
     '<span style="white-space:nowrap">2026-11-20 09:30:00Z</span>'
@@ -86,7 +86,7 @@ def render_cell(column: str, value: object) -> str:
 
 
 def render_bar(part: float) -> str:
-    """Render a bar from 0 to 1, for the eye alone: the value stands beside it.
+    """Render a bar from 0 to 1, hidden from screen readers: the value is next to the bar.
 
     >>> "width:50%" in render_bar(0.5)
     True

@@ -1,7 +1,7 @@
-"""Markdown that a model or a file wrote, as HTML that runs nothing and loads nothing.
+"""Render Markdown from a model or a file as HTML that runs and loads nothing.
 
-Front ends read Markdown each by a parser of their own, and some of them run the HTML in it. So a
-CommonMark parser reads the text here, and the HTML has the elements below and no others.
+Each front end has its own Markdown parser, and some run the HTML in it. Therefore a CommonMark
+parser reads the text here, and the HTML has only the elements below.
 """
 
 import re
@@ -10,7 +10,7 @@ from functools import cache
 from html import escape
 from typing import TYPE_CHECKING
 
-# The parser is imported for the first text that is shown: a client may never show any.
+# The first displayed text imports the parser, because a client may never show any text.
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.rules_inline import StateInline
@@ -26,7 +26,7 @@ ELEMENTS = frozenset(
 LINK_ELEMENT = "a"
 ALIGNMENTS = frozenset(f"text-align:{side}" for side in ("left", "center", "right"))
 _ALLOWED_LINK = re.compile(r"(?:https?://|mailto:)[^\s\x00-\x1f]+", re.IGNORECASE)
-# MathJax would obey these: they link, load, name, or define commands for the whole page.
+# MathJax obeys these commands: they link, load, name, or define commands for the whole page.
 _FORBIDDEN_TEX = re.compile(
     r"\\(?:href|url|html|class|cssId|style|data|mmlToken|require|include|input|def|gdef|edef|xdef"
     r"|let|futurelet|(?:re)?new|provide|Declare|csname|catcode|special|begingroup|unicode|bbox)",
@@ -39,7 +39,7 @@ _BRACKETS = {"\\(": "\\)", "\\[": "\\]"}
 def render_markdown(text: str) -> str:
     r"""Render Markdown as HTML; HTML and pictures in it are shown as text and as links.
 
-    Formulas stay as they are, for the front end to typeset.
+    Formulas stay unchanged, so that the front end typesets them.
 
     >>> render_markdown("*a* <img src=x> [b](javascript:f())")
     '<div class="toolkit-text"><p><em>a</em> &lt;img src=x&gt; [b](javascript:f())</p>\n</div>'
@@ -52,7 +52,7 @@ def render_markdown(text: str) -> str:
 
 
 def is_allowed_link(url: str) -> bool:
-    """Return whether a link may be followed from a notebook: web pages and mail only.
+    """Check whether a notebook may follow a link: web pages and mail only.
 
     >>> [is_allowed_link(url) for url in ("https://a.test", "javascript:f()", "/api", "data:,a")]
     [True, False, False, False]
@@ -100,7 +100,7 @@ def _render_tokens(tokens: "Sequence[Token]") -> str:
 
 
 def _render_token(token: "Token") -> str:
-    """Render a token; a kind that is not known here is shown as its text."""
+    """Render a token; an unknown kind becomes its text."""
     if token.type == "inline":
         return _render_tokens(token.children or ())
     if token.hidden:  # a paragraph of a list without blank lines
@@ -129,7 +129,7 @@ def _render_token(token: "Token") -> str:
 
 
 def _render_attributes(token: "Token") -> str:
-    """Render the first number of a list, and how a column is aligned."""
+    """Render the first number of a list, and the alignment of a column."""
     start, style = token.attrGet("start"), token.attrGet("style")
     if token.tag == "ol" and isinstance(start, int):
         return f' start="{start}"'
@@ -139,7 +139,7 @@ def _render_attributes(token: "Token") -> str:
 
 
 def _render_link_opening(url: str, title: str) -> str:
-    """Render the start of a link, without its destination unless that is allowed."""
+    """Render the start of a link, without its destination unless the destination is allowed."""
     if not is_allowed_link(url):
         return "<a>"
     shown = escape(title or url)
@@ -147,7 +147,7 @@ def _render_link_opening(url: str, title: str) -> str:
 
 
 def _render_image(token: "Token") -> str:
-    """Render a picture as a link to it, because a request to its server would reveal the reader."""
+    """Render a picture as a link, because a request to its server would reveal the reader."""
     opening = _render_link_opening(str(token.attrGet("src") or ""), "")
     return f"{opening}{_render_alt(token)}</a>"
 
@@ -161,13 +161,13 @@ def _collect_text(tokens: "Sequence[Token]") -> str:
 
 
 def _escape_text(text: str) -> str:
-    """Escape a text, in which a lone dollar sign or backslash opens no formula."""
+    """Escape a text, so that a lone dollar sign or backslash opens no formula."""
     shown = escape(text)
     return shown.replace("\\", "<span>\\</span>").replace("$", "<span>$</span>")
 
 
 def _render_math(token: "Token") -> str:
-    """Render a formula in its delimiters; one that does more than typeset is shown as code."""
+    """Render a formula in its delimiters, or as code if it does more than typeset."""
     opening = token.markup
     shown = f"{opening}{token.content}{_BRACKETS.get(opening, opening)}"
     if _FORBIDDEN_TEX.search(token.content):

@@ -1,4 +1,4 @@
-"""The look of an artifact's bytes in a notebook: a picture, a player, a table, a text."""
+"""The display of an artifact's bytes in a notebook: a picture, a player, a table, a text."""
 
 import base64
 import json
@@ -16,9 +16,9 @@ UNREADABLE_ERRORS = (ValueError, RecursionError)
 
 
 def build_mime_bundle(media_type: str, data: bytes, name: str) -> dict[str, str]:
-    """Build the MIME bundle of some bytes, without its plain text; empty for what cannot be shown.
+    """Build the MIME bundle of some bytes without plain text; empty if they cannot be shown.
 
-    SVG is shown as an image, which runs none of its scripts.
+    SVG becomes an image, so that none of its scripts run.
     """
     encoded = base64.b64encode(data).decode("ascii")
     source = escape(f"data:{media_type};base64,{encoded}")
@@ -39,8 +39,9 @@ def build_mime_bundle(media_type: str, data: bytes, name: str) -> dict[str, str]
 
 
 def to_rows(value: object) -> list[Mapping[str, object]]:
-    """Return the rows of JSON that is a table: a list of objects, an object of lists of equal
-    length, or either of them as the data beside a schema.
+    """Return the rows of a JSON table, or an empty list for other values.
+
+    A table is a list of objects, an object of equally long lists, or either as `data` of a schema.
 
     >>> to_rows([{"a": 1}]), to_rows({"a": [1, 2]}), to_rows([1])
     ([{'a': 1}], [{'a': 1}, {'a': 2}], [])

@@ -1,4 +1,4 @@
-"""An objective as it was understood, its other words marked; plans and tasks show it."""
+"""An objective with its unknown words marked, for plans and tasks."""
 
 import re
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def render_objective(objective: str, words: Sequence[str] = ()) -> str:
-    """Render an objective with the words marked that were not understood.
+    """Render an objective, with the words marked that the planner did not understand.
 
     >>> render_objective("A <b> card on frobs", ["frobs"])
     'A &lt;b&gt; card on <mark title="not understood">frobs</mark>'
@@ -26,7 +26,7 @@ def render_objective(objective: str, words: Sequence[str] = ()) -> str:
 
 
 def describe_reading(reading: "PlanReading") -> str:
-    """Say how much of an objective was understood, and which words were not.
+    """Describe how much of an objective the planner understood, and which words it did not.
 
     >>> from toolkit.contract.plans import PlanReading
     >>> describe_reading(PlanReading())
@@ -43,7 +43,7 @@ def describe_reading(reading: "PlanReading") -> str:
 
 
 def render_reading(objective: str, reading: "PlanReading", question: str | None = None) -> str:
-    """Render an objective as it was understood, and what has to be answered before it is done."""
+    """Render an objective as the planner understood it, and the question to answer first."""
     asked = f"<p><b>Question:</b> {escape(question)}</p>" if question else ""
     return (
         f'<div class="{IGNORED_BY_MATHJAX}">'
@@ -53,7 +53,7 @@ def render_reading(objective: str, reading: "PlanReading", question: str | None 
 
 
 def _find_words(text: str, words: Sequence[str]) -> list[tuple[int, int]]:
-    """Find where words stand: whole ones, or their letters in scripts that put no space between."""
+    """Find the places of whole words, or of their letters in scripts without spaces."""
     found: list[tuple[int, int]] = []
     for word in dict.fromkeys(filter(None, words)):
         spelled = re.escape(word)

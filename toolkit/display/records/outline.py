@@ -1,4 +1,4 @@
-"""Records laid out for people: facts of one line each, and a table for each list and schema."""
+"""Records laid out for people: facts on one line each, and a table for each list and schema."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,8 +7,8 @@ from typing import TypeGuard
 from toolkit.display.records import schema
 from toolkit.display.text import MISSING_FIELD, format_cell, is_empty
 
-MAX_DEPTH = 4  # below that, what is nested stands on one line
-# The columns shown of lists that have more in each row than a line holds.
+MAX_DEPTH = 4  # levels; deeper values are shown on one line
+# The displayed columns of lists whose rows have more members than a line holds.
 TABLE_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "candidates": (
         "provider", "model", "score", "estimated_cost_usd", "latency_p50_ms", "kept", "reason",
@@ -29,8 +29,8 @@ class RecordSection:
     """A list or a schema of a record, as a table.
 
     Attributes:
-        title: the names that lead to it.
-        rows: whose values are shown by `toolkit.display.text.cell`.
+        title: path of names to the list or schema.
+        rows: rows whose values `toolkit.display.text.format_cell` formats.
     """
 
     title: str
@@ -39,7 +39,7 @@ class RecordSection:
 
 
 def outline_record(record: Mapping[str, object]) -> tuple[dict[str, str], list[RecordSection]]:
-    """Lay a record out: its facts by name, then its tables; what is empty is left out.
+    """Lay a record out: its facts by name, then its tables; empty values are omitted.
 
     >>> routing = {"policy": "cost", "candidates": [{"a": 2}]}
     >>> facts, sections = outline_record({"n": 1, "routing": routing})
@@ -75,22 +75,22 @@ def _iter_parts(
 
 
 def _is_deep(value: Mapping[str, object]) -> bool:
-    """Tell whether a mapping holds more than a line can."""
+    """Check whether a mapping holds more than a line can."""
     return any(isinstance(each, Mapping) or _is_records(each) for each in value.values() if each)
 
 
 def _is_records(value: object) -> TypeGuard[list[Mapping[str, object]]]:
-    """Tell whether a value is a list of records."""
+    """Check whether a value is a list of records."""
     return (
         isinstance(value, list) and bool(value) and all(isinstance(row, Mapping) for row in value)
     )
 
 
 def build_section(title: str, name: str, records: Sequence[Mapping[str, object]]) -> RecordSection:
-    """Build the table of a list of records, with the columns that matter of its kind.
+    """Build the table of a list of records, with the important columns of its kind.
 
     Args:
-        name: of the kind, as a record calls the list: `attempts`.
+        name: kind of the list, as a record names it, such as `attempts`.
     """
     rows = [_build_row(row) for row in records]
     known = dict.fromkeys(key for row in rows for key in row)
@@ -102,7 +102,7 @@ def build_section(title: str, name: str, records: Sequence[Mapping[str, object]]
 
 
 def _build_row(record: Mapping[str, object]) -> dict[str, object]:
-    """Lay out a record as a row: a candidate that was not excluded was kept."""
+    """Lay out a record as a row: a candidate is kept unless it was excluded."""
     row = dict(record)
     if "excluded" in row:
         row["kept"] = not row.pop("excluded")

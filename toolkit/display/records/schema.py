@@ -1,4 +1,4 @@
-"""JSON Schemas as people read them: a row for each field."""
+"""JSON Schemas for people: a row for each field."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -20,7 +20,7 @@ Schema = Mapping[str, Any]
 
 
 def is_schema(value: Mapping[str, object]) -> bool:
-    """Tell whether an object is a schema of objects.
+    """Check whether an object is a schema of objects.
 
     >>> is_schema({"type": "object", "properties": {"a": {}}}), is_schema({"type": "image"})
     (True, False)
@@ -29,7 +29,7 @@ def is_schema(value: Mapping[str, object]) -> bool:
 
 
 def list_fields(schema: Schema) -> list[dict[str, object]]:
-    """List a row for each field of an object, those of objects in it below it.
+    """List a row for each field of an object, followed by the fields of nested objects.
 
     >>> list_fields({"properties": {"n": {"type": "integer", "default": 1}}})[0]
     {'field': 'n', 'type': 'integer', 'required': False, 'default': '1', 'description': ''}
@@ -61,7 +61,7 @@ def _iter_fields(
 
 
 def _resolve_schema(schema: object, named: Mapping[str, Schema]) -> Schema:
-    """Resolve a schema's reference; of a choice with null, the other one."""
+    """Resolve a schema's reference, and the only other choice next to null."""
     if not isinstance(schema, Mapping):
         return {}
     if "$ref" in schema:
@@ -88,7 +88,7 @@ def _describe_type(schema: object, named: Mapping[str, Schema]) -> str:
 
 
 def _format_literal(value: object) -> str:
-    """Write a value as one would type it."""
+    """Format a value as a person would type it."""
     if isinstance(value, list):
         return ", ".join(map(_format_literal, value)) or "none"
     if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""Records as tables of other libraries, which are used where they are installed and not needed."""
+"""Records as tables of other libraries, which are used only if they are installed."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def list_flat_rows(records: Sequence[BaseModel]) -> list[dict[str, object]]:
-    """List the rows of a table: numbers, texts and times as they are, what is nested as JSON.
+    """List the rows of a table: numbers, texts and times unchanged, nested values as JSON.
 
     >>> from toolkit.contract.plans import PlanNode
     >>> row = list_flat_rows([PlanNode(id="a", capability="x@1", input={"sizes": [1, 2]})])[0]
@@ -25,7 +25,7 @@ def list_flat_rows(records: Sequence[BaseModel]) -> list[dict[str, object]]:
     rows = [
         {name: _flatten_value(value) for name, value in row.items()} for row in list_rows(records)
     ]
-    # A column has one type: what differs from run to run is text.
+    # A column has one type, so values of different types become text.
     for name in rows[0] if rows else ():
         kinds = {type(row[name]) for row in rows} - {type(None)}
         if len(kinds) > 1 and not kinds <= {int, float}:
@@ -50,10 +50,10 @@ def to_polars(records: Sequence[BaseModel], model: type[BaseModel] | None = None
     """Build a polars table.
 
     Args:
-        model: what they are, so that a table of none has columns, too.
+        model: model of the records, so that an empty table has columns, too.
 
     Raises:
-        MissingLibraryError: polars is not installed.
+        MissingLibraryError: if polars is not installed.
     """
     try:
         import polars
@@ -68,10 +68,10 @@ def to_arrow(records: Sequence[BaseModel], model: type[BaseModel] | None = None)
     """Build an Arrow table.
 
     Args:
-        model: what they are, so that a table of none has columns, too.
+        model: model of the records, so that an empty table has columns, too.
 
     Raises:
-        MissingLibraryError: pyarrow is not installed.
+        MissingLibraryError: if pyarrow is not installed.
     """
     try:
         import pyarrow as arrow
@@ -87,14 +87,14 @@ def export_arrow(
     requested_schema: object = None,
     model: type[BaseModel] | None = None,
 ) -> object:
-    """Export records as an Arrow stream in a PyCapsule, by whichever library there is.
+    """Export records as an Arrow stream in a PyCapsule, by pyarrow or else by polars.
 
     Args:
-        requested_schema: what the reader would like, as the interface has it.
-        model: what they are, so that a table of none has columns, too.
+        requested_schema: schema that the reader prefers, as the interface defines it.
+        model: model of the records, so that an empty table has columns, too.
 
     Raises:
-        MissingLibraryError: there is none.
+        MissingLibraryError: if neither library is installed.
     """
     try:
         return to_arrow(records, model).__arrow_c_stream__(requested_schema)

@@ -7,9 +7,9 @@ from typing import Literal, NamedTuple
 
 from toolkit.display.records.html import IGNORED_BY_MATHJAX
 
-# Comparing takes up to the square of it: longer texts are compared line by line.
+# Comparing takes quadratic time, so longer texts are compared line by line.
 MAX_WORDS = 4_000
-SHOWN_EDGE = 120  # characters of what is the same, before and after a difference
+SHOWN_EDGE = 120  # characters of equal text before and after a difference
 WORDS = re.compile(r"\s+|\w+|[^\w\s]")
 _LINES = re.compile(r"[^\n]*\n|[^\n]+")
 _MARK = "text-decoration:none;border-radius:3px;padding:0 2px;background:"
@@ -48,7 +48,7 @@ def compare_texts(first: str, second: str) -> list[TextPart]:
 
 
 def shorten_parts(parts: list[TextPart]) -> list[TextPart]:
-    """Cut what is long and the same in both to its edges.
+    """Shorten long equal parts to their edges.
 
     >>> len(shorten_parts([TextPart("same", "x" * 1000)])[0].text) < 300
     True
@@ -62,7 +62,7 @@ def shorten_parts(parts: list[TextPart]) -> list[TextPart]:
 
 
 def format_parts(parts: list[TextPart]) -> str:
-    """Write parts as one text, with marks around what differs.
+    """Format parts as one text, with marks around the differences.
 
     >>> format_parts(compare_texts("a red lid", "a blue lid"))
     'a [-red-]{+blue+} lid'
@@ -72,7 +72,7 @@ def format_parts(parts: list[TextPart]) -> str:
 
 
 def render_parts(parts: list[TextPart]) -> str:
-    """Render parts as HTML, what differs marked by colour and, for screen readers, as such.
+    """Render parts as HTML; `ins` and `del` mark differences by colour and for screen readers.
 
     >>> "&lt;b&gt;" in render_parts([TextPart("same", "<b>")])
     True

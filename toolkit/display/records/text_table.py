@@ -1,14 +1,14 @@
-"""Tables of plain text, as wide as the terminal: quicker to have than a library for them."""
+"""Tables of plain text, as wide as the terminal; they load faster than a library."""
 
 from collections.abc import Iterator, Sequence
 from unicodedata import combining, east_asian_width
 
 COLUMN_GAP = "  "
-MIN_COLUMN_WIDTH = 4  # cells that a column keeps, however narrow the terminal
+MIN_COLUMN_WIDTH = 4  # cells that a column keeps in any terminal
 
 
 def measure_width(text: str) -> int:
-    """Count the cells that a text takes in a terminal.
+    """Count the cells that a text occupies in a terminal.
 
     >>> measure_width("tea"), measure_width("茶"), measure_width("e\\u0301")
     (3, 2, 1)
@@ -21,12 +21,12 @@ def measure_width(text: str) -> int:
 def format_table(
     head: Sequence[str], rows: Sequence[Sequence[str]], room: int, whole: str = ""
 ) -> Iterator[str]:
-    """Lay out a table with a line for each row; what does not fit is cut short.
+    """Lay out a table with a line for each row; long cells are cut.
 
     Args:
-        rows: the cells, each on one line.
-        room: cells that a line has.
-        whole: the column that is never cut.
+        rows: cells of each row, each without line breaks.
+        room: number of cells in a line.
+        whole: name of the column that is never cut.
 
     >>> list(format_table(["id", "what"], [["run_1", "a long story"]], 14, "id"))
     ['id     what', 'run_1  a long…']
@@ -46,10 +46,10 @@ def format_table(
 
 
 def format_facts(facts: Sequence[tuple[str, str]], room: int) -> Iterator[str]:
-    """Lay out names with their values, which go on below themselves where they are long.
+    """Lay out names with their values; long values continue on the next lines.
 
     Args:
-        room: cells that a line has.
+        room: number of cells in a line.
 
     >>> list(format_facts([("id", "run_1"), ("what", "a long story")], 12))
     ['id    run_1', 'what  a long', '      story']
@@ -63,7 +63,7 @@ def format_facts(facts: Sequence[tuple[str, str]], room: int) -> Iterator[str]:
 
 
 def _pad_text(text: str, width: int) -> str:
-    """Cut or fill a text to so many cells."""
+    """Cut or fill a text to this number of cells."""
     taken = measure_width(text)
     if taken <= width:
         return text + " " * (width - taken)
@@ -72,7 +72,7 @@ def _pad_text(text: str, width: int) -> str:
 
 
 def _wrap_text(text: str, width: int) -> Iterator[str]:
-    """Break a text into lines, between words where there are any."""
+    """Break a text into lines, between words if possible."""
     while measure_width(text) > width:
         most = _count_fitting(text, width)
         at = text.rfind(" ", 1, most + 1)
@@ -82,7 +82,7 @@ def _wrap_text(text: str, width: int) -> Iterator[str]:
 
 
 def _count_fitting(text: str, width: int) -> int:
-    """Count the characters of a text, at least one, that so many cells hold."""
+    """Count the characters of a text, at least one, that fit into this number of cells."""
     taken = 0
     for i, character in enumerate(text):
         taken += measure_width(character)

@@ -10,7 +10,7 @@ MARGIN = 14
 
 @dataclass(frozen=True, slots=True)
 class BoxSize:
-    """The size of boxes, and how many lines of text they hold."""
+    """The size of boxes, and the number of text lines in a box."""
 
     width: int
     height: int
@@ -20,13 +20,13 @@ class BoxSize:
     font: float
 
 
-# A way in pixels: where it begins; then corners of a Bézier curve (3) or of a line (1).
+# A path in pixels: its start, then corners of a Bézier curve (3) or of a line (1).
 Point = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
 class EdgeLine:
-    """An edge as it is drawn, from the right of one box to the left of another."""
+    """An edge as drawn, from the right of one box to the left of another."""
 
     upstream: str
     node: str
@@ -40,7 +40,7 @@ class Arrangement:
 
     Attributes:
         corners: the upper left corner of each node's box.
-        right, bottom: where what is furthest out ends; a line may be below all boxes.
+        right, bottom: outer limits in pixels; a line may be below all boxes.
     """
 
     corners: dict[str, Point]
@@ -77,7 +77,7 @@ def arrange_graph(
 
 
 def _route_line(edge: tuple[str, str], corners: Sequence[Point], size: BoxSize) -> EdgeLine:
-    """Route an edge: curves through the gaps, straight lines past the nodes of layers between."""
+    """Route an edge: curves through the gaps, straight lines past nodes of intermediate layers."""
     half = size.height / 2
     start = (corners[0][0] + size.width, corners[0][1] + half)
     level = start[1]

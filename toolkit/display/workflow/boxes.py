@@ -1,4 +1,4 @@
-"""A workflow's nodes as boxes and lines in pixels: what SVG, matplotlib and widgets draw alike."""
+"""A workflow's nodes as boxes and lines in pixels, for SVG, matplotlib and widgets."""
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -20,9 +20,9 @@ from toolkit.display.workflow.arrangement import MARGIN, BoxSize, EdgeLine, arra
 from toolkit.display.workflow.groups import group_nodes
 
 CAPTION_HEIGHT = 22
-# The state of a stack of nodes is the first of these that one of its nodes is in.
+# The state of a stack is the first of these states among its nodes.
 STATE_PRIORITY = ("failed", "running", "queued", "pending", "cancelled", "completed")
-PLANNED_STATE = "planned"  # the state of what was not submitted
+PLANNED_STATE = "planned"  # the state of nodes that were not submitted
 
 
 ROOMY_SIZE = BoxSize(width=176, height=66, gap_x=56, gap_y=20, lines=4, font=13)
@@ -33,12 +33,12 @@ MAX_ROOMY_BOXES, MAX_SMALL_BOXES = 40, 120  # boxes
 
 @dataclass(frozen=True, slots=True)
 class NodeBox:
-    """A node, or a stack of those that are alike, as it is drawn.
+    """A node, or a stack of similar nodes, as drawn.
 
     Attributes:
-        lines: what it says, the name first.
-        description: all that is known of it, for the tooltip.
-        members: the nodes it represents; more than one in a stack.
+        lines: text lines of the box, the name first.
+        description: all known details, for the tooltip.
+        members: ids of the represented nodes; more than one in a stack.
     """
 
     id: str
@@ -52,7 +52,7 @@ class NodeBox:
 
 @dataclass(frozen=True, slots=True)
 class WorkflowPicture:
-    """Boxes and lines, with the room that they take."""
+    """Boxes and lines, with the size of the picture."""
 
     size: BoxSize
     width: int
@@ -65,11 +65,11 @@ class WorkflowPicture:
 def lay_out_workflow(
     name: str, nodes: Sequence[Node], *, planned: bool = False, cost: str = ""
 ) -> WorkflowPicture:
-    """Lay a workflow out from left to right; many nodes make for smaller boxes.
+    """Lay a workflow out from left to right; more nodes get smaller boxes.
 
     Args:
-        planned: it was not submitted: say what nodes are given instead of how they are.
-        cost: what it cost, in words, as its record says.
+        planned: whether the workflow was not submitted; boxes show inputs instead of states.
+        cost: cost in words, from the workflow's record.
     """
     stacks = stack_nodes(nodes)
     size = (
@@ -104,7 +104,7 @@ def lay_out_workflow(
 def format_caption(
     name: str, nodes: Sequence[Node], *, planned: bool = False, cost: str = ""
 ) -> str:
-    """Describe a workflow in one line: how many nodes, in which states, and what it cost so far."""
+    """Describe a workflow in one line: its node count, states, cost and retries."""
     many = format_count(len(nodes), "node")
     parts = [truncate_line(name, 80), many if planned else f"{many}: {format_state_counts(nodes)}"]
     if cost:
@@ -116,26 +116,26 @@ def format_caption(
 
 
 def format_workflow_cost(workflow: WorkflowRecord) -> str:
-    """Say in words what a workflow cost, as its record has it; nothing before a node completed."""
+    """Format the cost of a workflow from its record; empty before a node completed."""
     if workflow.completed_at is None and not workflow.cost_usd:
         return ""
     return format_spending(workflow.cost_usd, workflow.cost_incurred_usd)
 
 
 def format_state_counts(nodes: Sequence[Node]) -> str:
-    """Say how many nodes are in each state."""
+    """Format the number of nodes in each state."""
     count = Counter(node.status for node in nodes)
     return ", ".join(f"{count[s]} {s}" for s in STATE_PRIORITY if s in count)  # type: ignore[index]
 
 
 def find_group_state(nodes: Sequence[Node]) -> str:
-    """Find the state of nodes that are drawn as one: what matters most comes first."""
+    """Find the state of nodes in one box: the state of the highest priority."""
     present = {node.status for node in nodes}
     return next(state for state in STATE_PRIORITY if state in present)
 
 
 def describe_node(node: Node) -> str:
-    """Say all that is known of a node, in one line."""
+    """Describe all known details of a node in one line."""
     parts = [node.id, node.label, node.status, *_list_measures(node)]
     parts += ["optional"] if node.optional else []
     if node.error is not None:
@@ -144,14 +144,14 @@ def describe_node(node: Node) -> str:
 
 
 def measure_duration_s(node: Node) -> float | None:
-    """Return how long a node ran, in seconds; none until it is over."""
+    """Return the duration of a node in seconds, or None until it is over."""
     if node.started_at is None or node.completed_at is None:
         return None
     return (node.completed_at - node.started_at).total_seconds()
 
 
 def _list_measures(node: Node) -> list[str]:
-    """List provider, seconds, cost and retries, as far as they are known."""
+    """List provider, duration and cost, and whether the result was cached, if known."""
     took = measure_duration_s(node)
     parts = [node.provider or "", "" if took is None else format_seconds(took)]
     parts.append("" if node.cost_usd is None else format_usd(node.cost_usd))
@@ -160,7 +160,7 @@ def _list_measures(node: Node) -> list[str]:
 
 
 def stack_nodes(nodes: Sequence[Node]) -> dict[str, list[Node]]:
-    """Stack the nodes that are drawn as one box; what has failed stays alone, to be seen."""
+    """Stack the nodes that share a box; failed nodes stay alone, so that they are visible."""
     groups = group_nodes(
         {node.id: node.label for node in nodes},
         {node.id: node.depends_on for node in nodes},
@@ -208,7 +208,7 @@ def _build_box(
 
 
 def _build_lines(node: Node, size: BoxSize) -> list[str]:
-    """Build the lines of a node's box; the smaller the box, the fewer."""
+    """Build the lines of a node's box; smaller boxes have fewer lines."""
     state = format_status(node.status)
     if node.retry_count:
         state += f", {format_total(node.retry_count, 'retries')}"

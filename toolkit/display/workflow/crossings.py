@@ -1,4 +1,4 @@
-"""The order within layers that crosses few edges: sweeps of means, then neighbours that swap."""
+"""Order nodes within layers to cross few edges: sweeps of means, then swaps of neighbours."""
 
 from bisect import bisect_left, insort
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ MAX_SWEEPS, MAX_IDLE_SWEEPS, MAX_SWAP_ROUNDS = 24, 4, 8
 
 @dataclass(slots=True)
 class Layers:
-    """Nodes by number: the order of each layer, and for each node its neighbours on either side."""
+    """Nodes by number: the order of each layer, and each node's neighbours on both sides."""
 
     order: list[list[int]]
     above: list[list[int]]
@@ -17,7 +17,7 @@ class Layers:
 
 
 def reduce_crossings(layers: Layers) -> None:
-    """Order the layers, in place; the order found with the fewest crossings is kept."""
+    """Order the layers in place, by the order with the fewest crossings found."""
     place = [0] * len(layers.above)
     for row in layers.order:
         _assign_places(row, place)
@@ -36,7 +36,7 @@ def reduce_crossings(layers: Layers) -> None:
 
 
 def _sweep_layers(layers: Layers, place: list[int], *, down: bool) -> None:
-    """Order each layer by the mean place of its neighbours in the one before it."""
+    """Order each layer by the mean place of its neighbours in the layer before."""
     near = layers.above if down else layers.below
     rows = layers.order[1:] if down else layers.order[-2::-1]
     for row in rows:
@@ -51,7 +51,7 @@ def _sweep_layers(layers: Layers, place: list[int], *, down: bool) -> None:
 
 
 def _swap_neighbours(layers: Layers, place: list[int]) -> None:
-    """Swap neighbours in a layer for as long as that crosses fewer edges."""
+    """Swap neighbours in a layer as long as a swap reduces the crossings."""
     for _ in range(MAX_SWAP_ROUNDS):
         gained = 0
         above: list[list[int]] = [[] for _ in layers.above]
@@ -76,7 +76,7 @@ def _swap_neighbours(layers: Layers, place: list[int]) -> None:
 
 
 def _count_pair_crossings(first: Sequence[int], second: Sequence[int]) -> int:
-    """Count the crossings of the edges to sorted neighbours, of a node and the one after it."""
+    """Count the crossings between the edges of two adjacent nodes, from their sorted neighbours."""
     if not first or not second or first[-1] <= second[0]:
         return 0
     return sum(bisect_left(second, at) for at in first)

@@ -1,4 +1,4 @@
-"""Groups of nodes that are drawn as one box, where there are too many to draw each."""
+"""Groups of nodes that share one box if there are too many nodes to draw each."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from toolkit.display.workflow.layers import assign_layers
 
-MAX_SINGLE_BOXES = 40  # nodes up to which each is a box of its own
-MAX_SIBLING_BOXES = 120  # boxes up to which siblings alone are grouped
-MIN_GROUP_SIZE = 4  # nodes that become one box
+MAX_SINGLE_BOXES = 40  # nodes up to which each node has its own box
+MAX_SIBLING_BOXES = 120  # boxes up to which only siblings are grouped
+MIN_GROUP_SIZE = 4  # nodes in the smallest group
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,9 +16,9 @@ class NodeGroup:
     """Nodes of one layer and one capability.
 
     Attributes:
-        members: their ids; those that are no siblings in an order that crosses few lines.
-        are_siblings: they depend on the same nodes, and the same ones on them; where false, they
-            only stand side by side, each with neighbours of its own.
+        members: ids of the nodes; those that are not siblings have an order that crosses few lines.
+        are_siblings: whether all members have the same dependencies and dependents; otherwise
+            they only share a layer, each with its own neighbours.
     """
 
     members: tuple[str, ...]
@@ -31,13 +31,13 @@ def group_nodes(
     *,
     apart: Collection[str] = (),
 ) -> list[NodeGroup]:
-    """Group what is alike, until a graph is small enough to be read at a glance.
+    """Group similar nodes until a graph is small enough to read at a glance.
 
-    Siblings come first: a fan-out is one box. If there still are too many, as in a hundred chains
-    side by side, a whole layer of one capability is.
+    Siblings come first: a fan-out is one box. If too many boxes remain, as in a hundred parallel
+    chains, the nodes of a layer with one capability share a box.
 
     Args:
-        apart: nodes that stay alone, to be seen.
+        apart: nodes that stay alone, so that they are visible.
 
     >>> group_nodes({"a": "x"}, {"a": []})
     []
@@ -70,7 +70,7 @@ def group_nodes(
 def _order_members(
     groups: Iterable[tuple[str, ...]], depends_on: Mapping[str, Sequence[str]]
 ) -> Iterator[tuple[str, ...]]:
-    """Order the members of groups, from left to right, by where what they depend on stands."""
+    """Order the members of groups, from left to right, by the places of their dependencies."""
     place: dict[str, float] = {}
     for members in groups:
         wanted = {}
@@ -85,7 +85,7 @@ def _order_members(
 def _collect_alike(
     nodes: Iterable[str], keys: Mapping[str, tuple[object, ...]]
 ) -> list[tuple[str, ...]]:
-    """Collect the nodes that have the same key, if there are enough of them."""
+    """Collect nodes with the same key, if there are enough."""
     alike: dict[tuple[object, ...], list[str]] = defaultdict(list)
     for node in nodes:
         alike[keys[node]].append(node)

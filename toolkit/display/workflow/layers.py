@@ -1,10 +1,10 @@
-"""A layered layout of a graph: where each node stands, and how each edge runs.
+"""A layered layout of a graph: the place of each node, and the route of each edge.
 
-Sugiyama's way: layers by depth, an order in each that crosses few edges, then rows that keep edges
-straight. An edge over several layers has a bend in each of them, with room of its own.
+Sugiyama's method: layers by depth, an order in each layer that crosses few edges, then rows that
+keep edges straight. An edge over several layers has a bend, with its own space, in each of them.
 
-Ours, because fast-sugiyama 0.5.3 draws the same graph in different ways and lost bends of some
-edges; over 37 graphs of 6 to 300 nodes both cross as little, and ours is lower and straighter.
+It is our own because fast-sugiyama 0.5.3 draws the same graph in different ways and lost bends of
+edges. Over 37 graphs of 6 to 300 nodes both cross as few edges; ours is lower and straighter.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from math import fsum
 
 from toolkit.display.workflow.crossings import Layers, reduce_crossings
 
-# Rows between two neighbours of a layer: nodes take a row each, what merely passes takes less.
+# Rows between two neighbours of a layer: two nodes, two bends, or a node and a bend.
 NODE_ROWS, PASSING_ROWS, BETWEEN_ROWS = 1.0, 0.3, 0.6
 ROW_SWEEPS = 6
 
@@ -25,9 +25,9 @@ class GraphLayout:
     """Positions on a grid: `layer` counts from the left, `row` from the top.
 
     Attributes:
-        places: layer and row of each node; two nodes of a layer are a row apart, or more.
-        routes: for each edge, the places it runs through, both ends included; an edge over
-            several layers has a place of its own in each, so that it hides behind no node.
+        places: layer and row of each node; two nodes of a layer are at least a row apart.
+        routes: places along each edge, including both ends; an edge over several layers has its
+            own place in each layer, so that no node hides it.
     """
 
     places: dict[str, tuple[int, float]]
@@ -35,10 +35,10 @@ class GraphLayout:
 
 
 def lay_out_graph(depends_on: Mapping[str, Sequence[str]]) -> GraphLayout:
-    """Lay a graph out, the same one always in the same way.
+    """Lay a graph out; the same graph always has the same layout.
 
     Raises:
-        ValueError: for a graph with a cycle.
+        ValueError: if the graph has a cycle.
 
     >>> lay_out_graph({"a": [], "b": ["a"]}).places
     {'a': (0, 0.0), 'b': (1, 0.0)}
@@ -60,7 +60,7 @@ def assign_layers(depends_on: Mapping[str, Sequence[str]]) -> dict[str, int]:
     """Assign each node the layer that `lay_out_graph` puts it in.
 
     Raises:
-        ValueError: for a graph with a cycle.
+        ValueError: if the graph has a cycle.
 
     >>> assign_layers({"a": [], "b": ["a"], "c": ["b", "a"]})
     {'a': 0, 'b': 1, 'c': 2}
@@ -116,7 +116,7 @@ def _assign_depths(upstreams: Sequence[Sequence[int]]) -> list[int]:
 
 
 def _assign_rows(layers: Layers, nodes: int) -> list[float]:
-    """Assign a row to each node and bend: near its neighbours, apart from those of its layer."""
+    """Assign a row to each node and bend: near its neighbours, apart from others in its layer."""
     rows = [0.0] * len(layers.above)
     steps = [_measure_steps(row, nodes) for row in layers.order]
     for row, step in zip(layers.order, steps, strict=True):
@@ -142,12 +142,12 @@ def _assign_rows(layers: Layers, nodes: int) -> list[float]:
             for node, at in zip(row, _spread_rows(wanted, weights, step), strict=True):
                 rows[node] = at
     top = min(rows, default=0.0)
-    # A hundredth of a row is less than a pixel; rounding makes every machine agree.
+    # A hundredth of a row is less than a pixel; rounding gives the same result on every machine.
     return [round(at - top, 2) for at in rows]
 
 
 def _measure_steps(row: Sequence[int], nodes: int) -> list[float]:
-    """Return how far below the first of a layer each one stands at least."""
+    """Return the smallest distance of each node or bend below the first of its layer, in rows."""
     steps = [0.0]
     for one, other in pairwise(row):
         passing = (one >= nodes) + (other >= nodes)
@@ -156,16 +156,16 @@ def _measure_steps(row: Sequence[int], nodes: int) -> list[float]:
 
 
 def _weigh_edge(node: int, other: int, nodes: int) -> int:
-    """Return the weight of keeping an edge straight: most of all where it passes other nodes."""
+    """Return the weight of keeping an edge straight, which is highest between two bends."""
     return (1, 2, 8)[(node >= nodes) + (other >= nodes)]
 
 
 def _spread_rows(
     wanted: Sequence[float], weights: Sequence[float], steps: Sequence[float]
 ) -> list[float]:
-    """Find the rows nearest to those wanted (least squares) that keep the steps between neighbours.
+    """Find the rows nearest to `wanted` (least squares) that keep the steps between neighbours.
 
-    Less the steps, that is a sequence that may not fall: neighbours that would are pooled.
+    Without the steps this is isotonic regression: neighbours in falling order are pooled.
     """
     pools: list[tuple[float, float, int]] = []  # mean, weight, members
     for wish, weight, step in zip(wanted, weights, steps, strict=True):

@@ -6,7 +6,7 @@ from toolkit.contract.workflows import Node
 
 
 def format_workflow_mermaid(nodes: Sequence[Node]) -> str:
-    """Write a left-to-right flow chart; names of nodes are quoted, their ids are ours.
+    """Format a left-to-right flow chart, with quoted node names and generated ids.
 
     >>> print(format_workflow_mermaid([Node(id="a", capability="x@1")]))
     flowchart LR
@@ -25,5 +25,5 @@ def format_workflow_mermaid(nodes: Sequence[Node]) -> str:
 
 
 def _quote(text: str) -> str:
-    """Quote a text: mermaid reads `#…;` entities, and would read quotes and brackets as its own."""
+    """Quote a text with `#…;` entities, because mermaid would interpret quotes and brackets."""
     return "".join(c if c.isalnum() or c in " .@_-" else f"#{ord(c)};" for c in text)

@@ -19,7 +19,7 @@ from toolkit.display.workflow.boxes import (
     lay_out_workflow,
 )
 
-MAX_LABELLED_NODES = 30  # nodes whose states the label tells one by one
+MAX_LABELLED_NODES = 30  # nodes up to which the label states each node's status
 PADDING = 7
 
 
@@ -29,8 +29,8 @@ def draw_workflow_svg(
     """Draw a workflow from left to right.
 
     Args:
-        planned: it was not submitted; nodes say what they are given.
-        cost: what it cost, in words, for the caption.
+        planned: whether the workflow was not submitted; boxes show inputs instead of states.
+        cost: cost in words, for the caption.
 
     >>> draw_workflow_svg("w", [Node(id="a", capability="x@1")]).startswith("<svg")
     True
@@ -41,7 +41,7 @@ def draw_workflow_svg(
         if len(nodes) <= MAX_LABELLED_NODES and not planned
         else f"{len(nodes)} nodes" + ("" if planned else f", {format_state_counts(nodes)}")
     )
-    # A caption is as wide as it is; the picture is made to hold it.
+    # The picture is widened to hold the caption.
     width = max(drawn.width, round(2 * MARGIN + 6.2 * len(drawn.caption)))
     head = (
         '<defs><marker id="$id-arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" '

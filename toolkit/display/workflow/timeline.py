@@ -25,20 +25,20 @@ from toolkit.display.workflow.boxes import (
 )
 
 MARGIN, CAPTION_HEIGHT, AXIS_HEIGHT = 14, 24, 22
-NAME_WIDTH, NOTE_WIDTH, SPAN_WIDTH = 150, 180, 480  # together, what a cell has room for
+NAME_WIDTH, NOTE_WIDTH, SPAN_WIDTH = 150, 180, 480  # their sum fits the width of a cell
 ROW_HEIGHT, BAR_HEIGHT, FONT = 24, 16, 11
 MAX_ROWS = 60
-MAX_TICKS = 7  # at most
+MAX_TICKS = 7  # highest number
 
 
 @dataclass(frozen=True, slots=True)
 class TimelineBar:
-    """A node in time; seconds count from when the workflow was submitted.
+    """A node in time, in seconds since the workflow was submitted.
 
     Attributes:
-        ready_s: when its last dependency was completed, so that it could have started.
-        start_s, end_s: when it ran; none for what never did, or still does.
-        critical: whether the workflow could not have ended sooner without it.
+        ready_s: completion of its last dependency, so the earliest possible start.
+        start_s, end_s: start and end; None if the node has not started or not ended.
+        critical: whether the node is on the critical path.
     """
 
     node: Node
@@ -50,13 +50,13 @@ class TimelineBar:
 
 @dataclass(frozen=True, slots=True)
 class TimelineRow:
-    """A row of the chart: a node, or several that are folded into one row.
+    """A row of the chart: a node, or several nodes folded into one row.
 
     Attributes:
-        description: all that is known of it, for the tooltip.
-        note: the text next to the bar.
-        ready_s, start_s: the least of its nodes.
-        end_s: where the bar ends; what still runs ends where it began.
+        description: all known details, for the tooltip.
+        note: text next to the bar.
+        ready_s, start_s: earliest values among its nodes.
+        end_s: end of the bar; a running node ends at its start.
         critical: whether one of its nodes is on the critical path.
     """
 
@@ -71,7 +71,7 @@ class TimelineRow:
 
 
 def build_bars(workflow: WorkflowRecord) -> list[TimelineBar]:
-    """Build the bars of a workflow's nodes in the order of their start; last what never did."""
+    """Build the bars of a workflow's nodes in the order of start; unstarted nodes come last."""
 
     def since(moment: datetime | None) -> float | None:
         return None if moment is None else (moment - workflow.created_at).total_seconds()
@@ -94,7 +94,7 @@ def build_bars(workflow: WorkflowRecord) -> list[TimelineBar]:
 
 
 def _find_critical_path(nodes: dict[str, Node]) -> set[str]:
-    """Find the nodes that led to the end: the last to end, the one it waited for, and so on."""
+    """Find the critical path: the last node to end, its last dependency to end, and so on."""
 
     def get_end(node: Node) -> float:
         ran = node.completed_at if node.started_at is not None else None
@@ -109,14 +109,14 @@ def _find_critical_path(nodes: dict[str, Node]) -> set[str]:
 
 
 def measure_span_s(shown: Sequence[TimelineBar | TimelineRow]) -> float:
-    """Return how long all of them took, in seconds."""
+    """Return the total duration of the bars or rows in seconds."""
     return max((bar.end_s or bar.start_s or 0.0 for bar in shown), default=0.0) or 1.0
 
 
 def build_rows(workflow: WorkflowRecord) -> list[TimelineRow]:
     """Build the rows of the chart, `MAX_ROWS` at most.
 
-    Too many nodes are folded as the graph of the workflow folds them, and then neighbours are.
+    Too many nodes are folded as in the workflow's graph; then neighbouring rows are folded.
     """
     bars = build_bars(workflow)
     groups = [[bar] for bar in bars]
@@ -159,7 +159,7 @@ def _build_row(bars: Sequence[TimelineBar]) -> TimelineRow:
 
 
 def format_note(bar: TimelineBar) -> str:
-    """Write the note beside a bar: how long, what it cost, who did it, and what went wrong."""
+    """Format the note next to a bar: duration, cost, provider, retries and error code."""
     node, took = bar.node, measure_duration_s(bar.node)
     parts = [format_status(node.status) if took is None else format_seconds(took)]
     if node.cost_usd is not None:
@@ -185,8 +185,9 @@ def choose_ticks(span: float) -> list[float]:
 
 
 def draw_timeline_svg(workflow: WorkflowRecord) -> str:
-    """Draw the chart: a bar a row, grey where it could have started and had not, the critical path
-    marked.
+    """Draw the chart with a bar in each row and a dotted line from ready to start.
+
+    The critical path is bold.
     """
     rows = build_rows(workflow)
     span = measure_span_s(rows)

@@ -15,7 +15,7 @@ from toolkit.display.text import format_size, truncate_line
 AnyClient = Client | AsyncClient
 WAIT_S = 0.035  # seconds that a completion waits for a running read at most
 FIRST_WAIT_S = 1.0  # the same, while no data has been read yet
-FRESH_S = {"/capabilities": 60.0, "/providers": 60.0}  # seconds
+FRESH_S = {"/capabilities": 60.0, "/providers": 60.0}  # seconds; 0 for other lists
 MAX_RECORDS = 20
 MAX_ABOUT_CHARACTERS = 48
 _MAIN_FIELDS = ("objective", "prompt", "text", "topic", "title", "name")
