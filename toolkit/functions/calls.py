@@ -1,4 +1,4 @@
-"""Calls of functions: arguments read from artifacts, the result written as one, errors told."""
+"""Calls of functions: read arguments from artifacts, write the result as one, report errors."""
 
 import asyncio
 import inspect
@@ -19,19 +19,19 @@ from toolkit.functions.table import RegisteredFunction
 from toolkit.functions.values import UnwritableValueError, read_value, write_value
 from toolkit.plugins import Blob
 
-MAX_SHOWN_FRAMES = 3  # of a traceback, counted from its end
+MAX_SHOWN_FRAMES = 3  # of the end of a traceback
 MAX_ERROR_CHARS = 500
 _MISSING: Final = object()  # the result of an optional node that failed
 _WORD = re.compile(r"[A-Za-z0-9+_\-]{8,}")
 
 
 class FunctionCall:
-    """One call of a function, which a thread makes and another may cancel.
+    """One call of a function, which one thread makes and another thread may cancel.
 
     Args:
         arguments: plain arguments, by parameter.
-        sources: the nodes whose results are arguments, by parameter; a list makes a list.
-        results: the artifact of each node that yielded one, by node id.
+        sources: ids of the nodes whose results are arguments, by parameter; a list makes a list.
+        results: artifact of each node that yielded an artifact, by node id.
     """
 
     def __init__(
@@ -49,10 +49,10 @@ class FunctionCall:
         self._running: tuple[asyncio.AbstractEventLoop, asyncio.Future[object]] | None = None
 
     def run(self) -> Blob:
-        """Call the function and write down what it returns; for a thread of its own.
+        """Call the function and write its result as an artifact; run it in a separate thread.
 
         Raises:
-            WorkError: `FUNCTION_FAILED` with the end of its traceback, or `INVALID_OUTPUT`.
+            WorkError: `CANCELLED`, `INVALID_OUTPUT`, or `FUNCTION_FAILED` with its traceback's end.
         """
         name = self._registered.name
         given = self._bind()
@@ -62,7 +62,7 @@ class FunctionCall:
                 value = asyncio.run(self._await(value))
         except asyncio.CancelledError:
             raise WorkError(ErrorCode.CANCELLED) from None
-        except BaseException as error:  # a SystemExit, too, ends the call and not the process
+        except BaseException as error:  # even a SystemExit ends only the call
             raise _explain_failure(name, error) from None
         try:
             return write_value(value)
@@ -73,13 +73,13 @@ class FunctionCall:
             ) from None
 
     def cancel(self) -> None:
-        """Cancel it: an async function is told so, another goes on to an end that nobody sees."""
+        """Cancel the call: an async function ends; another runs on, and its result is dropped."""
         self._is_cancelled = True
         if self._running is not None:
             loop, task = self._running
             try:
                 loop.call_soon_threadsafe(task.cancel)
-            except RuntimeError:  # it is over
+            except RuntimeError:  # the call is over
                 return
 
     async def _await(self, value: Awaitable[object]) -> object:
@@ -90,10 +90,10 @@ class FunctionCall:
         return await task
 
     def _bind(self) -> inspect.BoundArguments:
-        """Bind the arguments to the parameters that they were given for.
+        """Bind the arguments to their parameters.
 
         Raises:
-            WorkError: `FUNCTION_FAILED` where they do not fit, as the function is another by now.
+            WorkError: `FUNCTION_FAILED` if arguments are unreadable or do not fit any more.
         """
         name = self._registered.name
         given: dict[str, object] = dict(self._arguments)
@@ -124,7 +124,7 @@ class FunctionCall:
 def _bind_by_name(
     function: Callable[..., object], given: Mapping[str, object]
 ) -> inspect.BoundArguments:
-    """Bind values to parameters by name, whatever their kind; what is missing takes its default."""
+    """Bind values to parameters of any kind by name; missing values take their defaults."""
     signature = inspect.signature(function)
     positional, named = [], {}
     left = dict(given)
@@ -146,9 +146,9 @@ def _bind_by_name(
 
 
 def _explain_failure(name: str, error: BaseException) -> WorkError:
-    """Say how a function failed, with the last lines of its own traceback.
+    """Describe how a function failed, with the last lines of its own traceback.
 
-    A key-like word of the message is left out, as records show no keys.
+    Words that look like keys are left out, because records show no keys.
     """
     frames = _list_frames(error.__traceback__)
     told = truncate_text(_hide_keys(str(error).strip()), MAX_ERROR_CHARS)
@@ -160,7 +160,7 @@ def _explain_failure(name: str, error: BaseException) -> WorkError:
 def _list_frames(trace: TracebackType | None) -> list[tuple[str, str]]:
     """List the last places of a traceback, and the line of code at each.
 
-    They are the caller's own, and the very last where a library raised the error.
+    The places are in the caller's own code, followed by the place that raised the error.
     """
     steps = list(traceback.walk_tb(trace))[1:]  # the first is the call itself
     own = [step for step in steps[:-1] if is_own_file(step[0].f_code.co_filename)]
@@ -174,7 +174,7 @@ def _list_frames(trace: TracebackType | None) -> list[tuple[str, str]]:
 
 
 def _hide_keys(text: str) -> str:
-    """Hide what looks like a key; the parts of a path are looked at one by one.
+    """Hide words that look like keys; the parts of a path are checked separately.
 
     >>> _hide_keys('open("/data/tea.csv", key="sk-0123456789abcdef")')
     'open("/data/tea.csv", key="[key]")'

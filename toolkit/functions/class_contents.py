@@ -1,4 +1,4 @@
-"""The members of the caller's own classes that count, for their digests."""
+"""The members of the caller's own classes that count for their digests."""
 
 import abc
 import dataclasses
@@ -6,7 +6,7 @@ import enum
 from collections.abc import Iterator
 from typing import Any
 
-# Members that are made of the others, keep computed values, or differ in each process.
+# Members that derive from others, cache computed values, or differ in each process.
 _DERIVED = frozenset(
     {
         "__abc_impl__", "_abc_impl", "__annotations_cache__", "__dict__", "__firstlineno__",
@@ -17,12 +17,12 @@ _DERIVED = frozenset(
     }
 )  # fmt: skip
 
-# A flag keeps each combination of its members here when it is first made.
+# A flag caches each combination of its members here when the combination is first made.
 _FLAG_CACHES = frozenset({"_value2member_map_"})
 
 
 def list_members(kind: type) -> Iterator[tuple[str, object]]:
-    """Yield the members of a class that its behaviour depends on, in their order."""
+    """Yield the members that determine a class's behaviour, in their order."""
     members = dict(vars(kind))
     for name, member in members.items():
         if name == "__pydantic_decorators__":

@@ -1,7 +1,7 @@
-"""The names that compiled code reads, and the attributes that it reads of each.
+"""The names that compiled code reads, and the attributes that it reads of each name.
 
 The attributes show which part of a module a function depends on: `rates.scale(n)` depends on
-`scale`, and a module that is passed on as a value counts as a whole.
+`scale`. A module that is passed on as a value counts as a whole.
 """
 
 import dis

@@ -1,8 +1,8 @@
-"""Fingerprints of functions: digests of their code, and of the values that it reads.
+"""Fingerprints of functions: digests of their code, and of the values that they read.
 
-Code counts as what it was compiled to, so that comments and blank lines make no difference, and
-two lambdas of one line differ. A value counts by its content if that is known exactly
-(`value_contents`, `table_contents`). A function that reads any other value is new each time.
+The compiled code counts, so that comments and blank lines make no difference, and two lambdas on
+one line differ. A value counts by its content if that is known exactly (`value_contents`,
+`table_contents`). A function that reads any other value is new each time.
 """
 
 import dataclasses
@@ -40,12 +40,12 @@ from toolkit.functions.value_contents import (
     list_attributes,
 )
 
-MAX_UNSEEN: Final = 5  # values that a message names; reading stops there
+MAX_UNSEEN: Final = 5  # values that a message names, after which reading stops
 MAX_VALUES: Final = 10_000_000  # of one fingerprint; a larger value counts as new
 MAX_KEY_CHARS: Final = 20
 _SHORT_BYTES: Final = 1_024
 _HEAP_TYPE_FLAG: Final = 1 << 9
-# Attributes that `importlib` writes into a module, and no code of the module.
+# Attributes that `importlib` writes into a module, rather than the module's code.
 _MODULE_MACHINERY = frozenset(
     {"__builtins__", "__cached__", "__file__", "__loader__", "__path__", "__spec__", "__doc__"}
 )
@@ -53,17 +53,17 @@ _DISPATCHER_CODE = getattr(functools.singledispatch(len), "__code__", None)
 _CONTAINERS = frozenset({list, dict})  # frequent, so they are written in a shorter way
 _LRU_CACHE_TYPE = type(functools.cache(len))
 
-# A place in a value that is read, for messages: the place before it, and the step from there.
+# The place of a value, for messages: the place before it, and the step from there.
 Place = tuple["Place | None", object]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """A digest of a function and of all that it reads.
+    """A digest of a function and of everything that it reads.
 
     Attributes:
         digest: hexadecimal SHA-256; different each time if `unseen` is not empty.
-        unseen: values whose content is not known exactly, such as `model (Classifier)`.
+        unseen: values without exactly known content, such as `model (Classifier)`.
     """
 
     digest: str
@@ -73,7 +73,7 @@ class Fingerprint:
 def identify_function(function: Callable[..., object]) -> Fingerprint:
     """Return the identity of a function: its code, its defaults and its closed-over values.
 
-    An object whose content is not known counts as itself.
+    An object with unknown content counts by its identity.
 
     >>> make = lambda n: lambda x: x + n
     >>> identify_function(make(1)) == identify_function(make(1))
@@ -85,16 +85,16 @@ def identify_function(function: Callable[..., object]) -> Fingerprint:
 
 
 def fingerprint_function(function: Callable[..., object]) -> Fingerprint:
-    """Return the digest of all that `identify_function` reads, and of the globals a function reads.
+    """Return the digest of everything that `identify_function` reads, and of the globals read.
 
-    A function, class or module of the caller's own counts with its code as it is loaded, and with
-    what that reads in turn. An installed package counts with its version.
+    The caller's own functions, classes and modules count with their loaded code, and with the
+    values that this code reads in turn. An installed package counts with its version.
     """
     return _Reader(reads_globals=True).read(function)
 
 
 def fingerprint_inputs(function: Callable[..., object]) -> Fingerprint:
-    """Return the digest of all that `fingerprint_function` reads, but for computed properties.
+    """Return the digest of `fingerprint_function`, without computed properties.
 
     A call that fills a `functools.cached_property` changes no input of the function.
     """
@@ -102,15 +102,15 @@ def fingerprint_inputs(function: Callable[..., object]) -> Fingerprint:
 
 
 class _EnoughError(Exception):
-    """Nothing that is still to be read changes the outcome."""
+    """Stop reading, because the rest cannot change the outcome."""
 
 
 class _Reader:
-    """Reads a graph of values into one hash.
+    """Read a graph of values into one hash.
 
-    An object with an identity is numbered as it is met, and its content is read later, in that
-    order. So the hash tells one object that is met twice from two equal ones, and deep values need
-    no deep recursion.
+    An object with an identity gets a number when it is first met; its content is read later, in
+    that order. Thus the hash distinguishes one object met twice from two equal objects, and deep
+    values need no deep recursion.
     """
 
     def __init__(
@@ -124,11 +124,11 @@ class _Reader:
         self._hash = hashlib.sha256()
         self._unseen: dict[str, None] = {}
         self._reads_globals = reads_globals
-        self._within = within  # ids of values that an outer reader has begun
+        self._within = within  # ids of values that an outer reader is reading
         self._numbers: dict[int, int] = {}
         self._installed: dict[int, tuple[str, str] | tuple[()]] = {}  # names, by the values' ids
         self._plain: dict[int, bytes] = {}  # digests of plain tuples, by their ids
-        self._held: list[object] = []  # otherwise another object could get the id of one of these
+        self._held: list[object] = []  # otherwise another object could get the id of a held object
         self._waiting: deque[tuple[Place, object]] = deque()
 
     def read(self, root: object) -> Fingerprint:
@@ -154,7 +154,7 @@ class _Reader:
             self._hash.update(data)
 
     def _describe(self, place: Place, value: object) -> None:
-        """Describe a value; if that fails in any way, its content is not known."""
+        """Describe a value; if that fails in any way, its content is unknown."""
         try:
             self._describe_content(place, value)
         except _EnoughError:
@@ -170,7 +170,7 @@ class _Reader:
             raise _EnoughError
 
     def _put(self, place: Place, value: Any) -> None:
-        """Put a value that something holds: an atom as it is, an object by its number."""
+        """Put a held value: an atom directly, an object by its number."""
         kind: Any = type(value)
         write_atom = ATOMS.get(kind)
         if write_atom is not None:
@@ -286,7 +286,7 @@ class _Reader:
 
     def _put_set(self, place: Place, values: Any) -> None:
         """Put a set's elements in an order that does not depend on the process."""
-        if id(values) in self._within:  # it holds something that holds it
+        if id(values) in self._within:  # the set contains itself through another object
             raise UnknownContentError
         digests: list[tuple[str, object]] = []
         for value in (set if isinstance(values, set) else frozenset).__iter__(values):
@@ -302,10 +302,10 @@ class _Reader:
         self._put_all(place, [("", value) for _, value in digests])
 
     def _refuse_stale_cache(self, cached: Any) -> None:
-        """Refuse a `functools.cache` that was filled by its function as the function was before.
+        """Refuse a `functools.cache` that was filled by an earlier state of its function.
 
         Raises:
-            UnknownContentError: it may return results of the function's earlier state.
+            UnknownContentError: if the cache may return results of the earlier state.
         """
         if not self._reads_globals or id(cached) in self._within:  # a function that calls itself
             return
@@ -316,7 +316,7 @@ class _Reader:
         _filled_as[cached] = content
 
     def _put_installed(self, value: object) -> bool:
-        """Put a class, function or constant of an installed module by its name; False otherwise."""
+        """Put a class, function or constant of an installed module by its name, or return False."""
         if isinstance(value, types.ModuleType):
             if self._reads_globals and is_own_module(value.__name__):
                 return False
@@ -340,7 +340,7 @@ class _Reader:
         home = str(function.__globals__.get("__name__"))
         is_own = is_own_module(home)
         self._write("function", home.encode())
-        if not is_own:  # what it calls is as its version says; what it closes over is the caller's
+        if not is_own:  # its version covers its calls; its closed-over values are the caller's
             self._write_installed("installed", home, function.__qualname__)
         if self._numbers[id(function)]:  # the name of the first function does not count
             self._put(place, (function.__name__, function.__qualname__, function.__doc__))
@@ -389,7 +389,7 @@ class _Reader:
             self._put_import(place, statement, names.get("__package__"))
 
     def _put_name(self, place: Place, value: object, chains: Iterable[Chain]) -> None:
-        """Put the value of a name; of a module, only the attributes that are read."""
+        """Put the value of a name; for a module, put only the attributes that are read."""
         if not isinstance(value, types.ModuleType) or not self._reads_globals:
             self._put(place, value)
             return
@@ -466,7 +466,7 @@ class _Reader:
         self._write("end", b"")
 
     def _describe_module(self, place: Place, module: types.ModuleType) -> None:
-        """Describe a module of the caller's own by all that it holds now."""
+        """Describe a module of the caller's own by its present content."""
         self._write("module", module.__name__.encode())
         for name, value in list(vars(module).items()):
             if name not in _MODULE_MACHINERY:
@@ -476,7 +476,7 @@ class _Reader:
 
 
 def _find_installed_name(value: object) -> tuple[str, str] | None:
-    """Find the module and name by which a value of an installed package is found; or None."""
+    """Find the module and name of a value from an installed package; return None without a name."""
     kind: Any = type(value)
     if isinstance(value, (type, types.FunctionType)):
         named: Any = value
@@ -496,13 +496,13 @@ def _find_installed_name(value: object) -> tuple[str, str] | None:
     if not isinstance(module, str) or is_own_module(module):
         return None
     if isinstance(value, type) and not value.__flags__ & _HEAP_TYPE_FLAG:
-        return module, value.__qualname__  # it cannot be changed, and has no other
+        return module, value.__qualname__  # it cannot change, and has no other name
     name = str(named.__qualname__)
     return (module, name) if _look_up(module, name) is value else None
 
 
 def _find_constant_name(value: object) -> tuple[str, str] | None:
-    """Find the name of a constant, or a callable, that an installed package wrote in C."""
+    """Find the name of a constant or a callable that an installed package wrote in C."""
     kind: Any = type(value)
     module = getattr(value, "__module__", None) or kind.__module__
     name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)
@@ -525,10 +525,10 @@ def _look_up(module: str, name: str) -> object:
 
 
 def _find_version(module: str) -> str:
-    """Return the version of the installed package that a module is a part of."""
+    """Return the version of the installed package that contains a module."""
     top = module.partition(".")[0]
     if top in sys.stdlib_module_names:
-        return ""  # that of Python is a part of every fingerprint
+        return ""  # every fingerprint contains Python's version
     told = getattr(sys.modules.get(top), "__version__", None)
     return told if isinstance(told, str) else _read_version(top)
 
@@ -542,14 +542,14 @@ def _read_version(package: str) -> str:
 
 
 def _is_patch(value: object) -> bool:
-    """Return True for an attribute of an installed module that is the caller's own."""
+    """Check whether an attribute of an installed module is the caller's own."""
     if isinstance(value, types.FunctionType):
         return is_own_module(str(value.__globals__.get("__name__")))
     return is_own_module((value if isinstance(value, type) else type(value)).__module__)
 
 
 def _is_unknown_identity(value: object, layout: type) -> bool:
-    """Return True for an instance that a function's identity is not read into.
+    """Check whether an instance is not read for a function's identity.
 
     A client or a model that a function closes over changes while the function stays the same.
     """
@@ -559,7 +559,7 @@ def _is_unknown_identity(value: object, layout: type) -> bool:
 
 
 def _is_computed(kind: type, name: str) -> bool:
-    """Return True for an attribute that a `functools.cached_property` of the class computes."""
+    """Check whether a `functools.cached_property` of the class computes an attribute."""
     members = (vars(level)[name] for level in kind.__mro__ if name in vars(level))
     return isinstance(next(members, None), functools.cached_property)
 
@@ -571,18 +571,18 @@ def _list_annotations(function: types.FunctionType) -> object:
         return getattr(function, "__annotate__", None)
 
 
-# By function with a `functools.cache`: its digest as it was when the cache was first seen.
+# By function with a `functools.cache`: the function's digest when the cache was first seen.
 _filled_as: "weakref.WeakKeyDictionary[Any, str]" = weakref.WeakKeyDictionary()
 _tokens: dict[int, tuple["weakref.ref[object]", bytes]] = {}
 
 
 def get_token(value: object) -> bytes:
-    """Return bytes that no other object gets, even one at the same address later."""
+    """Return bytes that no other object gets, even an object at the same address later."""
     known = _tokens.get(id(value))
     if known is not None and known[0]() is value:
         return known[1]
     token = os.urandom(16)
-    with suppress(TypeError):  # without weak references, it is another object each time
+    with suppress(TypeError):  # without weak references, the object gets another token each time
         _tokens[id(value)] = weakref.ref(value, functools.partial(_forget, id(value))), token
     return token
 
@@ -594,7 +594,7 @@ def _forget(key: int, gone: "weakref.ref[object]") -> None:
 
 
 def _name_place(place: Place) -> str:
-    """Write a place as code writes it: `MODEL.layers[0]`."""
+    """Format a place as code: `MODEL.layers[0]`."""
     steps: list[object] = []
     current: Place | None = place
     while current is not None:

@@ -1,8 +1,8 @@
-"""Tables between nodes: as an Arrow stream where pyarrow or polars is there, else as JSON.
+"""Tables between nodes: an Arrow stream if pyarrow or polars is installed, otherwise JSON.
 
-The JSON is that of frictionless data (`application/vnd.dataresource+json`), which JupyterLab shows
-as a table, with the dtypes of pandas beside each field. A table that would come back as another one
-is refused, and not changed in silence.
+The JSON is frictionless data (`application/vnd.dataresource+json`), which JupyterLab shows as a
+table, with the pandas dtype of each field. A table that would not come back unchanged is rejected
+instead of silently changed.
 """
 
 import io
@@ -21,19 +21,19 @@ FRAME_MEDIA_TYPES = frozenset({ARROW_MEDIA_TYPE, TABLE_MEDIA_TYPE})
 
 
 class FrameError(ValueError):
-    """A table that cannot be written down as it is."""
+    """A table that cannot be written without a change."""
 
 
 def is_frame(value: object) -> bool:
-    """Tell whether something is a table of pandas, or one that exports an Arrow stream."""
+    """Check whether a value is a table of pandas, or exports an Arrow stream."""
     return _is_pandas(value) or hasattr(value, "__arrow_c_stream__")
 
 
 def write_frame(frame: Any) -> Blob:
-    """Write a table down, with its dtypes.
+    """Write a table, with its dtypes.
 
     Raises:
-        FrameError: it would not come back as it is.
+        FrameError: if the table would not come back unchanged.
     """
     if _is_pandas(frame):
         return _write_pandas(frame)
@@ -50,7 +50,7 @@ def write_frame(frame: Any) -> Blob:
 
 
 def _write_pandas(frame: "pd.DataFrame") -> Blob:
-    """Write a table of pandas in the first form that it comes back from as it is."""
+    """Write a table of pandas in the first form that restores it unchanged."""
     import pandas as pd
 
     reason = ""
@@ -63,7 +63,7 @@ def _write_pandas(frame: "pd.DataFrame") -> Blob:
             continue
         except FrameError as error:
             reason = str(error)
-        except (TypeError, ValueError, AssertionError) as error:  # Arrow's are of these, too
+        except (TypeError, ValueError, AssertionError) as error:  # Arrow's errors derive from these
             reason = f"a table that would come back as another one ({str(error).splitlines()[0]})"
         else:
             return blob
@@ -71,10 +71,10 @@ def _write_pandas(frame: "pd.DataFrame") -> Blob:
 
 
 def read_frame(data: bytes, media_type: str, metadata: Mapping[str, object]) -> object:
-    """Read a table, as the library has it that it was written by; else as pandas.
+    """Read a table with the library that wrote it, otherwise with pandas.
 
     Raises:
-        FrameError: it takes a library that is not here.
+        FrameError: if the necessary library is not installed.
     """
     if media_type == TABLE_MEDIA_TYPE:
         return _read_json(data)
@@ -122,7 +122,7 @@ def _write_arrow(table: Any) -> bytes:
 
 
 def _write_json(frame: "pd.DataFrame") -> Blob:
-    """Write a table of pandas as JSON: its rows, beside a schema with its dtypes."""
+    """Write a table of pandas as JSON: its rows, and a schema with its dtypes."""
     import pandas as pd
 
     names: list[Any] = list(frame.columns)
@@ -164,7 +164,7 @@ def _describe_column(name: str, column: "pd.Series[Any]") -> dict[str, object]:
 
 
 def _list_cells(column: Any) -> list[object]:
-    """List the cells of a column as JSON has them; what is missing is null."""
+    """List the cells of a column as JSON values; missing cells are null."""
     import pandas as pd
 
     cells = column.astype(object).tolist()

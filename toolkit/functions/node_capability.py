@@ -1,4 +1,4 @@
-"""The capability of nodes that are functions: it calls what this process has, and nothing else."""
+"""The capability of nodes that are functions: it calls only functions of this process."""
 
 from collections.abc import Iterable
 
@@ -20,7 +20,7 @@ _ID, _, _VERSION = FUNCTION_CAPABILITY.partition("@")
 
 
 class FunctionInput(Request):
-    """The function that a node calls, and what it is called with.
+    """The function that a node calls, and its arguments.
 
     Attributes:
         function: name of the function.
@@ -37,7 +37,7 @@ class FunctionInput(Request):
 
 
 class FunctionOutput(Record):
-    """What a function returned: a short text or JSON is here, all of it is the artifact."""
+    """The result of a function: short text or JSON, and the artifact with the whole result."""
 
     artifact_id: str
     media_type: str
@@ -51,7 +51,7 @@ def make_function_capability(table: FunctionTable | None) -> Capability:
     """Make the capability of nodes that are functions.
 
     Args:
-        table: the functions of this process; none in one that calls no functions.
+        table: the functions of this process; None if the process calls no functions.
     """
 
     def call_function(call: Call[FunctionInput]) -> Flow[Result]:
@@ -91,13 +91,13 @@ def make_function_capability(table: FunctionTable | None) -> Capability:
 
 
 def refuse_missing_functions(nodes: Iterable[NodeCreate], table: FunctionTable | None) -> None:
-    """Refuse nodes that ask for functions which this process does not have.
+    """Reject nodes whose functions this process does not have.
 
     Args:
-        table: the functions of this process; none in one that calls no functions.
+        table: the functions of this process; None if the process calls no functions.
 
     Raises:
-        RequestError: `FUNCTION_UNAVAILABLE`, with the first of the nodes.
+        RequestError: `FUNCTION_UNAVAILABLE`, with the first such node.
     """
     for node in nodes:
         missing = find_missing_function(node.input, table)
@@ -109,14 +109,14 @@ def refuse_missing_functions(nodes: Iterable[NodeCreate], table: FunctionTable |
 
 
 def find_functions(nodes: Iterable[Node], table: FunctionTable) -> list[RegisteredFunction]:
-    """Find the functions of a workflow that are there; whoever has the list holds them."""
+    """Find the functions of a workflow that this process has; hold the list to keep them."""
     asked = (node.input for node in nodes if node.capability == FUNCTION_CAPABILITY)
     found = (_find_function(given, table) for given in asked)
     return [one for one in found if one is not None]
 
 
 def find_missing_function(given: JsonObject, table: FunctionTable | None) -> str | None:
-    """Return the name of the function that an input asks for and this process does not have."""
+    """Return the name of the function that an input needs if this process lacks it, else None."""
     found = None if table is None else _find_function(given, table)
     return str(given.get("function", "")) if found is None else None
 
@@ -126,7 +126,7 @@ def _find_function(given: JsonObject, table: FunctionTable) -> RegisteredFunctio
 
 
 def explain_missing(names: Iterable[str], table: FunctionTable | None) -> str:
-    """Say what a person does about functions that are not here."""
+    """Explain how a person can provide missing functions."""
     if table is None:
         return (
             "this service calls no functions of its callers, whose code it never sees: submit the"

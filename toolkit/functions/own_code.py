@@ -1,4 +1,4 @@
-"""The caller's own code, told apart from Python's, installed packages' and the toolkit's."""
+"""Distinguish the caller's own code from Python's, installed packages' and the toolkit's."""
 
 import site
 import sys
@@ -22,9 +22,9 @@ _INSTALLED_FOLDER_NAMES = frozenset({"site-packages", "dist-packages"})
 
 
 def is_own_module(name: str | None) -> bool:
-    """Return True if a module is the caller's own: not Python's, installed or the toolkit's.
+    """Check whether a module is the caller's own: not Python's, installed or the toolkit's.
 
-    A module without a file, such as one that a program made, is the caller's own.
+    A module without a file, such as a module that a program made, is the caller's own.
 
     >>> is_own_module("__main__"), is_own_module("json"), is_own_module("sys")
     (True, False, False)
@@ -41,7 +41,7 @@ def is_own_module(name: str | None) -> bool:
 
 
 def is_own_file(file: str) -> bool:
-    """Return True if a file of code is the caller's own; the cell of a notebook is."""
+    """Check whether a file of code is the caller's own; a notebook's cell is."""
     path = Path(file).resolve()
     if not _INSTALLED_FOLDER_NAMES.isdisjoint(path.parts):
         return False

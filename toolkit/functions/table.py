@@ -1,4 +1,4 @@
-"""The functions that this process can call for its workflows, by name and by what they are."""
+"""The functions that this process can call for its workflows, by name and by digest."""
 
 import functools
 import re
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from weakref import WeakValueDictionary
 
-MAX_RECENT = 64  # functions that stay though nobody holds them
+MAX_RECENT = 64  # functions that stay although nobody holds them
 _NO_NAME = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 MAX_NAME_CHARS = 200
 _CONTENT_DIGITS, _OBJECT_DIGITS = 48, 16
@@ -16,10 +16,10 @@ _CONTENT_DIGITS, _OBJECT_DIGITS = 48, 16
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
 class RegisteredFunction:
-    """A function and the name and digest that records know it by.
+    """A function, with the name and digest by which records refer to it.
 
     The digest has two parts. The first is the same for equal functions, so that the next process
-    finds a function that was defined again. The second is the object's own: two functions that
+    finds a function that was defined again. The second identifies the object: two functions that
     close over equal lists are two functions.
     """
 
@@ -29,7 +29,7 @@ class RegisteredFunction:
 
     @classmethod
     def of(cls, function: Callable[..., object], name: str | None = None) -> "RegisteredFunction":
-        """Make it of a function, under its own name by default."""
+        """Make the entry of a function, under its own name by default."""
         # Imported here because most programs register no function.
         from toolkit.functions.fingerprints import get_token, identify_function
 
@@ -39,17 +39,18 @@ class RegisteredFunction:
 
 
 class FunctionTable:
-    """The functions of this process that a workflow may call: any thread may use it.
+    """The functions of this process that a workflow may call; safe for use by any thread.
 
-    A function that was submitted stands for itself: work that asks for another one of its name
-    does not get it. It is there for as long as somebody holds it, as the workflow that was built
-    with it, one that runs, or its being one of the last `MAX_RECENT`: what a function closes over
-    may be large. One that was registered by its name stays, and stands for every version of that
-    name that was there before, so that a corrected one takes the place of the one that failed.
+    A submitted function serves only work that needs it or an equal function, not another function
+    of its name. The table keeps it while a built or running workflow holds it, or while it is
+    among the last `MAX_RECENT`, because closed-over values may be large.
+
+    A function registered by its name stays. It replaces every earlier version of that name, so
+    that a corrected function replaces a failed function.
 
     Attributes:
-        account_id: whose process it is: no other account's work calls its functions.
-        version: grows with each function that comes.
+        account_id: id of the process's account; work of other accounts cannot call its functions.
+        version: counter that grows with each added function.
     """
 
     def __init__(self) -> None:
@@ -63,10 +64,10 @@ class FunctionTable:
         self._by_name: dict[str, RegisteredFunction] = {}
 
     def add(self, one: RegisteredFunction) -> RegisteredFunction:
-        """Add a function that a workflow is about to be submitted with.
+        """Add a function before a workflow with the function is submitted.
 
         Returns:
-            the entry to hold for as long as the function may be called.
+            The entry to hold as long as the function may be called.
         """
         with self._lock:
             kept = self._by_digest.setdefault((one.name, one.digest), one)
@@ -75,7 +76,7 @@ class FunctionTable:
             return kept
 
     def register(self, one: RegisteredFunction) -> None:
-        """Have a function stand for its name, whatever stood for it before."""
+        """Register a function for its name, in place of any earlier function."""
         with self._lock:
             for key in [key for key in self._by_digest if key[0] == one.name]:
                 del self._by_digest[key]
@@ -100,13 +101,13 @@ class FunctionTable:
         return None
 
     def __iter__(self) -> Iterator[RegisteredFunction]:
-        """Yield every function that is there."""
+        """Yield every function in the table."""
         with self._lock:
             return iter(list(self._by_digest.values()))
 
 
 def name_function(function: Callable[..., object]) -> str:
-    """Name a function as its `def` does.
+    """Return the name from a function's `def`.
 
     >>> name_function(len), name_function(lambda: 1), name_function(functools.partial(len, "a"))
     ('len', 'lambda', 'len')

@@ -21,19 +21,19 @@ from toolkit.functions.value_contents import (
     pack_items,
 )
 
-# Dates that are spaced by these follow a rule of their own, which their name does not tell.
+# Dates with these frequencies follow a rule that the frequency's name does not show.
 _CUSTOM_FREQUENCY = "Custom"
 
 
 def _read_array(value: Any) -> Iterator[Part]:
     np = sys.modules["numpy"]
     yield from _read_array_items(value)
-    if type(value.base) is np.ndarray:  # a view: a change of one is a change of the other
+    if type(value.base) is np.ndarray:  # a change of a view changes its base, and the reverse
         yield Attribute("base"), value.base
 
 
 def read_subclassed_array(value: Any) -> Iterator[Part]:
-    """Yield the content of an instance of a class that is derived from NumPy's array."""
+    """Yield the content of an instance of a class derived from NumPy's array."""
     np = sys.modules["numpy"]
     yield from _read_array_items(np.ndarray.view(value, np.ndarray))
 
@@ -117,7 +117,7 @@ def _read_index(index: Any) -> Iterator[Part]:
 
 
 def _read_values(values: Any) -> Iterator[Part]:
-    """Yield the content of a column's array, whose identity is the column's own affair."""
+    """Yield the content of a column's array; the column itself handles the array's identity."""
     yield "", type(values).__name__
     yield from _read_extension_array(values)
 
@@ -139,8 +139,8 @@ def _read_extension_array(values: Any) -> Iterator[Part]:
         yield from _read_index(values.left)
         yield from _read_index(values.right)
     elif kind in (arrays.IntegerArray, arrays.FloatingArray, arrays.BooleanArray):
-        mask = values._mask  # isna() also has the NaN that are values
-        hidden = values._data.copy()  # under the mask there may be anything
+        mask = values._mask  # isna() also has NaN values
+        hidden = values._data.copy()  # any data may be under the mask
         hidden[mask] = 0
         yield from _read_array_items(hidden)
         yield from _read_array_items(mask)
@@ -274,7 +274,7 @@ def find_table_content(kind: type) -> tuple[Content, bool] | None:
 def _find_library_content(library: str, kind: type) -> tuple[Content, bool] | None:
     for name, read, has_identity in _CONTENTS[library]:
         base = attrgetter(name)(sys.modules[library])
-        # NumPy's other arrays have attributes of their own, which are read as those of any class.
+        # NumPy's other arrays have attributes, which are read like those of any class.
         if issubclass(kind, base) and (kind is base or not is_array_type(base)):
             return read, has_identity
     return None

@@ -1,8 +1,8 @@
 """The contents of values whose types are known exactly, for their digests.
 
-This is a whitelist. A type is known if its content function below returns everything that its
-values differ by, or if it is a class written in Python: then its attributes are all there is. The
-content of every other type, and of every type that a C extension adds hidden state to, is unknown.
+This is a whitelist. A type is known if its content function below returns every difference between
+its values, or if it is a class written in Python: then its attributes are complete. The content of
+every other type, and of every type with hidden state from a C extension, is unknown.
 """
 
 import array
@@ -25,7 +25,7 @@ from marshal import dumps  # nosemgrep: rules.no-unpickling - it writes values t
 from pathlib import PosixPath, PurePosixPath, PureWindowsPath, WindowsPath
 from typing import Any, Final
 
-# A part of a value: the step that leads to it, for messages, and the part itself.
+# A part of a value: the step to it, for messages, and the part itself.
 Part = tuple[object, object]
 Content = Callable[[Any], Iterable[Part]]
 
@@ -85,7 +85,7 @@ def pack_items(items: list[object]) -> bytes | None:
 
 
 def list_parts(*values: object) -> list[Part]:
-    """List parts that no step leads to."""
+    """List parts without a step."""
     return [("", value) for value in values]
 
 
@@ -109,12 +109,12 @@ def _list_pairs(pairs: Iterable[tuple[object, object]]) -> Iterator[Part]:
 
 
 def _read_reduced(value: Any) -> list[Part]:
-    """Return all by which the standard library's own type pickles a value."""
+    """Return all data with which a type of the standard library pickles a value."""
     return list_parts(*value.__reduce_ex__(4))
 
 
 def _read_zone(value: zoneinfo.ZoneInfo) -> list[Part]:
-    if value.key is None:  # it was read from a file
+    if value.key is None:  # the zone was read from a file
         raise UnknownContentError
     return list_parts(value.key)
 
@@ -150,7 +150,7 @@ _DESCRIPTORS = (
     types.GetSetDescriptorType, types.MemberDescriptorType,
 )  # fmt: skip
 
-# Values of these have no identity that matters: each use may make another equal object.
+# Values of these types have no significant identity: each use may make another equal object.
 INLINE: dict[type, Content] = {
     tuple: _list_items,
     slice: lambda value: list_parts(value.start, value.stop, value.step),
@@ -204,8 +204,8 @@ def _read_error(value: BaseException) -> list[Part]:
     return list_parts(value.args, value.__cause__, value.__context__, value.__suppress_context__)
 
 
-# Values of these are told apart by identity, as they may change. A class that is derived from one
-# of them, or from an inline type, has its content, and the attributes that are added.
+# Identity distinguishes values of these types, because they may change. A class derived from such
+# a type, or from an inline type, has that type's content, and its own attributes.
 CONTENTS: dict[type, Content] = {
     object: _read_nothing,
     int: lambda value: list_parts(b"%x" % int.__index__(value)),
@@ -236,27 +236,27 @@ CONTENTS: dict[type, Content] = {
     functools.partial: _read_partial,
     type(functools.cache(len)): _read_nothing,  # its `__dict__` has the function and the size
     BaseException: _read_error,
-    # Settings of a logger change no result.
+    # A logger's settings change no result.
     logging.Logger: lambda value: list_parts(value.name, value.level, value.disabled),
 }  # fmt: skip
 if isinstance(typing.TypeVar, type) and not hasattr(typing.TypeVar("_"), "__dict__"):
     # Later versions of Python have type variables that are written in C.
     for _kind in (typing.TypeVar, typing.ParamSpec):
         CONTENTS[_kind] = _read_type_variable
-# Attributes that hold a lock, or no more than the rest of the content does.
+# Attributes that hold a lock, or only repeat the rest of the content.
 HIDDEN_ATTRIBUTES: dict[type, frozenset[str] | None] = {
     functools.cached_property: frozenset({"lock"}),
-    enum.Flag: frozenset({"_inverted_"}),  # kept from the first time that it is computed
+    enum.Flag: frozenset({"_inverted_"}),  # cached when it is first computed
     logging.Logger: None,  # all of them
 }
 
 
 @functools.lru_cache(maxsize=1_024)
 def find_layout(kind: type) -> type | None:
-    """Find the type in the tables above that says how instances of a class are laid out.
+    """Find the type in the tables above that defines the layout of a class's instances.
 
     Returns:
-        The type, or None if a class that the tables do not have adds hidden state.
+        The type, or None if a class outside the tables adds hidden state.
 
     >>> class Rate(int): pass
     >>> find_layout(Rate), find_layout(type(open))
@@ -274,23 +274,23 @@ def find_layout(kind: type) -> type | None:
 
 
 def is_array_type(kind: type) -> bool:
-    """Return True for the array type of NumPy, which need not be imported for that."""
+    """Check whether a type is NumPy's array type, without importing NumPy."""
     return kind.__module__ == "numpy" and kind.__name__ == "ndarray"
 
 
 def _hides_state(kind: type, base: type) -> bool:
-    """Return True if a class adds more to its base than attributes that Python can read."""
+    """Check whether a class adds state that Python cannot read as attributes."""
     members = vars(kind)
     slots = sum(isinstance(member, types.MemberDescriptorType) for member in members.values())
     if slots and "__slots__" not in members:
-        return True  # only a class that is written in C has members without slots
+        return True  # only classes written in C have members without slots
     pointers = slots + ("__dict__" in members) + ("__weakref__" in members)
     added = kind.__basicsize__ - base.__basicsize__
     return added > pointers * POINTER_BYTES or kind.__itemsize__ != base.__itemsize__
 
 
 def list_attributes(value: object, layout: type) -> Iterator[tuple[str, object]]:
-    """Yield all attributes of an instance, also if its class hides some."""
+    """Yield all attributes of an instance, even if its class hides some."""
     kind = type(value)
     hidden: frozenset[str] = frozenset()
     for level in kind.__mro__:

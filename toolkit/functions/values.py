@@ -17,7 +17,7 @@ from toolkit.media.signatures import match_signature
 from toolkit.plugins import Blob
 
 BYTES_MEDIA_TYPE = "application/octet-stream"
-MAX_SHOWN_BYTES = 64 * 1024  # of a text or JSON, that stands in the record beside its artifact
+MAX_SHOWN_BYTES = 64 * 1024  # of a text or JSON that a record contains next to its artifact
 
 
 class UnwritableValueError(TypeError):
@@ -25,10 +25,10 @@ class UnwritableValueError(TypeError):
 
 
 def write_value(value: object) -> Blob:
-    """Write a value down as an artifact.
+    """Write a value as an artifact.
 
     Raises:
-        UnwritableValueError: it is none of what nodes can pass on.
+        UnwritableValueError: if nodes cannot pass on the value.
 
     >>> write_value("tea"), write_value([1, 2]).data
     (Blob(data=b'tea', media_type='text/plain', metadata={}), b'[1,2]')
@@ -53,7 +53,7 @@ def write_value(value: object) -> Blob:
 
 
 def read_value(data: bytes, media_type: str, metadata: Mapping[str, object]) -> object:
-    """Read what an artifact holds: a text, what JSON says, a table, or else its bytes.
+    """Read the value of an artifact: a text, a JSON value, a table, or otherwise its bytes.
 
     >>> read_value(b'{"n": 1}', "application/json", {})
     {'n': 1}
@@ -68,7 +68,7 @@ def read_value(data: bytes, media_type: str, metadata: Mapping[str, object]) -> 
 
 
 def describe_value(blob: Blob) -> dict[str, object]:
-    """Say of a value what stands in a record: a short one is there as it is.
+    """Describe a value for a record; short text or JSON is included in full.
 
     >>> describe_value(Blob(b'[1,2]', "application/json"))
     {'media_type': 'application/json', 'value': [1, 2]}
@@ -86,7 +86,7 @@ def describe_value(blob: Blob) -> dict[str, object]:
 
 
 def _convert_number(value: Any) -> object:
-    """Convert a number or an array of numpy to what JSON has."""
+    """Convert a number or an array of numpy to a JSON value."""
     convert = getattr(value, "tolist", None)
     if convert is None or not hasattr(value, "dtype"):
         raise TypeError(f"a {type(value).__name__} is no JSON")

@@ -293,7 +293,7 @@ class LiveGraph(Panel):
         self.retry.disabled = self.status not in ("failed", "cancelled") or self._task is not None
         self.fork.disabled = not (over and self.selected) or self._task is not None
 
-    # The methods below answer a person: a handler starts them, and a thread runs them.
+    # The methods below respond to a person: a handler starts them, and a thread runs them.
 
     def _show_details(self) -> None:
         """Show the details of the chosen node."""

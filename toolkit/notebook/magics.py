@@ -1,9 +1,9 @@
-"""The magics of `%load_ext toolkit`: thin sugar over the client; each returns what it made.
+"""The magics of `%load_ext toolkit`: thin sugar over the client; each returns its result.
 
-All of them use one client: the variable `toolkit_client` that `%connect` sets, else the notebook's
-own, and they say which. Where there is none, the first magic that needs it makes it: of the server
-that the environment or a profile names (the table in `toolkit.profiles.resolution`), else
-`Client.local()`.
+All magics use one client and print its name: the variable `toolkit_client` that `%connect` sets,
+otherwise the notebook's own client. If there is no client, the first magic that needs a client
+opens one. It uses the server that the environment or a profile names (see the table in
+`toolkit.profiles.resolution`), otherwise `Client.local()`.
 """
 
 import os
@@ -41,7 +41,7 @@ KEY_VARIABLE = "TOOLKIT_API_KEY"
 
 
 def _make_argument(name: str) -> Callable[[Any], Any]:
-    """Make the argument of one of a run's options."""
+    """Make the argument for an option of a run."""
     kinds = get_args(get_type_hints(RunOptions)[name])
     choices = [word for kind in kinds for word in get_args(kind)]
     flag = f"--{name.replace('_', '-')}"
@@ -54,7 +54,7 @@ def _make_argument(name: str) -> Callable[[Any], Any]:
 
 
 def _take_options(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Have a magic take several options, in their order."""
+    """Add several options to a magic, in their order."""
 
     def take(function: Any) -> Any:
         for option in reversed(options):
@@ -81,17 +81,17 @@ _waiting = _take_options(
 
 @magics_class
 class ToolkitMagics(Magics):
-    """Capabilities, runs, tasks and workflows in cells of their own."""
+    """Magics for capabilities, runs, tasks and workflows in cells."""
 
     shell: "InteractiveShell"
-    _told: "weakref.ref[AnyClient] | None" = None  # the client that a person was told of
+    _told: "weakref.ref[AnyClient] | None" = None  # the client last reported to a person
 
     @no_var_expand
     @magic_arguments()
     @argument("name", nargs="?", help="one capability, such as llm.generate@1; all by default")
     @line_magic
     def capabilities(self, line: str) -> Any:
-        """List what can be asked for, and who serves it."""
+        """List the capabilities and their providers."""
         name = _parse_line(self.capabilities, line).name
         area = self._get_client().capabilities
         return area.get(name) if name else area.list()
@@ -111,8 +111,8 @@ class ToolkitMagics(Magics):
     def connect(self, line: str) -> Any:
         """Choose the client that all magics use, and connect vendors to it.
 
-        Without vendors and options it shows which vendors' variables are set here. A key is never
-        given: only the name of the variable that holds it.
+        Without vendors and options, show which vendors' variables are set here. Pass only the
+        name of the variable that holds a key, never the key.
         """
         given = _parse_line(self.connect, line)
         chosen = self._choose_client(given)
@@ -134,7 +134,7 @@ class ToolkitMagics(Magics):
     def run(self, line: str, cell: str) -> Any:
         """Run one capability; the cell is its main text, with {variables} filled in.
 
-        The main text is the first field that its input requires: the objective of a text, the
+        The main text is the first field that the input requires: the objective of a text, the
         prompt of an image. The result is the run.
         """
         given = _parse_line(self.run, line)
@@ -172,7 +172,7 @@ class ToolkitMagics(Magics):
     @_waiting
     @cell_magic
     def task(self, line: str, cell: str) -> Any:
-        """Have an objective planned, run and reviewed; the cell says it, {variables} filled in."""
+        """Plan, run and review the objective in the cell, with {variables} filled in."""
         given = _parse_line(self.task, line)
         with point_at_cell("task", line, cell):
             made = self._start_task(given, cell)
@@ -220,7 +220,7 @@ class ToolkitMagics(Magics):
     @argument("group_by", nargs="*", help=f"some of {', '.join(USAGE_GROUPS)}")
     @line_magic
     def usage(self, line: str) -> Any:
-        """Show what was used, and what it cost."""
+        """Show the usage and its cost."""
         groups = _parse_line(self.usage, line).group_by or DEFAULT_GROUPS
         client = self._get_client()
         lines = client.usage.list(groups)
@@ -228,7 +228,7 @@ class ToolkitMagics(Magics):
         return lines
 
     def _get_client(self) -> AnyClient:
-        """Return the client of this notebook: the chosen one, its own, or one that is made now."""
+        """Return the chosen client, the notebook's own client, or a new client."""
         name, found = find_notebook_client(self.shell.user_ns)
         if found is None:
             name = CLIENT_VARIABLE
@@ -240,7 +240,7 @@ class ToolkitMagics(Magics):
         return found
 
     def _choose_client(self, given: "Namespace") -> AnyClient | None:
-        """Return the client that the options of `%connect` ask for; none without any."""
+        """Return the client that the options of `%connect` choose, or None without options."""
         here = given.sandbox or given.data_dir is not None
         if here + bool(given.base_url or given.profile) + bool(given.client) > 1:
             raise UsageError("name one: --client, --base-url, --profile, or an engine here")
@@ -256,7 +256,7 @@ class ToolkitMagics(Magics):
         return AnyClient.local(given.data_dir, sandbox=given.sandbox) if here else None
 
     def _wait_for(self, made: Any, given: "Namespace") -> Any:
-        """Wait for work; its variable is set however it ends."""
+        """Wait for work; set the result variable even if the work fails."""
         self._store_result(made, given)
         return made if given.no_wait else made.wait(progress=not given.quiet)
 
@@ -271,10 +271,10 @@ class ToolkitMagics(Magics):
 def find_notebook_client(names: Mapping[str, Any]) -> tuple[str, AnyClient | None]:
     """Find the client that the magics use, and its variable.
 
-    It is the one that `%connect` chose, else the notebook's own: `client`, or the newest there is.
+    It is the client that `%connect` chose, otherwise the notebook's own: `client`, or the newest.
 
     Raises:
-        UsageError: the chosen variable holds something else.
+        UsageError: if the chosen variable holds something else.
     """
     if names.get(CLIENT_VARIABLE) is not None:
         return CLIENT_VARIABLE, _check_client(names[CLIENT_VARIABLE], CLIENT_VARIABLE)
@@ -286,7 +286,7 @@ def find_notebook_client(names: Mapping[str, Any]) -> tuple[str, AnyClient | Non
 
 
 def find_main_field(schema: dict[str, Any]) -> str:
-    """Return the field that a cell fills: the first required one, else the first of all."""
+    """Return the field that a cell fills: the first required field, otherwise the first field."""
     names = [*schema.get("required", ()), *schema.get("properties", ())]
     if not names:
         raise UsageError("this capability takes no input; leave the cell empty")
@@ -297,13 +297,13 @@ def _parse_line(magic: Any, line: str) -> "Namespace":
     """Parse the arguments of a magic.
 
     Raises:
-        UsageError: in words, and without any that looks like a key.
+        UsageError: if an argument is invalid or looks like a key; the message repeats no key.
     """
     try:
         words = shlex.split(line)
     except ValueError as error:
         raise UsageError(f"{error}: put text with spaces between a pair of quotes") from None
-    # Paths and URLs are long, their parts are not.
+    # Paths and URLs are long, so their parts are checked.
     if any(looks_like_key(part) for word in words for part in re.split("[=/]", word)):
         raise UsageError("that looks like a key itself: give the name of its variable instead")
     try:
@@ -314,7 +314,7 @@ def _parse_line(magic: Any, line: str) -> "Namespace":
 
 
 def _explain_usage(told: str, words: list[str], magic: Any) -> str:
-    """Say of an option that there is not which was meant, and which there are."""
+    """Add a suggestion and the known options to the message about an unknown option."""
     options = re.findall(r"--[a-z][\w-]*", magic.parser.format_usage())
     for word in words:
         name = word.partition("=")[0]
@@ -352,11 +352,11 @@ def _open_server_client(
     has_profile = choose_profile(base_url, profile) is not None
     if not key and (key_variable != KEY_VARIABLE or not has_profile):
         raise UsageError(f"{key_variable} is not set: put the server's key there")
-    # The usual variable is the client's to read: a profile's address has another key.
+    # The client reads the usual variable itself, because a profile's address has another key.
     return AnyClient(base_url, None if key_variable == KEY_VARIABLE else key, profile=profile)
 
 
 def load_ipython_extension(shell: "InteractiveShell") -> None:
-    """Register the magics, as `%load_ext toolkit` does, and complete what is ours."""
+    """Register the magics, as `%load_ext toolkit` does, and complete toolkit calls."""
     shell.register_magics(ToolkitMagics)
     attach_matcher(shell)

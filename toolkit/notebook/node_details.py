@@ -1,4 +1,4 @@
-"""The details of a node beside its graph: its job, input and output, its text as it is written."""
+"""The details of a node next to its graph: its job, input, output, and the text being written."""
 
 from html import escape
 
@@ -9,8 +9,8 @@ ATTEMPT_COLUMNS = ("n", "provider", "model", "status", "error", "http_status", "
 SELECTION_HINT = (
     "Choose a node (click, or Tab, arrows and Enter) to see its input, output and cost."
 )
-MAX_TEXT_CHARACTERS = 8_000  # of a text that is being written: its end
-MAX_LINE_CHARACTERS = 30  # of it in a node's box
+MAX_TEXT_CHARACTERS = 8_000  # of the end of a text that is being written
+MAX_LINE_CHARACTERS = 30  # of the end of that text, shown in a node's box
 
 
 class NodeTexts:
@@ -25,11 +25,11 @@ class NodeTexts:
         self._texts[piece.node_id] = (before + piece)[-MAX_TEXT_CHARACTERS:]
 
     def drop(self, node_id: str) -> None:
-        """Drop a text that is over: the node's output has it."""
+        """Drop a finished text, because the node's output contains it."""
         self._texts.pop(node_id, None)
 
     def clear(self) -> None:
-        """Drop all of them."""
+        """Drop all texts."""
         self._texts.clear()
 
     def describe(self, node_id: str) -> str:
@@ -38,7 +38,7 @@ class NodeTexts:
         return f"✎ …{words[-MAX_LINE_CHARACTERS:]}" if words else ""
 
     def render(self, node_id: str) -> str:
-        """Render a text as far as it is written; nothing where none is."""
+        """Render the text written so far, or an empty string without a text."""
         text = self._texts.get(node_id)
         if not text:
             return ""
@@ -46,7 +46,7 @@ class NodeTexts:
 
 
 def render_hint() -> str:
-    """Render what to do to see details."""
+    """Render a hint about how to see details."""
     return f'<p class="tk-quiet">{SELECTION_HINT}</p>'
 
 

@@ -1,6 +1,6 @@
-"""A `/v1` server beside a notebook server, started by jupyter-server-proxy on the first request.
+"""A `/v1` server next to a notebook server; jupyter-server-proxy starts it on the first request.
 
-Where both are installed, `…/toolkit/v1` next to `…/lab` is the service, as on Binder.
+If both are installed, `…/toolkit/v1` next to `…/lab` is the service, as on Binder.
 """
 
 import sys
@@ -8,11 +8,11 @@ from typing import Any
 
 
 def server() -> dict[str, Any]:
-    """Return the settings for jupyter-server-proxy, which finds this by entry point."""
+    """Return the settings for jupyter-server-proxy, which finds this function by entry point."""
     command = [sys.executable, "-m", "toolkit", "serve", "--port", "{port}"]
     return {
         "command": [*command, "--data-dir", ".toolkit-server", "--log-level", "error"],
-        # Until it answers: a free Binder is slow on its first day, and a busy machine always.
+        # Seconds until the server answers: a new Binder image and a busy machine are slow.
         "timeout": 120,
         "launcher_entry": {
             "enabled": True,

@@ -1,4 +1,4 @@
-"""The look of plain records in IPython: facts, and a table for each list, instead of one line."""
+"""The display of plain records in IPython: facts, and a table for each list, not one line."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +40,7 @@ def print_record(record: "Record", printer: Any, cycle: bool) -> None:
 
 
 def render_client(client: "Client") -> str | None:
-    """Render where a client is and what it has spent; nothing where its service is away."""
+    """Render a client's address and spending; return None if its service is away."""
     try:
         return client.info()._repr_html_()
     except ToolkitError:
@@ -48,7 +48,7 @@ def render_client(client: "Client") -> str | None:
 
 
 def attach_formatters(shell: "InteractiveShell") -> None:
-    """Have a shell show records readably; they are named, so that none has to be imported."""
+    """Display records readably in a shell; types are registered by name, so none is imported."""
     if shell.display_formatter is None:
         return
     formatters = shell.display_formatter.formatters

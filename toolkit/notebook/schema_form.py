@@ -1,4 +1,4 @@
-"""Forms: a control for each field of a JSON schema, and text controls that refuse keys."""
+"""Forms: a control for each field of a JSON schema, and text controls that reject keys."""
 
 import json
 import re
@@ -12,8 +12,8 @@ from toolkit.contract.base import JsonObject
 from toolkit.contract.key_shapes import looks_like_key
 from toolkit.notebook.widget_base import make_labelled
 
-LONG_TEXT_LENGTH = 400  # characters, above which a field gets a text area instead of a line
-MIN_KEY_LENGTH = 20  # characters of a word within other text: `sk-learn` is no key
+LONG_TEXT_LENGTH = 400  # characters above which a field gets a text area instead of a line
+MIN_KEY_LENGTH = 20  # shortest key within other text, so that `sk-learn` is no key
 NOT_GIVEN = "(not given)"
 _WORDS = re.compile(rf"[A-Za-z0-9+/=_\-]{{{MIN_KEY_LENGTH},}}")
 _ADDRESSES = re.compile(r"https?://\S+")
@@ -21,7 +21,7 @@ ShowMessage = Callable[[str], None]
 
 
 def holds_a_key(text: str) -> bool:
-    """Tell whether a word of a text is more likely a secret than anything else.
+    """Check whether a word of a text is more likely a secret than anything else.
 
     >>> holds_a_key("write about sk-learn"), holds_a_key("use sk-live-0123456789abcdef")
     (False, True)
@@ -33,9 +33,9 @@ def holds_a_key(text: str) -> bool:
 def guard_control(
     control: Any, tell: ShowMessage, is_key: Callable[[str], bool] = holds_a_key
 ) -> Any:
-    """Have a text control emptied at once when a key is typed or pasted into it.
+    """Clear a text control immediately if a key is typed or pasted into it.
 
-    Its value would be in the saved notebook.
+    Otherwise the saved notebook would contain the key.
     """
 
     def look(change: Mapping[str, Any]) -> None:
@@ -48,7 +48,7 @@ def guard_control(
 
 
 class FormField:
-    """A member of an object: its control, its help, and the value they make."""
+    """A member of an object: its control, its help, and its value."""
 
     def __init__(self, name: str, schema: JsonObject, required: bool, tell: ShowMessage) -> None:
         self.name = name
@@ -65,7 +65,7 @@ class FormField:
 
     @property
     def type_name(self) -> str:
-        """The JSON type of its value, such as `integer`; `readable` where that is not one."""
+        """The JSON type of the value, such as `integer`; `readable` if the schema names no type."""
         return str(self._schema.get("type", "readable"))
 
     def _build_control(self, label: str, tell: ShowMessage) -> Any:
@@ -124,7 +124,7 @@ class FormField:
         return json.dumps(value, ensure_ascii=False) if value != {} else ""
 
     def set_value(self, value: object) -> None:
-        """Show a value; none is the schema's default."""
+        """Show a value; None shows the schema's default."""
         value = self.default if value is None else value
         if isinstance(self.control, ipywidgets.Text | ipywidgets.Textarea):
             self.control.value = self._to_text(value)
@@ -132,10 +132,10 @@ class FormField:
             self.control.value = value
 
     def read_value(self) -> object:
-        """Return the value as JSON has it; none where nothing was given.
+        """Return the value as JSON, or None if the text is empty.
 
         Raises:
-            ValueError: the text is not of the field's type.
+            ValueError: if the text does not have the field's type.
         """
         value = self.control.value
         if not isinstance(self.control, ipywidgets.Text | ipywidgets.Textarea):
@@ -159,7 +159,7 @@ class SchemaForm(ipywidgets.VBox):
     """A form made from the JSON schema of an object.
 
     Attributes:
-        fields: by name.
+        fields: form fields by name.
     """
 
     def __init__(self, schema: JsonObject, tell: ShowMessage) -> None:
@@ -177,15 +177,15 @@ class SchemaForm(ipywidgets.VBox):
         )
 
     def set_values(self, values: Mapping[str, object]) -> None:
-        """Show these values, and defaults for the others."""
+        """Show these values, and the defaults of other fields."""
         for name, field in self.fields.items():
             field.set_value(values.get(name))
 
     def read_values(self) -> JsonObject:
-        """Return what was given, without values that equal the schema's defaults.
+        """Return the entered values, except values that equal the schema's defaults.
 
         Raises:
-            ValueError: with a sentence, when a field cannot be read; it is marked.
+            ValueError: if a field cannot be read; the form marks the field.
         """
         values: JsonObject = {}
         wrong = []
@@ -204,7 +204,7 @@ class SchemaForm(ipywidgets.VBox):
         return values
 
     def mark_faults(self, faults: Mapping[str, str]) -> None:
-        """Show each fault beside the field of its name."""
+        """Show each fault next to the field of its name."""
         for name, field in self.fields.items():
             field.fault.value = _render_fault(faults[name]) if name in faults else ""
 

@@ -1,8 +1,8 @@
-"""A session of IPython or of a notebook's kernel: what it gains as soon as this package is used."""
+"""Additions to a session of IPython or a notebook's kernel, on the first use of this package."""
 
 
 def attach_session() -> None:
-    """Have the session complete what is ours and show it readably; nothing outside of one."""
+    """Add completion and readable display to the session; do nothing outside of a session."""
     from IPython.core.getipython import get_ipython
 
     shell = get_ipython()

@@ -1,4 +1,4 @@
-"""Templating: notebook variables in the text of a magic are looked up, nothing is evaluated."""
+"""Templating: look up notebook variables in the text of a magic; nothing is evaluated."""
 
 import re
 from collections.abc import Mapping
@@ -12,15 +12,15 @@ _WHOLE_NAME = re.compile(r"\{([^\W\d]\w*)\}")
 
 
 def fill_text(text: str, variables: Mapping[str, Any]) -> str:
-    """Replace `{name}` in a text by what the variable says; `{{` and `}}` are braces.
+    """Replace `{name}` in a text by the variable's value; `{{` and `}}` are braces.
 
-    Braces around anything but a name, as in JSON, stay as they are.
+    Braces around other text, as in JSON, stay unchanged.
 
     >>> fill_text('On {topic}: {{topic}}, {"a": 1}', {"topic": "tea"})
     'On tea: {topic}, {"a": 1}'
 
     Raises:
-        RequestError: `INVALID_REQUEST` for a name that no variable has.
+        RequestError: `INVALID_REQUEST` if a name has no variable.
     """
 
     def replace_match(found: "re.Match[str]") -> str:
@@ -38,7 +38,7 @@ def fill_values(value: Any, variables: Mapping[str, Any]) -> Any:
     {'steps': 4, 'prompt': '4 boats'}
 
     Raises:
-        RequestError: `INVALID_REQUEST` for a name that no variable has.
+        RequestError: `INVALID_REQUEST` if a name has no variable.
     """
     if isinstance(value, str):
         whole = _WHOLE_NAME.fullmatch(value)

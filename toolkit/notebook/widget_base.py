@@ -26,7 +26,7 @@ class Panel(ipywidgets.VBox):
     """A column of controls.
 
     Attributes:
-        message: one line for what was done and what went wrong; screen readers speak it.
+        message: line for results and errors; screen readers speak it.
     """
 
     def __init__(self, *children: ipywidgets.Widget) -> None:
@@ -37,17 +37,17 @@ class Panel(ipywidgets.VBox):
         self.add_class("toolkit-panel")
 
     def show_message(self, sentence: str, *, fault: bool = True) -> None:
-        """Show one sentence, as a fault or as news; an empty one removes the last."""
+        """Show a sentence as a fault or as news; an empty sentence removes the last message."""
         kind = "alert" if fault else "status"
         told = f'<div role="{kind}" class="tk-{kind}">{escape(sentence)}</div>'
         self.message.value = render_literally(told)
 
     def make_action(self, work: Work) -> Work:
-        """Make a handler that has some work done in the background, after what began before it."""
+        """Make a handler that runs some work in the background, after earlier work."""
         return lambda: self._background.start_action(work)
 
     def settle(self, timeout_s: float = 10.0) -> bool:
-        """Wait until no work is under way in the background, and tell if it ended in time."""
+        """Wait until no work runs in the background; return False if that takes longer."""
         return self._background.settle(timeout_s)
 
     def snapshot(self) -> str:
@@ -55,7 +55,7 @@ class Panel(ipywidgets.VBox):
         return f"<p>{escape(repr(self))}</p>"
 
     def close(self) -> None:
-        """End its threads and take it off the page; the work it showed goes on."""
+        """End the threads and remove the panel from the page; the displayed work goes on."""
         if not hasattr(self, "_background") or self._background.closed.is_set():
             return
         self._background.close()
@@ -65,7 +65,7 @@ class Panel(ipywidgets.VBox):
         self.__dict__.pop("_repr_mimebundle_", None)  # ipywidgets hides it; the snapshot stays
 
     def _display_(self) -> object:
-        """Return what marimo shows, which draws anywidgets and no ipywidgets."""
+        """Return the display for marimo, which draws anywidgets but not ipywidgets."""
         return HTML(self._render_twin())
 
     def _render_twin(self) -> str:
@@ -84,7 +84,7 @@ class Panel(ipywidgets.VBox):
 
 
 def close_all(box: ipywidgets.Box) -> None:
-    """Close every control of a box, and remove their callbacks; a panel within closes its own."""
+    """Close the controls of a box and remove their callbacks; inner panels close their own."""
     for child in box.children:
         if isinstance(child, ipywidgets.Box) and not isinstance(child, Panel):
             close_all(child)
@@ -93,7 +93,7 @@ def close_all(box: ipywidgets.Box) -> None:
 
 
 class ActionButton(ipywidgets.Button):
-    """A button that does one thing, and nothing once it is closed."""
+    """A button with one action, which does nothing after it is closed."""
 
     def __init__(self, handler: Callable[[], None], **traits: Any) -> None:
         super().__init__(**traits)
@@ -101,13 +101,13 @@ class ActionButton(ipywidgets.Button):
         self.on_click(self._answer)
 
     def close(self) -> None:
-        """Close it, and forget its handler, which may hold what it stands in."""
+        """Close the button and drop its handler, which may hold the parent widget."""
         self.on_click(self._answer, remove=True)
         super().close()
 
 
 def make_button(label: str, does: str, handler: Callable[[], None], kind: str = "") -> Any:
-    """Make a button that says in full what it does; `kind` is one of ipywidgets' styles."""
+    """Make a button with a full description as tooltip; `kind` is an ipywidgets button style."""
     return ActionButton(
         handler,
         description=label,
@@ -118,11 +118,11 @@ def make_button(label: str, does: str, handler: Callable[[], None], kind: str = 
 
 
 def make_labelled(kind: type[Any], label: str, **traits: Any) -> Any:
-    """Make a control with its label in front of it, as wide as the others'."""
+    """Make a control with its label in front, aligned with other controls."""
     options = {"style": {"description_width": "9.5em"}, "layout": {"width": "min(100%, 42em)"}}
     return kind(description=label, **{**options, **traits})
 
 
 def make_row(*children: ipywidgets.Widget) -> ipywidgets.HBox:
-    """Lay out controls beside each other; they wrap where there is no room."""
+    """Lay out controls in a row that wraps if there is not enough room."""
     return ipywidgets.HBox(list(children), layout={"flex_flow": "row wrap"})

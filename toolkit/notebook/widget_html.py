@@ -1,4 +1,4 @@
-"""HTML that the widgets are made of; whatever comes from outside is escaped."""
+"""HTML of the widgets; external text is escaped."""
 
 import base64
 import json
@@ -11,7 +11,7 @@ from toolkit.display.records.attempt_view import ShownArtifact
 from toolkit.display.records.html import IGNORED_BY_MATHJAX
 
 NUMBER_COLUMNS = ("_usd", "_ms", "score", "jobs", "failed", "cached", "calls", "attempts")
-MAX_UNBROKEN_CHARACTERS = 40  # of a cell that stays on one line
+MAX_UNBROKEN_CHARACTERS = 40  # longest cell that stays on one line
 
 
 def render_table(
@@ -21,9 +21,9 @@ def render_table(
     ordered_by: str = "",
     descending: bool = False,
 ) -> str:
-    """Render a table in the theme's colours, its sort order marked for screen readers.
+    """Render a table in the theme's colours, with its sort order marked for screen readers.
 
-    It scrolls by itself where it is too wide, with the keyboard as well.
+    A table that is too wide scrolls, also with the keyboard.
 
     >>> "<td>&lt;b&gt;</td>" in render_table([{"name": "<b>"}], ["name"])
     True
@@ -57,7 +57,7 @@ def _render_cell(column: str, value: object) -> str:
 
 
 def render_facts(pairs: Mapping[str, object]) -> str:
-    """Render names and values, one under the other; what is not known is left out."""
+    """Render names and values in rows; unknown values are omitted."""
     rows = "".join(
         f'<tr><th scope="row">{escape(name.replace("_", " "))}</th>'
         f"<td>{escape(text.format_cell(name, value))}</td></tr>"
@@ -68,7 +68,7 @@ def render_facts(pairs: Mapping[str, object]) -> str:
 
 
 def render_line(pairs: Mapping[str, object]) -> str:
-    """Render names and values beside each other.
+    """Render names and values on one line.
 
     >>> render_line({"cost_usd": 0.5})
     '<span><span class="tk-quiet">cost</span> $0.5</span>'
@@ -81,7 +81,7 @@ def render_line(pairs: Mapping[str, object]) -> str:
 
 
 def render_literally(html: str) -> str:
-    """Wrap HTML whose dollar signs are money: front ends typeset what stands between two.
+    """Wrap HTML with dollar amounts, because front ends typeset text between two dollar signs.
 
     >>> render_literally("$1 or $2")
     '<div class="mathjax_ignore tex2jax_ignore">$1 or $2</div>'
@@ -100,12 +100,12 @@ def render_json(value: object) -> str:
 
 
 def render_pre(shown: str) -> str:
-    """Render preformatted text; a long one scrolls, by the keyboard, too."""
+    """Render preformatted text; long text scrolls, also by keyboard."""
     return f'<pre tabindex="0">{escape(shown)}</pre>'
 
 
 def render_artifact(shown: Artifact) -> str:
-    """Render an artifact itself: a picture to see, a sound to hear, a text to read."""
+    """Render an artifact: a picture to see, a sound to hear, a text to read."""
     record = shown.record
     size = f"{record.media_type}, {text.format_size(record.size_bytes)}"
     told = f'<div class="tk-quiet">{escape(record.id)}: {escape(size)}</div>'
@@ -122,7 +122,7 @@ def render_artifact(shown: Artifact) -> str:
 
 
 def read_shown_artifact(shown: Artifact) -> ShownArtifact:
-    """Read what a comparison of attempts shows of an artifact."""
+    """Read the content of an artifact for a comparison of attempts."""
     record = shown.record
     is_text = record.media_type.startswith("text/") or record.media_type == "application/json"
     there = is_text and shown.is_small and not record.deleted
@@ -131,11 +131,11 @@ def read_shown_artifact(shown: Artifact) -> ShownArtifact:
 
 
 def _read_text(media_type: str, content: bytes) -> str:
-    """Read a text as it is shown: JSON with each member on a line."""
+    """Read a text for display: JSON with each member on a line."""
     said = content.decode("utf-8", "replace")
     if media_type != "application/json":
         return said
     try:
         return json.dumps(json.loads(said), indent=1, ensure_ascii=False)
-    except (ValueError, RecursionError):  # no JSON at all, or nested deeper than Python reads
+    except (ValueError, RecursionError):  # not JSON, or nested deeper than Python reads
         return said

@@ -15,7 +15,7 @@ class ShownArtifact:
     Attributes:
         look: the artifact as HTML: a picture, a player or a text.
         sha256: hash of its bytes; equal hashes mean equal artifacts.
-        text: content of a text artifact; None for other artifacts.
+        text: content of a small text artifact; None for other artifacts.
     """
 
     id: str

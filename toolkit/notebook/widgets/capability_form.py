@@ -21,27 +21,27 @@ from toolkit.notebook.widget_base import Panel, make_button, make_labelled, make
 if TYPE_CHECKING:
     import pandas as pd
 
-CHOSEN_APART = ("provider", "optimize_for")  # options that have a control of their own
+CHOSEN_APART = ("provider", "optimize_for")  # options with a separate control
 
 
 class CapabilityForm(Panel):
-    """A form from a capability's schema that runs it and shows the result.
+    """A form from a capability's schema that runs the capability and shows the result.
 
     Args:
-        client: the client that runs it.
+        client: the client that runs the capability.
         name: `name` or `name@version`.
 
     Attributes:
         form: the fields, as `form.fields["text"].control`.
-        provider, optimize_for: how the run may be routed.
-        options: the other options of a run, folded away at first.
+        provider, optimize_for: routing controls of the run.
+        options: the other options of a run, folded at first.
         preview, start, stop: the buttons.
         status: the state of the last run; empty before the first.
-        run: the last run; none before the first.
+        run: the last run; None before the first.
         result: the result of the last run.
 
     Raises:
-        RequestError: `NOT_FOUND`.
+        RequestError: `NOT_FOUND` if there is no such capability.
     """
 
     status = traitlets.Unicode("")
@@ -98,12 +98,12 @@ class CapabilityForm(Panel):
         return f"<CapabilityForm {self.name}{f': {self.run!r}' if self.run is not None else ''}>"
 
     def collect_options(self) -> RunOptions:
-        """Collect the options as they are chosen; what is left alone is none."""
+        """Collect the chosen options; options without a choice are None or missing."""
         chosen = {"provider": self.provider.value, "optimize_for": self.optimize_for.value}
         return cast("RunOptions", {**chosen, **self.options.read_values()})
 
     def _read_input(self) -> dict[str, object] | None:
-        """Read the input from the form; none, with a message, where it cannot be read."""
+        """Read the input from the form; show a message and return None if it cannot be read."""
         try:
             self.options.read_values()
             return self.form.read_values()
@@ -139,7 +139,7 @@ class CapabilityForm(Panel):
         self._background.start_action(lambda: self._try_request(work))
 
     def _try_request(self, work: Work) -> None:
-        """Send a request; what the service finds wrong is shown beside the field."""
+        """Send a request; show the faults that the service finds next to their fields."""
         self.form.mark_faults({})
         self.options.mark_faults({})
         try:

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _LIKELY_SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|CREDENTIALS?)(_|$)", re.I)
-# Beginnings of keys that a variable's name does not have: text is checked at each letter typed,
-# and a key must be cleared before it is complete.
+# Beginnings of keys that no variable's name has: text is checked at each letter typed, and a key
+# must be cleared before it is complete.
 _KEY_BEGINNINGS = re.compile(
     r"^(sk-|sk_(live|test)|rpa_|xi-|AIza|AKIA|ASIA|eyJ|ghp_|gsk_|bearer\s)"
 )
@@ -36,16 +36,16 @@ COLUMNS = ("provider", "title", "state", "variable", "unlocks")
 
 
 class VendorRow(ipywidgets.HBox):
-    """The row of one vendor: its state, and its buttons.
+    """The row of a vendor: its state and its buttons.
 
     Args:
         vendor: the id of the vendor.
-        fill_in: fills in the form for it.
-        test: starts a test of its connection.
-        remove: starts to delete its connections.
+        fill_in: function that fills in the form for the vendor.
+        test: function that starts a test of the vendor's connection.
+        remove: function that starts to delete the vendor's connections.
 
     Attributes:
-        state: in words.
+        state: the state in words.
         use, test, remove: the buttons.
     """
 
@@ -68,7 +68,7 @@ class ProviderSetup(Panel):
     Attributes:
         rows: the row of each vendor, by its id.
         provider, kind, name, connect: the form.
-        connected: the ids of the vendors that are connected.
+        connected: the ids of the connected vendors.
     """
 
     connected = traitlets.List(traitlets.Unicode())
@@ -169,7 +169,7 @@ class ProviderSetup(Panel):
             shown.test.disabled = shown.remove.disabled = vendor.id not in self._connections
 
     def _fill_form(self, vendor: str) -> None:
-        """Fill in the form for a vendor; names that are set are offered, the usual one first."""
+        """Fill in the form for a vendor, and offer names that are set, the usual name first."""
         usual = self._vendors[vendor].conventional_variable
         here = sorted(
             name
@@ -182,7 +182,7 @@ class ProviderSetup(Panel):
         self._check_variable()
 
     def _check_variable(self) -> None:
-        """Show whether the variable is set here; its value is not read."""
+        """Show whether the variable is set here, without reading its value."""
         name = str(self.name.value)
         if self.kind.value != "environment" or not is_variable_name(name):
             told = ""

@@ -23,13 +23,13 @@ COLUMNS = (
 
 
 class RunTable(Panel):
-    """Runs or jobs in one table, sorted by what a person chooses.
+    """Runs or jobs in one table, sorted by a column of choice.
 
     Args:
         runs: handles, such as `client.runs.list()`.
 
     Attributes:
-        order, descending: the column it is sorted by, and the direction.
+        order, descending: the sort column and the direction.
         refresh: the button that reads unfinished runs again.
         rows: the table, as HTML.
     """
@@ -103,5 +103,5 @@ def _collect_facts(run: Run | Job) -> dict[str, object]:
 
 
 def _make_sort_key(value: object) -> tuple[float, str]:
-    """Return the sort key of a value: numbers by their size, all else by its letters."""
+    """Return the sort key of a value: numbers by size, other values by their letters."""
     return (float(value), "") if isinstance(value, int | float) else (0.0, str(value).casefold())

@@ -1,4 +1,4 @@
-"""`TaskDashboard`: enter an objective, watch it being done, read the review."""
+"""`TaskDashboard`: enter an objective, watch the task run, read the review."""
 
 import ipywidgets
 
@@ -20,8 +20,8 @@ class TaskDashboard(Panel):
 
     Attributes:
         objective, max_cost_usd, preview, start: the form.
-        planned: the plan that was previewed, as HTML.
-        task, graph, review: of the last task; none before the first.
+        planned: the previewed plan, as HTML.
+        task, graph, review: parts of the last task; None before the first.
     """
 
     def __init__(self, client: Client, objective: str = EXAMPLE_OBJECTIVE) -> None:
@@ -64,7 +64,7 @@ class TaskDashboard(Panel):
         return self.graph.snapshot() + self.review.snapshot()
 
     def close(self) -> None:
-        """Close it with its graph and its review; the task goes on."""
+        """Close the dashboard with its graph and its review; the task goes on."""
         for part in (self.graph, self.review):
             if part is not None:
                 part.close()
@@ -91,12 +91,12 @@ class TaskDashboard(Panel):
         given = None
         if self._previewed is not None and self._previewed[:2] == (objective, limit):
             plan = self._previewed[2]
-            given = plan if plan.executable else None  # what was paid for is not made again
+            given = plan if plan.executable else None  # a paid plan is not made again
         self.task = self._client.tasks.create(objective, plan=given, max_cost_usd=limit)
         self.planned.value = ""
         self.show_message(f"{self.task.id} is under way.", fault=False)
         before = (self.graph, self.review)
-        # Each reads the task for itself: both follow it, and neither waits for the other.
+        # Each part reads the task itself: both follow it, and neither waits for the other.
         self.graph = LiveGraph(self.task)
         self.review = TaskReview(self._client.tasks.get(self.task.id))
         self.shown.children = (self.graph, self.review)

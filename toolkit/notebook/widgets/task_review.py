@@ -47,15 +47,15 @@ JSON_HINT = 'JSON, such as {"theme": "mint"}'
 class TaskReview(Panel):
     """The attempts of a task side by side, with artifacts and verdicts; a person can judge.
 
-    A blocked task shows what it lacks and what it asks, and takes the answer.
+    A blocked task shows its missing things and its question, and takes the answer.
 
     Args:
-        task: the task, under way or over.
+        task: the task, running or over.
 
     Attributes:
-        status: of the task.
+        status: the status of the task.
         attempts: the comparison, as HTML.
-        answer, resume: the answer to its question, and the button that goes on with it.
+        answer, resume: the answer to the question, and the button that resumes the task.
         attempt: the attempt that a person judges.
         issues, node, constraints: the details of a person's verdict.
         accept, reject, retry: the verdicts.
@@ -123,7 +123,7 @@ class TaskReview(Panel):
         return f"{self.headline.value}{self.attempts.value}"
 
     def __repr__(self) -> str:
-        """Return the task, and each attempt on a line, for readers that show no HTML."""
+        """Return the task, and each attempt on a line, for displays without HTML."""
         record = self.task.record
         lines = [f"<TaskReview {self.task!r}, {len(record.reviews)} reviews>"]
         if record.status == "blocked":
@@ -132,7 +132,7 @@ class TaskReview(Panel):
             lines.append(describe_attempts(self._views))
         return "\n".join(lines)
 
-    # The methods below run on the feed's thread or that of actions, and only set traits.
+    # The methods below run on the feed's or the actions' thread, and only set traits.
 
     def _follow_task(self, after: int = 0) -> None:
         for event in follow_events(self.task, self._background.closed, after):
@@ -160,7 +160,7 @@ class TaskReview(Panel):
         self._offer_choices()
 
     def _offer_choices(self) -> None:
-        """Offer the attempts to judge, the best chosen, and the nodes to run again."""
+        """Offer the attempts to judge, with the best chosen, and the nodes to run again."""
         ended = [view for view in self._views if view.status in FINAL_STATUSES]
         chosen = next((view.n for view in ended if view.is_best), ended[-1].n if ended else None)
         offered = tuple((view.title, view.n) for view in ended)
@@ -189,7 +189,7 @@ class TaskReview(Panel):
         return shown + "".join(f'<div class="tk-status">{escape(w)}</div>' for w in record.warnings)
 
     def _read_reading(self) -> PlanReading:
-        """Read how its plan understood the objective; all of it, before there is a plan."""
+        """Read how the plan understood the objective; before there is a plan, all of it."""
         plan_id = self.task.plan_id
         if not plan_id:
             return PlanReading()
@@ -230,7 +230,7 @@ class TaskReview(Panel):
         )
 
     def _act(self, act: Callable[[], object], told: str) -> None:
-        """Change the task, show it, and follow it where it goes on."""
+        """Change the task, show it, and follow it if it goes on."""
         seen = self.task.events()[-1].n
         act()
         self._show_task()
@@ -240,7 +240,7 @@ class TaskReview(Panel):
 
 
 class _AttemptReader:
-    """A reader of a task's attempts, which reads nothing twice that cannot change."""
+    """A reader of a task's attempts that reads unchangeable data only once."""
 
     def __init__(self, task: Task) -> None:
         self._task = task
@@ -248,7 +248,7 @@ class _AttemptReader:
         self._artifacts: dict[str, ShownArtifact] = {}
 
     def read_attempts(self) -> list[AttemptView]:
-        """Read the attempts as the task's record has them now, oldest first."""
+        """Read the attempts of the task's current record, oldest first."""
         delivered = {each.workflow_id: each.artifact_ids for each in self._task.record.attempts}
         return [
             self._complete_view(view, delivered.get(view.workflow_id) or {})
@@ -283,13 +283,13 @@ class _AttemptReader:
             except RequestError as error:
                 if error.code is not ErrorCode.NOT_FOUND:
                     raise
-                return None  # it was deleted since
+                return None  # deleted since
             self._artifacts[artifact_id] = widget_html.read_shown_artifact(artifact)
         return self._artifacts[artifact_id]
 
 
 def _describe_block(missing: list[Missing], question: str | None) -> str:
-    """Say why a task is blocked, and what its question is."""
+    """Describe why a task is blocked, and its question."""
     parts = ([format_missing(missing)] if missing else []) + ([question] if question else [])
     return f"Blocked: {'; '.join(parts)}"
 
@@ -299,7 +299,7 @@ def _render_alert(sentence: str) -> str:
 
 
 def _render_next_step(missing: Missing) -> str:
-    """Render what a person can do about a thing that is missing."""
+    """Render the next step for a person to provide a missing thing."""
     if missing.any_of:
         call = f'client.connections.connect("{missing.any_of[0]}")'
         return f"Connect a provider, such as <code>{escape(call)}</code>, then resume."

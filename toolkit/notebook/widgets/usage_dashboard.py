@@ -32,8 +32,8 @@ class UsageDashboard(Panel):
 
     Attributes:
         group, days: the grouping, and the number of days.
-        refresh: the button that reads it again.
-        lines: the lines that were read last.
+        refresh: the button that reads the usage again.
+        lines: the usage lines read last.
         chart: the bars, as HTML.
     """
 
@@ -53,7 +53,7 @@ class UsageDashboard(Panel):
         self._read_usage()
 
     def table(self) -> "pd.DataFrame":
-        """Return what is shown as a table, one row a line."""
+        """Return the displayed usage as a table, one row for each line."""
         from toolkit.display.records.data_frame import to_data_frame
 
         return to_data_frame(self.lines)

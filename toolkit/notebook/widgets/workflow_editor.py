@@ -1,4 +1,4 @@
-"""`WorkflowEditor`: a workflow built by forms, checked as the service checks it."""
+"""`WorkflowEditor`: a workflow built by forms, validated as the service validates it."""
 
 import json
 from contextlib import suppress
@@ -34,17 +34,17 @@ class WorkflowEditor(Panel):
     submitted before.
 
     Args:
-        client: the client whose capabilities are offered, and that runs it.
-        workflow: the workflow to begin with; an empty one by default.
+        client: the client whose capabilities are offered, and that runs the workflow.
+        workflow: the initial workflow; an empty workflow by default.
 
     Attributes:
-        name, max_retries: of the workflow.
+        name, max_retries: controls for the workflow.
         new_id, capability, add: the form for a new node.
-        view, selected: the graph, and the node that is filled in below it.
-        depends_on, form, remove: of the chosen node; its form is made from `input_schema`.
-        faults: the faults that the service would refuse it for.
+        view, selected: the graph, and the id of the chosen node, whose form is below it.
+        depends_on, form, remove: controls for the chosen node; `input_schema` makes its form.
+        faults: the faults for which the service would reject the workflow.
         shape, exported: the workflow as Python or JSON.
-        submit, graph: the button, and the submitted workflow's own graph.
+        submit, graph: the button, and the graph of the submitted workflow.
     """
 
     selected = traitlets.Unicode("")
@@ -109,7 +109,7 @@ class WorkflowEditor(Panel):
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False)
 
     def to_python(self) -> str:
-        """Return the Python that builds and submits it."""
+        """Return the Python code that builds and submits the workflow."""
         return render_python(self.to_dict())
 
     def workflow(self) -> Workflow:
@@ -133,11 +133,11 @@ class WorkflowEditor(Panel):
         return pd.DataFrame(self.nodes, columns=["id", "capability", "depends_on", "input"])
 
     def snapshot(self) -> str:
-        """Return the workflow as the Python that builds it, for a saved notebook."""
+        """Return the workflow as Python code, for a saved notebook."""
         return render_pre(self.to_python())
 
     def close(self) -> None:
-        """Close it with the graph it has submitted; the workflow itself goes on."""
+        """Close the editor and the graph of its submitted workflow; the workflow itself goes on."""
         if self.graph is not None:
             self.graph.close()
         super().close()
@@ -151,7 +151,7 @@ class WorkflowEditor(Panel):
 
     def _add(self) -> None:
         """Add a node after the chosen one, and choose it."""
-        node_id = str(self.new_id.value)  # as typed: blanks are a part of it
+        node_id = str(self.new_id.value)  # as typed, because blanks are a part of the id
         if not node_id or self._find_node(node_id) is not None:
             self.show_message("Give the new node an id that no other node has.")
             return
@@ -182,7 +182,7 @@ class WorkflowEditor(Panel):
         if node is None:
             self._node_form.children = ()
         else:
-            self.depends_on.options = []  # nothing is chosen while the choices change
+            self.depends_on.options = []  # no node is chosen while the choices change
             called = self._functions.find(node)
             schema = self._schemas.get(node["capability"], {})
             form = SchemaForm(build_form_schema(called) if called else schema, self.show_message)
@@ -236,7 +236,7 @@ class WorkflowEditor(Panel):
         known = {node["id"] for node in self.nodes}
         upstream = {n["id"]: [u for u in n["depends_on"] if u in known] for n in self.nodes}
         titles = {node["id"]: _name_called(node) for node in self.nodes}
-        with suppress(ValueError):  # a cycle has no layout: it is shown as a fault instead
+        with suppress(ValueError):  # a cycle has no layout, so it is shown as a fault instead
             self.view.draw(titles, upstream)
         wrong = {self.nodes[i]["id"] for i in map(_find_node_index, self.faults) if i is not None}
         self.view.states = {
@@ -256,7 +256,7 @@ class WorkflowEditor(Panel):
         self.exported.value = render_pre(shown()) if shown else ""
 
     def _offer_calls(self) -> None:
-        """Offer what a node may call: capabilities, and the functions that there are by now."""
+        """Offer the calls of a node: capabilities, and the present functions."""
         self._functions = OfferedFunctions([*self._client.functions, *self._begun_with])
         choices = [(name, name) for name in self._schemas]
         choices += self._functions.list_choices()
@@ -267,7 +267,7 @@ class WorkflowEditor(Panel):
                 self.capability.value = chosen
 
     def _format_fault(self, fault: Detail) -> str:
-        """Format a fault with the node's id in the place of its number."""
+        """Format a fault with the node's id in place of its number."""
         place = _find_node_index(fault)
         if place is None:
             return f"{fault.path}: {fault.message}"
@@ -275,7 +275,7 @@ class WorkflowEditor(Panel):
         return f"{self.nodes[place]['id']}: {field} {fault.message}"
 
     def _mark_faults(self) -> None:
-        """Show the faults of the chosen node beside its fields."""
+        """Show the faults of the chosen node next to its fields."""
         if self.form is None:
             return
         ids = [node["id"] for node in self.nodes]
@@ -308,6 +308,6 @@ def _name_called(node: dict[str, Any]) -> str:
 
 
 def _find_node_index(fault: Detail) -> int | None:
-    """Find the number of the node that a fault is of."""
+    """Find the number of the node with a fault."""
     parts = fault.path.split(".")
     return int(parts[1]) if len(parts) > 1 and parts[1].isdigit() else None

@@ -1,4 +1,4 @@
-"""`WorkflowGraph`: the live graph of a running workflow, and the way to an editor of a new one."""
+"""`WorkflowGraph`: the live graph of a running workflow, and the way to a workflow editor."""
 
 from typing import TYPE_CHECKING
 
@@ -16,20 +16,20 @@ class WorkflowGraph(LiveGraph):
         work: a submitted workflow, or a task, whose workflows are shown one after the other.
 
     Attributes:
-        status: the state of the workflow, such as `running`.
-        selected: the id of the node whose details are shown; empty for none.
-        view: the graph itself, with `states` by the id of the node.
-        cancel, retry, fork: the buttons.
-        details: what is known of the chosen node.
+            status: the state of the workflow, such as `running`.
+            selected: the id of the node whose details are shown; empty without a choice.
+            view: the graph itself, with `states` by the id of the node.
+            cancel, retry, fork: the buttons.
+            details: the known details of the chosen node.
 
-    Raises:
-        TypeError: for what is neither; an editor is `WorkflowGraph.edit(client)`.
+        Raises:
+            TypeError: if the work is neither; use `WorkflowGraph.edit(client)` for an editor.
     """
 
     @classmethod
     def edit(cls, client: Client) -> "WorkflowEditor":
         """Open an editor for a new workflow."""
-        # The editor checks as the service does, and so imports the engine: a graph needs none.
+        # The editor imports the engine, because it validates like the service; a graph needs none.
         from toolkit.notebook.widgets.workflow_editor import WorkflowEditor
 
         return WorkflowEditor(client)
