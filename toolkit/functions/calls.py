@@ -1,4 +1,4 @@
-"""Calls of functions: read arguments from artifacts, write the result as one, report errors."""
+"""Calls of functions: read arguments and write results as artifacts, report errors."""
 
 import asyncio
 import inspect

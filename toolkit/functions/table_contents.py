@@ -1,6 +1,6 @@
 """The contents of arrays and tables, for their digests: NumPy, pandas, Polars and PyArrow.
 
-None of these libraries is imported here. A value of one exists only if the library was imported.
+This module imports none of these libraries: their values exist only if the caller imported them.
 """
 
 import io
@@ -139,7 +139,7 @@ def _read_extension_array(values: Any) -> Iterator[Part]:
         yield from _read_index(values.left)
         yield from _read_index(values.right)
     elif kind in (arrays.IntegerArray, arrays.FloatingArray, arrays.BooleanArray):
-        mask = values._mask  # isna() also has NaN values
+        mask = values._mask  # isna() also reports NaN values
         hidden = values._data.copy()  # any data may be under the mask
         hidden[mask] = 0
         yield from _read_array_items(hidden)
@@ -274,7 +274,7 @@ def find_table_content(kind: type) -> tuple[Content, bool] | None:
 def _find_library_content(library: str, kind: type) -> tuple[Content, bool] | None:
     for name, read, has_identity in _CONTENTS[library]:
         base = attrgetter(name)(sys.modules[library])
-        # NumPy's other arrays have attributes, which are read like those of any class.
+        # NumPy's other arrays have attributes, which are read like any class's attributes.
         if issubclass(kind, base) and (kind is base or not is_array_type(base)):
             return read, has_identity
     return None

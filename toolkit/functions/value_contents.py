@@ -1,8 +1,8 @@
 """The contents of values whose types are known exactly, for their digests.
 
 This is a whitelist. A type is known if its content function below returns every difference between
-its values, or if it is a class written in Python: then its attributes are complete. The content of
-every other type, and of every type with hidden state from a C extension, is unknown.
+its values. A class written in Python is known as well, because its attributes are complete. The
+content of every other type, and of every type with hidden state from a C extension, is unknown.
 """
 
 import array

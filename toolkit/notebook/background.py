@@ -31,7 +31,7 @@ class Background:
         self.closed = threading.Event()
 
     def start_action(self, work: Work) -> None:
-        """Run an action after the earlier ones; show its error, if any."""
+        """Run an action after earlier actions; show its error, if any."""
         with self._changed:
             if self.closed.is_set():
                 return
@@ -94,7 +94,7 @@ class Background:
     def _run_reporting(self, work: Work) -> None:
         try:
             work()
-        except Exception as error:  # otherwise no handler would report the failure of a thread
+        except Exception as error:  # otherwise nothing would report the thread's failure
             if not self.closed.is_set():
                 is_told = isinstance(error, ToolkitError)
                 self._tell(

@@ -314,7 +314,7 @@ def _parse_line(magic: Any, line: str) -> "Namespace":
 
 
 def _explain_usage(told: str, words: list[str], magic: Any) -> str:
-    """Add a suggestion and the known options to the message about an unknown option."""
+    """Suggest the meant name in a message about an unknown option or an invalid choice."""
     options = re.findall(r"--[a-z][\w-]*", magic.parser.format_usage())
     for word in words:
         name = word.partition("=")[0]

@@ -12,7 +12,7 @@ def server() -> dict[str, Any]:
     command = [sys.executable, "-m", "toolkit", "serve", "--port", "{port}"]
     return {
         "command": [*command, "--data-dir", ".toolkit-server", "--log-level", "error"],
-        # Seconds until the server answers: a new Binder image and a busy machine are slow.
+        # Seconds to an answer: a free Binder is slow on its first day, a busy machine always.
         "timeout": 120,
         "launcher_entry": {
             "enabled": True,

@@ -13,7 +13,7 @@ from toolkit.contract.key_shapes import looks_like_key
 from toolkit.notebook.widget_base import make_labelled
 
 LONG_TEXT_LENGTH = 400  # characters above which a field gets a text area instead of a line
-MIN_KEY_LENGTH = 20  # shortest key within other text, so that `sk-learn` is no key
+MIN_KEY_LENGTH = 20  # characters of a key within other text, at least: `sk-learn` is no key
 NOT_GIVEN = "(not given)"
 _WORDS = re.compile(rf"[A-Za-z0-9+/=_\-]{{{MIN_KEY_LENGTH},}}")
 _ADDRESSES = re.compile(r"https?://\S+")

@@ -110,7 +110,7 @@ def _draw_bars(
 
 
 def _prepare_axis(ax: Axes | None, width: float, height: float = 3.2) -> Axes:
-    """Return the given axes, or those of a new figure of this size in inches."""
+    """Return the given axes, or the axes of a new figure of this size in inches."""
     axis = ax or Chart(figsize=(width, height), layout="constrained").subplots()
     axis.spines[["top", "right"]].set_visible(False)
     return axis

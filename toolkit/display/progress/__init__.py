@@ -1,6 +1,6 @@
-"""Progress of awaited work: what is known of it, and how it is shown, wherever that is."""
+"""Progress of awaited work: its state, and its display in notebooks, terminals and logs."""
 
 from typing import Literal, TypeAlias
 
-# True for what fits the place, "lines" for a line each change, False for nothing.
+# True fits the place, "lines" prints a line for each change, False shows nothing.
 ProgressMode: TypeAlias = bool | Literal["lines"]

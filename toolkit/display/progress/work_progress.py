@@ -17,7 +17,7 @@ MAX_TITLE_CHARACTERS = 60
 class WorkProgress:
     """The progress of a run, a workflow or a task.
 
-    The nodes of a task are those of its current workflow.
+    The nodes of a task are the nodes of its current workflow.
 
     Attributes:
         id, title, status: identity and status of the work.

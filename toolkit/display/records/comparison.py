@@ -194,7 +194,7 @@ def compare_workflows(
 def compare_tasks(
     a: Task, b: Task, workflows: Sequence[WorkflowRecord], jobs: Mapping[str, Job]
 ) -> list[ComparedFact]:
-    """Compare two tasks, and their workflows: the delivered, otherwise the last.
+    """Compare two tasks, and the delivered or else the last workflow of each.
 
     Args:
         workflows: a workflow of each task; empty if a task has no workflow yet.
@@ -302,7 +302,7 @@ def _flatten(name: str, value: Mapping[str, Any]) -> dict[str, object]:
 
 
 def _pair_facts(node: str, a: Facts, b: Facts) -> Iterable[ComparedFact]:
-    """Pair the facts of both, grouped by name; omit facts that both lack."""
+    """Pair the facts of both, grouped by the first part of the name; omit facts that both lack."""
     names = dict.fromkeys([*a, *b])
     groups = list(dict.fromkeys(name.partition(".")[0] for name in names))
     for what in sorted(names, key=lambda name: groups.index(name.partition(".")[0])):

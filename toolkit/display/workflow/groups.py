@@ -16,7 +16,7 @@ class NodeGroup:
     """Nodes of one layer and one capability.
 
     Attributes:
-        members: ids of the nodes; those that are not siblings have an order that crosses few lines.
+        members: ids of the nodes; nodes that are not siblings are ordered to cross few lines.
         are_siblings: whether all members have the same dependencies and dependents; otherwise
             they only share a layer, each with its own neighbours.
     """

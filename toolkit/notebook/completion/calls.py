@@ -261,7 +261,7 @@ def _load_built_in() -> tuple[Mapping[str, Any], ...]:
 
 
 def list_capabilities(feed: ClientFeed | None) -> Sequence[Mapping[str, Any]]:
-    """List the capabilities that a client offers, or the installed ones without a client."""
+    """List a client's capabilities, or the installed capabilities without a client."""
     return _load_built_in() if feed is None else feed.list_capabilities()
 
 

@@ -18,7 +18,7 @@ from toolkit.notebook.completion.calls import (
 from toolkit.notebook.completion.feeds import ClientFeed, Proposal, list_field_proposals, shorten
 
 _COMMON = ("no-wait", "quiet", "to")
-# The options of each magic, in addition to those of a run.
+# The options of each magic, in addition to a run's options.
 MAGIC_OPTIONS: Mapping[str, tuple[str, ...]] = {
     "run": (*RUN_OPTIONS, "tag", "note", *_COMMON),
     "task": (

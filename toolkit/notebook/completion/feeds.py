@@ -81,7 +81,7 @@ class ClientFeed:
         return self._list("/capabilities", {})
 
     def list_providers(self) -> list[Proposal]:
-        """List the providers, connected ones first."""
+        """List the providers, connected providers first."""
         found = sorted(self._list("/providers", {}), key=lambda one: not one.get("connected"))
         return [
             Proposal(str(one["id"]), "connected" if one.get("connected") else "not connected")

@@ -51,7 +51,7 @@ def find_completion(text: str, names: Mapping[str, Any]) -> Completion | None:
 
 
 def select_proposals(found: Completion) -> list[Proposal]:
-    """Select the proposals that begin with the prefix, otherwise those that contain it."""
+    """Select the proposals that begin with the prefix, otherwise proposals that contain it."""
     wanted = found.prefix.casefold()
     fitting = [one for one in found.proposals if one.text.casefold().startswith(wanted)]
     return fitting or [one for one in found.proposals if wanted in one.text.casefold()]

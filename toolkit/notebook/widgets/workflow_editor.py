@@ -150,7 +150,7 @@ class WorkflowEditor(Panel):
         return next((node for node in self.nodes if node["id"] == node_id), None)
 
     def _add(self) -> None:
-        """Add a node after the chosen one, and choose it."""
+        """Add a node after the chosen node, and choose the new node."""
         node_id = str(self.new_id.value)  # as typed, because blanks are a part of the id
         if not node_id or self._find_node(node_id) is not None:
             self.show_message("Give the new node an id that no other node has.")

@@ -16,14 +16,14 @@ class WorkflowGraph(LiveGraph):
         work: a submitted workflow, or a task, whose workflows are shown one after the other.
 
     Attributes:
-            status: the state of the workflow, such as `running`.
-            selected: the id of the node whose details are shown; empty without a choice.
-            view: the graph itself, with `states` by the id of the node.
-            cancel, retry, fork: the buttons.
-            details: the known details of the chosen node.
+        status: the state of the workflow, such as `running`.
+        selected: the id of the node whose details are shown; empty without a choice.
+        view: the graph itself, with `states` by the id of the node.
+        cancel, retry, fork: the buttons.
+        details: the known details of the chosen node.
 
-        Raises:
-            TypeError: if the work is neither; use `WorkflowGraph.edit(client)` for an editor.
+    Raises:
+        TypeError: if the work is neither; use `WorkflowGraph.edit(client)` for an editor.
     """
 
     @classmethod
