@@ -1,10 +1,10 @@
 """The interface of vendor files and capability files; third parties use it too.
 
-A capability is one generator: it yields *steps* (an operation such as `TextRequest` for a vendor
-that the router picks, an `httpx.Request`, a `RunInProcess` for this machine's CPU) and receives
-the result of each. A vendor is a set of such generators, one for each kind of operation it offers.
-Neither opens a socket, sleeps or starts a thread or a process: the engine's one driver does, so a
-flow is tested without any of them.
+A capability is a generator that yields *steps* and receives the result of each. A step is an
+operation such as `TextRequest` for a routed vendor, an `httpx.Request`, or a `RunInProcess` for
+this machine's CPU. A vendor is a set of such generators, one for each kind of operation it offers.
+Neither opens a socket, sleeps or starts a thread or a process. The engine's driver does, so tests
+of a flow need none of them.
 """
 
 from toolkit.plugins.bounds import Bound, CharacterBound, ExactBound, PixelBound, TokenBound

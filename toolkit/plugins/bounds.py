@@ -1,7 +1,7 @@
-"""The most that an operation can be billed, by unit: each vendor's file declares it for its wire.
+"""Upper bounds on the units that an operation is billed; each vendor's file declares its own.
 
-Budgets reserve by these bounds, so they have to hold for whatever a caller sends and a model does;
-what is *expected* is `Operation.units()`. Each bound names the source it rests on.
+Budgets reserve by these bounds, so they must hold for any input of a caller and any behaviour of a
+model. `Operation.units()` is the *estimate*. Each bound names its source.
 """
 
 import json
@@ -14,40 +14,40 @@ from typing import Any, Protocol
 
 from toolkit.plugins.operations import ImageRequest, Operation, SpeechRequest, TextRequest
 
-# The tokens around a schema that a vendor writes into the prompt by itself.
+# Tokens that a vendor itself writes around a schema in the prompt.
 SCHEMA_OVERHEAD = 512
-# A stop token that is counted, and the last step of a server that looks after each few.
+# Some vendors count the stop token, and some servers check the cap only every few tokens.
 OUTPUT_MARGIN = 16
 
 
 class ModelLimits(Protocol):
-    """The facts of a model that a bound goes by."""
+    """The facts of a model that a bound depends on."""
 
     @property
     def output_limit(self) -> int | None:
-        """The most tokens that it can answer with."""
+        """The model's maximum output tokens; None if unknown."""
 
     @property
     def reasons(self) -> bool:
-        """True if it may reason unasked."""
+        """True if the model may reason without being asked."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bound(ABC):
-    """The most units that one request for an operation can be billed.
+    """An upper bound on the billed units of a request for an operation.
 
     Attributes:
-        source: where the vendor says what is billed.
+        source: the vendor's page that says which units are billed.
     """
 
     source: str
 
     @abstractmethod
     def units(self, operation: Any, model: ModelLimits, /) -> Mapping[str, float] | None:
-        """Return the units, by name; none where they are unknown."""
+        """Return the units by name, or None if they are unknown."""
 
     def cap_holds(self, _model: ModelLimits, /) -> bool:
-        """Tell whether the operation's own cap on the answer bounds what is billed for it.
+        """Check whether the operation's own cap on the answer bounds the billed units.
 
         Most operations have no cap.
         """
@@ -56,18 +56,18 @@ class Bound(ABC):
 
 @dataclass(frozen=True, slots=True)
 class TokenBound(Bound):
-    """A text's tokens: no more of them go in than bytes, and no more come out than the cap.
+    """A text's tokens: the input has at most as many as bytes, and the output at most the cap.
 
-    A token stands for at least one byte of what the tokenizer reads, which is the text or its
-    NFKC form: so the longer of the two bounds it, however rare the script.
+    A token stands for at least one byte of the tokenizer's input, which is the text or its NFKC
+    form. The longer of the two therefore bounds the tokens of any script.
 
     Attributes:
-        capped: whether that is all that is billed, reasoning included; the model's own limit
-            counts otherwise.
-        unless_it_reasons: whether that is so only for models that do not reason unasked.
-        reasoning: the most tokens that a model which reasons unasked may reason, by the cap on the
-            answer, as its requests allow it; None if they do not limit it.
-        overhead: tokens that the vendor's template may put around what is sent.
+        capped: True if the cap bounds all billed output, reasoning included. Otherwise the bound
+            is the model's own limit.
+        unless_it_reasons: True if the cap holds only for models that never reason unasked.
+        reasoning: function of the cap that returns the maximum reasoning tokens of a model that
+            reasons unasked; None if its requests do not limit them.
+        overhead: tokens that the vendor's template may add to the input.
 
     >>> from toolkit.plugins import Model
     >>> bound, model = TokenBound("its reference", overhead=10), Model("m", "text")
@@ -81,7 +81,7 @@ class TokenBound(Bound):
     overhead: int = 256
 
     def units(self, operation: TextRequest, model: ModelLimits, /) -> Mapping[str, float] | None:
-        """Return the tokens in and out."""
+        """Return the input and output tokens, or None if the output is unbounded."""
         given = _count_input_bytes(operation) + self.overhead
         made = model.output_limit
         if self.cap_holds(model):
@@ -94,7 +94,7 @@ class TokenBound(Bound):
         return {"input_tokens": float(given), "output_tokens": float(made)}
 
     def cap_holds(self, model: ModelLimits, /) -> bool:
-        """Tell whether less is billed where less is allowed."""
+        """Check whether a lower cap lowers the billed tokens."""
         return self.capped and not (self.unless_it_reasons and model.reasons)
 
 
@@ -103,7 +103,7 @@ def _count_input_bytes(operation: TextRequest) -> float:
     if given is None:
         given = float(count_bytes(operation.prompt) + count_bytes(operation.system))
         if operation.schema is not None:
-            # However the vendor spells it: with the most white space that is usual.
+            # Vendors format the schema differently, so count the usual form with most white space.
             spelled = json.dumps(operation.schema, ensure_ascii=False, indent=2)
             given += SCHEMA_OVERHEAD + count_bytes(spelled)
         operation.measured["bytes"] = given
@@ -112,18 +112,18 @@ def _count_input_bytes(operation: TextRequest) -> float:
 
 @dataclass(frozen=True, slots=True)
 class CharacterBound(Bound):
-    """A spoken text's characters, however the vendor counts them.
+    """A spoken text's characters, for any way in which vendors count them.
 
     Counts by code points, by UTF-16 units, and with two for an ideograph are all within the bytes.
 
     Attributes:
-        minimum: the characters that are billed for a text that is shorter.
+        minimum: number of characters that is billed for any shorter text.
     """
 
     minimum: int = 100
 
     def units(self, operation: SpeechRequest, _model: ModelLimits, /) -> Mapping[str, float] | None:
-        """Return the characters.
+        """Return the billed characters.
 
         >>> CharacterBound("its reference", minimum=1).units(SpeechRequest(text="潮"), None)
         {'characters': 3.0}
@@ -133,12 +133,12 @@ class CharacterBound(Bound):
 
 @dataclass(frozen=True, slots=True)
 class ExactBound(Bound):
-    """Units that are known before the call: an image's megapixels, one voice."""
+    """Units that are known before the call, such as an image's megapixels or a cloned voice."""
 
     def units(
         self, operation: Operation[Any], _model: ModelLimits, /
     ) -> Mapping[str, float] | None:
-        """Return the units as they are expected.
+        """Return the estimated units, which are exact.
 
         >>> ExactBound("its reference").units(ImageRequest(prompt="a mill"), None)["images"]
         1.0
@@ -148,7 +148,7 @@ class ExactBound(Bound):
 
 @dataclass(frozen=True, slots=True)
 class PixelBound(Bound):
-    """An image's pixels, by the megapixel that was begun."""
+    """An image's megapixels, rounded up."""
 
     def units(self, operation: ImageRequest, _model: ModelLimits, /) -> Mapping[str, float] | None:
         """Return the image, and its megapixels rounded up.
@@ -162,7 +162,7 @@ class PixelBound(Bound):
 
 
 def count_bytes(text: str) -> int:
-    """Return the bytes of a text in UTF-8, before or after NFKC, whichever are more.
+    """Return the larger of a text's UTF-8 sizes before and after NFKC, in bytes.
 
     >>> count_bytes("tide"), count_bytes("\ufdfa")
     (4, 33)

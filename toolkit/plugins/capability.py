@@ -12,7 +12,7 @@ from toolkit.plugins.flow import Flow
 from toolkit.plugins.operations import Operation
 
 I = TypeVar("I", bound=BaseModel)  # noqa: E741 - the input of a capability
-ANY_MEDIA = "*"  # what a capability produces whose artifact may be of any type
+ANY_MEDIA = "*"  # `produces` of a capability whose artifact may be of any type
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Blob:
 
 @dataclass(frozen=True, slots=True)
 class Upstream:
-    """An artifact that an upstream node yielded."""
+    """An artifact of an upstream node."""
 
     node_id: str
     artifact_id: str
@@ -34,7 +34,7 @@ class Upstream:
 
     @property
     def text(self) -> str | None:
-        """The text of it: a text artifact's text, the `text` member of a JSON one."""
+        """The text of a text artifact, or the `text` member of a JSON artifact; else None."""
         if self.blob.media_type.startswith("text/"):
             return self.blob.data.decode("utf-8", errors="replace")
         if self.blob.media_type == "application/json":
@@ -44,26 +44,26 @@ class Upstream:
         return None
 
     def find_member(self, name: str) -> object:
-        """Return a member of a JSON artifact; none if it has none of that name."""
+        """Return a member of a JSON artifact, or None if it has no such member."""
         value = json.loads(self.blob.data) if self.blob.media_type == "application/json" else None
         return value.get(name) if isinstance(value, dict) else None
 
 
 @dataclass(frozen=True, slots=True)
 class InputBinding:
-    """The way to fill a field of the input from upstream artifacts when the caller left it out.
+    """The way to fill a field of the input from upstream artifacts if the caller left it out.
 
     Attributes:
-        media: a pattern of media types, such as `image/*`.
-        mode: `text` joins the texts of all that match, `artifact` puts the id of the last one,
-            and `member` the member of the field's name that the last one with it has.
+        media: patterns of media types, such as `image/*`.
+        mode: `text` joins the texts of all matching artifacts, and `artifact` takes the id of the
+            last match. `member` takes the field's member of the last match that has it.
     """
 
     media: tuple[str, ...]
     mode: Literal["text", "artifact", "member"]
 
     def matches(self, media_type: str) -> bool:
-        """Tell whether an artifact of that type can fill the field."""
+        """Check whether an artifact of that type can fill the field."""
         return any(fnmatchcase(media_type, pattern) for pattern in self.media)
 
 
@@ -90,8 +90,8 @@ class Result:
     """The result of a capability's flow.
 
     Attributes:
-        output: matches the output schema; `artifact_id` is put in by the engine.
-        artifact: the bytes the job yields; none means the output itself, as JSON.
+        output: value that matches the output schema; the engine adds `artifact_id`.
+        artifact: the bytes of the job's artifact; None means the output itself, as JSON.
     """
 
     output: dict[str, object]
@@ -103,32 +103,32 @@ class Capability:
     """A capability: everything that the rest of the toolkit knows about it.
 
     Attributes:
-        id: such as `image.generate`; `version` is a string such as `1`.
+        id: name such as `image.generate`.
+        version: version such as `1`, as a string.
         input_model, output_model: pydantic models; their JSON schemas are served.
-        flow: the generator that performs it.
-        operation: the kind of vendor work it needs; vendors that offer it can serve it.
-        operation_required: whether it fails without a connection, or only does less.
-        default_provider: the connection id that is used when the caller has no preference.
+        flow: the generator that performs the capability.
+        operation: kind of vendor work; vendors that offer it can serve the capability.
+        operation_required: True if a job fails without a connection, False if it only does less.
+        default_provider: the connection id that is used if the caller has no preference.
         accepts: the fields that upstream artifacts can fill.
-        produces: the media type of its artifact; `ANY_MEDIA` where nobody can say beforehand.
-        reads_upstream: whether its flow reads the upstream artifacts that fill no field, too.
-        calls_back: whether it calls the caller's own code, which may wait for other jobs, and so is
-            not counted among them.
-        state: a function that returns the digests of everything beside the input that the result
+        produces: media type of the artifact; `ANY_MEDIA` if it is not known beforehand.
+        reads_upstream: True if the flow also reads upstream artifacts that fill no field.
+        calls_back: True if it calls the caller's own code. Such a job does not count towards the
+            limit on jobs, because the code may wait for other jobs.
+        state: a function that returns two digests of everything except the input that the result
             depends on. It is called in a thread, before and after each cached call. The first
             digest is part of the cached result's key. The result is stored only if the second
             digest is the same before and after, and never if the function returns None.
-        cpu_steps: functions that its flow runs in a worker process. The process is started, and
-            imports their modules, while a vendor is asked, when a workflow with such a node is
-            accepted, or, for capabilities without a vendor, soon after an engine has been opened.
-        resources: what a machine of a cluster must have to spare for each step that its flow runs
-            in a worker process, such as `{"GPU": 1}`, by the names that its workers declare;
-            `memory` is in bytes, and lets the process have as many. Without a cluster it is not
-            asked.
-        estimate: the operation an input leads to, for the price before the call.
+        cpu_steps: functions that the flow runs in a worker process. The process starts and imports
+            their modules while a vendor is asked, or when a workflow with such a node is accepted.
+            For capabilities without a vendor it starts soon after an engine has been opened.
+        resources: free resources that a machine of a cluster needs for each step in a worker
+            process, such as `{"GPU": 1}`, by the names that workers declare. `memory` is in bytes,
+            and is also the process's limit. Ignored without a cluster.
+        estimate: function that returns the operation of an input, to price it before the call.
         keywords: words in an objective that ask for this capability (for the planner).
-        alias_of: the capability this is another name of.
-        job_type: its `type` in `POST /v1/jobs`.
+        alias_of: id of the capability that this is another name of.
+        job_type: the `type` of its jobs in `POST /v1/jobs`.
     """
 
     id: str
@@ -161,11 +161,11 @@ class Capability:
 
     @property
     def type_of_job(self) -> str:
-        """Its `type` in `POST /v1/jobs`: the first word of its id, unless it says otherwise."""
+        """The `type` in `POST /v1/jobs`: `job_type`, or else the first word of the id."""
         return self.job_type or self.id.partition(".")[0]
 
     def can_fill(self, consumer: "Capability", field: str) -> bool:
-        """Tell whether its artifact can fill a field of another capability."""
+        """Check whether the artifact can fill a field of another capability."""
         binding = consumer.accepts[field]
         if self.produces == ANY_MEDIA:
             return True

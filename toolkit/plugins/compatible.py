@@ -18,14 +18,14 @@ _MILLION = 1_000_000
 
 
 class TextModel(TypedDict, total=False):
-    """The prices and limits of a text model; `Model` says what else each means.
+    """The prices and limits of a text model; `Model` explains the other fields.
 
     Attributes:
         input_tokens, cached_input_tokens, cache_write_tokens, output_tokens: US dollars per
-            million, as text so that they are exact; what is not billed is "0", what is left out is
-            not known.
-        output_limit: the most tokens that it can answer with.
-        reasons: whether it may bill reasoning that nobody asked for.
+            million, as text so that they are exact. "0" means that the unit is not billed; a
+            missing price is unknown.
+        output_limit: maximum output tokens.
+        reasons: True if the model may bill reasoning without being asked for it.
     """
 
     input_tokens: str
@@ -52,18 +52,18 @@ def openai_compatible(
 ) -> Vendor:
     """Declare a vendor whose chat completions are OpenAI's wire.
 
-    The loader gives it that wire's flows; failures, faults and bills are told by its own id.
+    The loader adds that wire's flows. Failures, faults and bills name the vendor's own id.
 
     Args:
-        id: its provider id, in lower case.
-        variable: the conventional environment variable of its key.
-        base_url: the address that `/chat/completions` and `/models` are below.
-        models: its models by name; the first is the default, unless another says that it is.
-        title: its name for people, where that is not the id.
+        id: the provider id, in lower case.
+        variable: the conventional environment variable of the vendor's key.
+        base_url: the URL above `/chat/completions` and `/models`.
+        models: models by name; the first is the default unless another sets `default`.
+        title: display name; the id by default.
 
     Raises:
-        ValueError: for an id that is no lower-case word, a base URL that is none, no models, or
-            a model with an unknown field.
+        ValueError: the id is not a lower-case word, the base URL is not a URL, there are no
+            models, or a model has an unknown field.
 
     >>> vendor = openai_compatible(
     ...     id="moonbeam",
@@ -89,7 +89,7 @@ def openai_compatible(
         operations={},
         models=tuple(_build_model(name, row, name == default) for name, row in models.items()),
         bounds={
-            # Not every server counts reasoning against its cap: the model's own limit holds then.
+            # Some servers do not count reasoning against the cap, so the model's limit holds then.
             TextRequest: TokenBound(
                 "the chat completions wire: its cap bounds what is generated",
                 unless_it_reasons=True,

@@ -12,17 +12,17 @@ from toolkit.workers.serialization import copy_value, get_function_name
 
 T = TypeVar("T")
 Args = TypeVarTuple("Args")
-# The extension by which a request says that it goes to a global address or nowhere.
+# Request extension: send the request only to a global address.
 PUBLIC_ONLY = "toolkit.public_only"
-# The extension by which a recorded answer tells of which model it was asked, where the region in a
-# secret decided that: a replay has no secrets.
+# Response extension of a recorded answer: the model that was asked, if the region in a secret
+# decided it. A replay has no secrets.
 RECORDED_MODEL = "toolkit.recorded_model"
 R = TypeVar("R", bound=Reply)
 
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Wait this long, then go on; `detail` is shown as the job's `status_detail` meanwhile."""
+    """Wait for `seconds`; the job shows `detail` as its `status_detail` meanwhile."""
 
     seconds: float
     detail: str | None = None
@@ -30,7 +30,7 @@ class Pause:
 
 @dataclass(frozen=True, slots=True)
 class Submitted:
-    """The vendor took the work under this id: a restart re-attaches to it, a cancel ends it."""
+    """Work that the vendor took under this id: a restart re-attaches to it, a cancel ends it."""
 
     vendor_job_id: str
     cancel: httpx.Request | None = None
@@ -38,18 +38,17 @@ class Submitted:
 
 @dataclass(frozen=True, slots=True)
 class RunInProcess:
-    """Work for this machine's CPU, done in a worker process: it is ended when its time is up.
+    """Work for the CPU in a worker process, which is ended at the deadline.
 
-    The process imports the function by its module and name, so it is no lambda, no closure and no
-    function of a script or notebook; and its arguments and its result are plain values: None,
-    bool, int, float, str, bytes, and lists, tuples and dicts of them.
+    The process imports the function by module and name: lambdas, closures and functions of scripts
+    or notebooks are refused. Arguments and results must be plain values: None, bool, int, float,
+    str, bytes, and lists, tuples and dicts of them.
 
     Attributes:
-        function: what is called.
-        args: its arguments.
-        here: whether the process has to be on this machine, as it reads a file that is only here.
-        timeout_s: the deadline in seconds from the call of the function; `cpu_timeout_s` if it is
-            None or longer.
+        function: the function to call.
+        args: the arguments of the call.
+        here: True if the process must be on this machine, because it reads a file of this machine.
+        timeout_s: the deadline in seconds from the call; `cpu_timeout_s` if it is None or longer.
         name: the function's module and its name there.
 
     Raises:
@@ -63,11 +62,11 @@ class RunInProcess:
     name: tuple[str, str] = field(init=False)
 
     def __post_init__(self) -> None:
-        """See that the function can be found."""
+        """Check that the process can find the function."""
         object.__setattr__(self, "name", get_function_name(self.function))
 
     def run(self) -> object:
-        """Do the work in this process, as a test does; values that are not plain are refused, too.
+        """Do the work in this process, as a test does.
 
         Raises:
             NotSerializableError: an argument or the result is not plain.
@@ -78,7 +77,7 @@ class RunInProcess:
 
 @dataclass(frozen=True, slots=True)
 class RunInThread:
-    """Work that is done in a thread of this process, which nothing can end: quick, and trusted."""
+    """Quick, trusted work in a thread of this process, which nothing can interrupt."""
 
     function: Callable[..., object]
     args: tuple[object, ...] = ()
@@ -90,11 +89,11 @@ class RunInThread:
 
 @dataclass(frozen=True, slots=True)
 class RunFunction:
-    """A call of the caller's own code, in a thread of its own, for as long as it takes.
+    """A call of the caller's own code in its own thread, without a time limit.
 
     Attributes:
-        function: makes the call.
-        cancel: is called where nobody waits for its end any more; the call may go on all the same.
+        function: the call.
+        cancel: callback for when nobody waits for the call any more; the call may still continue.
     """
 
     function: Callable[[], object]
@@ -104,11 +103,11 @@ class RunFunction:
 Step: TypeAlias = (
     httpx.Request | Pause | Submitted | RunInProcess | RunInThread | RunFunction | Operation[Any]
 )
-# The type of the value sent in depends on the step yielded; the helpers below have each one's.
+# The type of the value sent in depends on the step yielded; the helpers below type each step.
 Flow: TypeAlias = Generator[Step, Any, T]
 
 
-# The request extensions that say how a request is billed (`send`).
+# Request extensions that control billing (`send`).
 FREE_EXTENSION, REPLACEMENT_EXTENSION = "toolkit.free", "toolkit.instead"
 
 
@@ -121,14 +120,14 @@ def send(
 ) -> Flow[httpx.Response]:
     """Send one HTTP request and receive the whole response, read and within the size limit.
 
-    A call's money covers one request that may be billed: a second one after another that was
-    answered with anything but a 4xx has its own reservation. Nothing but a POST is billed.
+    A call's reservation covers one billable request; only a POST is billable. A further request
+    has its own reservation unless the earlier request was answered with a 4xx.
 
     Args:
-        free: whether it bills nothing, such as an upload or a listing.
-        instead: whether it replaces an earlier one that was refused, with whatever status.
-        stream: the reader of the answer, where the request asks for a streamed one; what is
-            received is the whole answer, as the reader puts it together.
+        free: True if the request is not billed, such as an upload or a listing.
+        instead: True if it replaces an earlier request that was refused with any status.
+        stream: the reader of the answer, if the request asks for a stream. The flow receives the
+            whole answer, which the reader assembles.
 
     >>> flow = send(httpx.Request("GET", "https://vendor.example/"))
     >>> next(flow).method
@@ -147,16 +146,16 @@ def pause(seconds: float, detail: str | None = None) -> Flow[None]:
 
 
 def report_submission(vendor_job_id: str, cancel: httpx.Request | None = None) -> Flow[None]:
-    """Have the vendor's id of asynchronous work stored, and how to cancel it there."""
+    """Store the vendor's id of asynchronous work, and the request that cancels it."""
     yield Submitted(vendor_job_id, cancel)
 
 
 def run_in_process(
     function: Callable[[Unpack[Args]], T], *args: *Args, here: bool = False
 ) -> Flow[T]:
-    """Call a function in a worker process, and receive what it returns (see `RunInProcess`).
+    """Call a function in a worker process, and receive its result (see `RunInProcess`).
 
-    What it raises is raised here: a `ProviderError` as it is, another error as the nearest built-in
+    A `ProviderError` of the function is raised as it is, another error as the nearest built-in
     class.
 
     >>> flow = run_in_process(sum, [1, 2])
@@ -167,12 +166,12 @@ def run_in_process(
 
 
 def run_in_thread(function: Callable[[Unpack[Args]], T], *args: *Args) -> Flow[T]:
-    """Call a function in a thread, and receive what it returns (see `RunInThread`)."""
+    """Call a function in a thread, and receive its result (see `RunInThread`)."""
     return cast("T", (yield RunInThread(function, args)))
 
 
 def run_function(function: Callable[[], T], cancel: Callable[[], None]) -> Flow[T]:
-    """Call the caller's own code, and receive what it returns (see `RunFunction`)."""
+    """Call the caller's own code, and receive its result (see `RunFunction`)."""
     return cast("T", (yield RunFunction(function, cancel)))
 
 

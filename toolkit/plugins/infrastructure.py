@@ -1,6 +1,6 @@
-"""The operations of a GPU cloud beside work; `Vendor.infrastructure` has a flow for each kind.
+"""Operations on the resources of a GPU cloud; `Vendor.infrastructure` has a flow for each kind.
 
-All ids here are the vendor's own: what they are called on our side is the engine's to know.
+All ids here are the vendor's own. Only the engine knows the ids on our side.
 """
 
 from collections.abc import Mapping
@@ -16,11 +16,11 @@ T = TypeVar("T", bound="ResourceState")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceState(Reply):
-    """Something at a GPU cloud as its vendor describes it, such as an endpoint.
+    """A resource at a GPU cloud as its vendor describes it, such as an endpoint.
 
     Attributes:
-        vendor_id: the vendor's id of it.
-        name: what it is called there; the names we give carry our own id of it.
+        vendor_id: the vendor's id of the resource.
+        name: the resource's name at the vendor; the names that we give contain our own id.
     """
 
     model: str = "resource"
@@ -30,7 +30,7 @@ class ResourceState(Reply):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceListing(Reply, Generic[T]):
-    """A list of all that an account has of a kind at a vendor."""
+    """A list of all resources of a kind that an account has at a vendor."""
 
     model: str = "listing"
     items: tuple[T, ...]
@@ -38,7 +38,7 @@ class ResourceListing(Reply, Generic[T]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceDeletion(Operation[Reply]):
-    """The base of requests to delete something; what is gone already counts as deleted."""
+    """The base of requests to delete a resource; a missing resource counts as deleted."""
 
     vendor_id: str
 
@@ -49,9 +49,9 @@ class EndpointCreation(Operation[ResourceState]):
 
     Attributes:
         gpu_pool: a pool of the vendor's catalogue.
-        workers_min, workers_max: how many workers it keeps, and may have.
-        image: the container to run when there is no template; without either, the vendor's file
-            chooses one.
+        workers_min, workers_max: minimum and maximum number of workers.
+        image: the container image to run if there is no template; without either, the vendor's
+            file chooses an image.
         template_id: the vendor's id of a template to run; it outlives the endpoint.
         volume_ids: the vendor's ids of network volumes to attach.
     """
@@ -86,9 +86,9 @@ class GpuOffer:
     """A GPU of a vendor's catalogue.
 
     Attributes:
-        id: names it when a pod is asked for; `pool` when an endpoint is.
-        memory_gb: of one GPU; none where the vendor does not say.
-        usd_per_hour: list prices of one GPU, by tier, such as `secure` or `serverless`.
+        id, pool: the GPU's names in requests for a pod and for an endpoint.
+        memory_gb: memory of one GPU in GB; None if the vendor does not say.
+        usd_per_hour: list price of one GPU in US dollars per hour, by tier, such as `secure`.
     """
 
     id: str
@@ -118,8 +118,8 @@ class PodState(ResourceState):
     """A GPU machine.
 
     Attributes:
-        status: where it stands.
-        usd_per_hour: what it costs while it runs; none where the vendor does not say.
+        status: state of the machine.
+        usd_per_hour: price while it runs, in US dollars per hour; None if the vendor does not say.
     """
 
     model: str = "pod"
@@ -132,12 +132,12 @@ class PodCreation(Operation[PodState]):
     """Ask for a GPU machine; it is billed from then until it is terminated.
 
     Attributes:
-        gpu_id: of the vendor's catalogue (`GpuOffer.id`).
-        image: the container to run when there is no template; without either, the vendor's file
-            chooses one, and has it serve work that `Access.pod` names.
+        gpu_id: a GPU of the vendor's catalogue (`GpuOffer.id`).
+        image: the container image to run if there is no template; without either, the vendor's
+            file chooses an image that serves work for `Access.pod`.
         template_id: the vendor's id of a template to run.
         volume_id: the vendor's id of a network volume to attach.
-        data_center: where it has to be, such as where its volume is; anywhere, by default.
+        data_center: required data center, such as that of the volume; any by default.
     """
 
     kind = "pod.create"
@@ -152,7 +152,7 @@ class PodCreation(Operation[PodState]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodReading(Operation[PodState]):
-    """Ask how a machine stands."""
+    """Ask for the state of a machine."""
 
     kind = "pod.read"
 
@@ -178,7 +178,7 @@ class TemplateCreation(Operation[ResourceState]):
     """Ask for a template.
 
     Attributes:
-        serverless: whether endpoints run it, and not pods.
+        serverless: True for a template of endpoints, False for a template of pods.
     """
 
     kind = "template.create"
@@ -222,6 +222,6 @@ class VolumeListing(Operation[ResourceListing[ResourceState]]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VolumeDeletion(ResourceDeletion):
-    """Ask for a volume to be deleted, with all on it."""
+    """Ask for a volume to be deleted, with all data on it."""
 
     kind = "volume.delete"

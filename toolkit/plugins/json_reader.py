@@ -1,9 +1,8 @@
-"""JSON of any size, read without holding everybody else up.
+"""JSON of any size, read without blocking other threads for long.
 
-The standard reader goes through a document at a stretch: 64 MB take it a quarter of a second, and
-seconds where they are made of empty lists. Here a thread that reads lets others run in between:
-long texts are read piece by piece, what is around them is short, and there is so much of it at
-most.
+The standard reader parses a document in one go: 64 MB take a quarter of a second, and seconds if
+they are made of empty lists. A thread that reads here lets others run in between: it reads long
+texts piece by piece. The rest of the document is short, and limited.
 """
 
 import json
@@ -14,7 +13,7 @@ from typing import NoReturn
 SMALL_BYTES = 256 * 1024
 PIECE_BYTES = 64 * 1024
 LONG_TEXT_BYTES = 4 * 1024
-# No vendor's answer has as much beside its long texts: one that does is made to be slow.
+# No vendor's honest answer has as much around its long texts: more is meant to slow us down.
 MAX_VALUES = 100_000
 MAX_SHORT_BYTES = 4 * 1024 * 1024
 _PEEK_BYTES = 16
@@ -29,8 +28,8 @@ def read_json(raw: bytes) -> object:
     {'tea': [1, 2]}
 
     Raises:
-        ValueError: it is none, or has more in it than any vendor answers.
-        RecursionError: it is nested too deeply.
+        ValueError: the bytes are not JSON, or hold more values than any vendor answers.
+        RecursionError: the document is nested too deeply.
     """
     if len(raw) <= SMALL_BYTES:
         return _DECODER.decode(raw.decode(json.detect_encoding(raw), "surrogatepass"))
@@ -45,7 +44,7 @@ def read_json(raw: bytes) -> object:
 
 
 class _LargeDocumentReader:
-    """Takes the long texts out of a document; `NaN`, which no document holds, is in their place."""
+    """Replaces the long texts of a document by `NaN`, which no valid document contains."""
 
     def __init__(self, raw: bytes) -> None:
         self._raw = raw
@@ -56,7 +55,7 @@ class _LargeDocumentReader:
         """Return the document without its long texts.
 
         Raises:
-            ValueError: a text has no end or is none, or there is too much around the long ones.
+            ValueError: a text has no end or is invalid, or too much stands around the long texts.
         """
         raw, kept = self._raw, list[bytes]()
         size, begin = 0, 3 if self._raw.startswith(_BOM) else 0
@@ -79,9 +78,9 @@ class _LargeDocumentReader:
         return b"".join([*kept, raw[begin:]])
 
     def _count_values(self, start: int, end: int) -> None:
-        """Count what stands between two texts, and the text behind it."""
+        """Count the values between two texts, and the text after them."""
         raw = self._raw
-        if raw.find(b"N", start, end) >= 0:  # as in NaN, which would be taken for a long text
+        if raw.find(b"N", start, end) >= 0:  # a NaN would be taken for a long text
             raise ValueError("it has a number that is none")
         self._values += 1 + sum(raw.count(sign, start, end) for sign in (b",", b"[", b"{"))
         if self._values > MAX_VALUES:
@@ -117,7 +116,7 @@ class _LargeDocumentReader:
 
 
 def _join_pieces(pieces: Iterator[str]) -> str:
-    """Put the pieces of a text together, and halves of one character that two of them end up in."""
+    """Join the pieces of a text, and the halves of a surrogate pair that two pieces hold."""
     joined: list[str] = []
     for piece in pieces:
         last = joined[-1] if joined else ""

@@ -9,18 +9,18 @@ from urllib.parse import quote
 
 REDACTED = "[key]"
 CHUNK_CHARS = 8
-# In answers, shorter pieces also occur in unrelated texts.
+# Shorter pieces also occur in unrelated texts of answers.
 MIN_PIECE_CHARS = 2 * CHUNK_CHARS
-# The rest of a word that a piece of a key is found in is likely more of the key.
+# The rest of a word that contains a piece of a key is likely more of the key.
 _WORD_CHARACTERS = f"{string.ascii_letters}{string.digits}_+-"
 _WORD_REST = re.compile(r"[\w*+/=-]*")
 
 
 def redact_message(text: str, secret: str) -> str:
-    """Remove every piece of a key from a message, and the rest of the word that it is in.
+    """Remove every piece of a key from a message, with the rest of the word that contains it.
 
     Any `CHUNK_CHARS` characters in a row count as a piece: a message loses little if an unrelated
-    word goes, too.
+    word is also removed.
 
     >>> redact_message("it ends in xteen-signs!", "k3y-with-sixteen-signs")
     'it ends in [key]!'
@@ -68,7 +68,7 @@ def _list_secret_parts(secret: str) -> Iterable[str]:
         return [secret]
     if not isinstance(members, dict):
         return [secret]
-    # A region or the name of a role is short, and not secret.
+    # Regions and role names are short and not secret.
     return [one for one in members.values() if isinstance(one, str) and len(one) >= MIN_PIECE_CHARS]
 
 

@@ -1,4 +1,4 @@
-"""The kinds of work a vendor can be asked for, in no vendor's words."""
+"""The kinds of work that vendors do, independent of any vendor's terms."""
 
 import json
 from dataclasses import dataclass, field
@@ -7,16 +7,16 @@ from typing import ClassVar, Generic, TypeVar
 
 from toolkit.plugins.tokens import estimate_tokens
 
-# More bytes than a token of any script stands for, as a rule.
+# As a rule, a token of any script stands for fewer bytes.
 BYTES_PER_TOKEN = 8
-# A character is spoken in less than a tenth of a second, of which an MP3 keeps 1.6 kB.
+# Speaking a character takes less than a tenth of a second, which is 1.6 kB of MP3.
 AUDIO_BYTES_PER_CHARACTER = 1_600
 # Without any compression: red, green, blue and opacity.
 IMAGE_BYTES_PER_PIXEL = 4
 DEFAULT_RESULT_BYTES = 1024 * 1024
-# The usual length of an answer: it is rarely as long as it may be.
+# The usual length of an answer, because few answers reach their cap.
 USUAL_ANSWER_TOKENS = 256
-# The tokens that most vendors put around a message.
+# Tokens that most vendors add around a message.
 USUAL_OVERHEAD_TOKENS = 12
 
 R = TypeVar("R", bound="Reply")
@@ -24,12 +24,12 @@ R = TypeVar("R", bound="Reply")
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """The units that a call was billed in, and the vendor's own figure where it gives one.
+    """The units that a call was billed, and the vendor's own figure if it gives any.
 
     Attributes:
-        units: such as `{"input_tokens": 120, "output_tokens": 30}`, `{"characters": 80}` or
-            `{"images": 1, "megapixels": 1.05}`; the price table prices each.
-        reported_usd: what the vendor says the call cost.
+        units: counts by unit, such as `{"input_tokens": 120, "output_tokens": 30}` or
+            `{"images": 1, "megapixels": 1.05}`; the price table prices each unit.
+        reported_usd: cost in US dollars as the vendor reports it; None if it reports none.
     """
 
     units: dict[str, float] = field(default_factory=dict)
@@ -43,8 +43,8 @@ class Reply:
     Attributes:
         model: the model that answered.
         vendor_request_id: the vendor's id of the request.
-        tier: the service tier that the vendor says it billed, by our name; None if it names none.
-        cost: the units, and the price if the vendor reports it.
+        tier: our name of the service tier that was billed; None if the vendor names no tier.
+        cost: the billed units, and the price if the vendor reports it.
     """
 
     model: str
@@ -58,18 +58,16 @@ class Operation(Generic[R]):
     """A step that asks a routed vendor for work; `kind` names it in prices and catalogues."""
 
     kind: ClassVar[str]
-    # Whether carrying it out twice could be billed twice without anyone noticing
+    # True if the operation may be repeated although the vendor may bill it twice
     # (decisions, "Unknown outcome").
     repeatable: ClassVar[bool] = False
 
     def units(self) -> dict[str, float]:
-        """Return the units this is expected to be billed in, for an estimate before the call."""
+        """Return the expected billed units, for an estimate before the call."""
         raise NotImplementedError
 
     def least_units(self) -> dict[str, float]:
-        """Return the fewest units that it can be billed in; what is expected, unless it may be
-        less.
-        """
+        """Return the fewest units that can be billed; by default the expected units."""
         return self.units()
 
     def result_bytes(self) -> int:
@@ -90,16 +88,15 @@ class TextRequest(Operation[TextReply]):
     """Ask an LLM for text.
 
     Attributes:
-        prompt: what the user says.
-        system: instructions that stand above it.
-        max_tokens: the most it may answer with.
-        cap_may_fall: whether `max_tokens` is only a default, so that less may be allowed where a
-            budget would not cover as much.
-        temperature: only sent where given, as some models refuse any.
-        schema: the JSON schema that the answer must match; none for text of any form.
-        stream: whether the text may be shown as it is written; a vendor sees it only where
-            somebody watches, and then streams its answer if it can.
-        measured: a cache of its measures, by name: routing asks again for each candidate.
+        prompt: the user's message.
+        system: the system prompt.
+        max_tokens: maximum output tokens.
+        cap_may_fall: True if `max_tokens` is only a default, which may be lowered to fit a budget.
+        temperature: sampling temperature; sent only if given, because some models refuse the field.
+        schema: the JSON schema that the answer must match; None for free text.
+        stream: True if the text may be shown while it is written. It is passed on to the vendor
+            only if a client watches; the vendor then streams its answer if it can.
+        measured: cache of token and byte counts by name: routing asks again for each candidate.
     """
 
     kind = "text"
@@ -115,7 +112,7 @@ class TextRequest(Operation[TextReply]):
     measured: dict[str, float] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def units(self) -> dict[str, float]:
-        """Return the tokens to expect of its scripts, and an answer of usual length."""
+        """Return the tokens estimated from the text's scripts, and an answer of usual length."""
         given = self.measured.get("expected")
         if given is None:
             given = (
@@ -128,11 +125,11 @@ class TextRequest(Operation[TextReply]):
         return {"input_tokens": float(round(given)), "output_tokens": float(made)}
 
     def least_units(self) -> dict[str, float]:
-        """Return half the tokens that are expected, and a single one out."""
+        """Return half the expected input tokens, and a single output token."""
         return {"input_tokens": self.units()["input_tokens"] / 2, "output_tokens": 1.0}
 
     def result_bytes(self) -> int:
-        """Return the bytes of the longest answer."""
+        """Return the size of the longest answer in bytes."""
         return self.max_tokens * BYTES_PER_TOKEN
 
 
@@ -160,7 +157,7 @@ class SpeechRequest(Operation[SpeechReply]):
         return {"characters": float(len(self.text))}
 
     def result_bytes(self) -> int:
-        """Return the bytes of the text, spoken slowly."""
+        """Return the size in bytes of the text, spoken slowly."""
         return round(len(self.text) * AUDIO_BYTES_PER_CHARACTER / min(1.0, self.speed))
 
 
@@ -213,11 +210,9 @@ class ImageRequest(Operation[ImageReply]):
     seed: int | None = None
 
     def units(self) -> dict[str, float]:
-        """Return the image and its megapixels, by which vendors bill where not by the seconds of a
-        GPU.
-        """
+        """Return the image and its megapixels; some vendors bill GPU seconds instead."""
         return {"images": 1.0, "megapixels": self.width * self.height / 1e6}
 
     def result_bytes(self) -> int:
-        """Return the bytes of the image, uncompressed."""
+        """Return the size of the uncompressed image in bytes."""
         return self.width * self.height * IMAGE_BYTES_PER_PIXEL

@@ -25,8 +25,8 @@ def calculate_cost(
 ) -> Decimal | None:
     """Calculate the cost in US dollars, to the billionth, in the tier that the input falls in.
 
-    None when a unit that was used has no known price, or when no units are known at all: an
-    unknown price is never 0. A unit that the vendor does not bill has the price 0 in the table.
+    Returns None if a used unit has no known price, or if no units are known: an unknown price is
+    never 0. A unit that the vendor does not bill has the price 0 in the table.
 
     Args:
         tier: the service tier that was billed. The cost is None if the model has no price for it.
@@ -44,9 +44,9 @@ def calculate_cost(
 def calculate_max_cost(
     vendor: Vendor, model: Model | None, operation: Operation[Any]
 ) -> Decimal | None:
-    """Calculate the most US dollars that one request can come to; none if that is unknown.
+    """Calculate the maximum cost of one request in US dollars; returns None if it is unknown.
 
-    The dearest tier that the input may reach counts, and no discount does.
+    The dearest tier that the input may reach counts, without any discount.
     """
     bound = vendor.bounds.get(type(operation))
     if bound is None or model is None:
@@ -55,9 +55,9 @@ def calculate_max_cost(
 
 
 def calculate_dearest_cost(model: Model, units: Mapping[str, float] | None) -> Decimal | None:
-    """Calculate the cost of units in the dearest tier that they may reach; none if unknown.
+    """Calculate the cost of units in the dearest tier they may reach; returns None if unknown.
 
-    All input counts as written to the vendor's prompt cache if that is dearer than to read it.
+    All input counts as a write to the vendor's prompt cache if that is dearer than plain input.
     """
     if units is None:
         return None
@@ -71,7 +71,7 @@ def calculate_dearest_cost(model: Model, units: Mapping[str, float] | None) -> D
 def calculate_time_cost(
     usd_per_s: Decimal, seconds: float, rounding: str = ROUND_HALF_EVEN
 ) -> Decimal:
-    """Calculate the cost of so much time in US dollars, to the billionth.
+    """Calculate the cost of a time in US dollars, to the billionth.
 
     >>> calculate_time_cost(Decimal("0.0001"), 2.5)
     Decimal('0.000250000')

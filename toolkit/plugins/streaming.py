@@ -1,8 +1,8 @@
-"""Streamed answers: read as they come, and put together into what is answered without a stream.
+"""Streamed answers: read piece by piece, and assembled into the answer without a stream.
 
-A flow that asks a vendor to stream gives `send` a reader. The driver feeds it what arrives, shows
-the text that it returns to who watches, and hands the flow the whole answer in the form that the
-vendor has for answers that are not streamed: so one function reads both.
+A flow that asks a vendor to stream gives `send` a reader. The driver feeds it the data that
+arrives and shows the text that it returns to watchers. The flow receives the whole answer in the
+vendor's form for answers without a stream, so one function reads both.
 """
 
 import json
@@ -13,22 +13,22 @@ from typing import Any, Protocol
 from toolkit.contract.server_sent_events import EventDecoder
 from toolkit.plugins.json_reader import read_json
 
-# The extension of a request that carries the reader of its answer, where that may be streamed.
+# Request extension: the reader of the answer, if the answer may be streamed.
 STREAM_READER = "toolkit.stream_reader"
 
 
 class BrokenStreamError(Exception):
-    """Raised by a reader for a stream that is not what the vendor documents."""
+    """Raised by a reader if a stream differs from the vendor's documentation."""
 
 
 @dataclass(frozen=True, slots=True)
 class WholeAnswer:
-    """A streamed answer, put together.
+    """A streamed answer, assembled.
 
     Attributes:
-        status: the HTTP status that the vendor answers so with where it does not stream: a
-            failure may come in the middle of a stream whose own status was 200.
-        body: its JSON.
+        status: HTTP status that the same answer has without a stream. A failure may come in the
+            middle of a stream whose own status was 200.
+        body: JSON of the answer.
     """
 
     status: int
@@ -39,26 +39,26 @@ class StreamReader(Protocol):
     """A reader of one streamed answer.
 
     Attributes:
-        media_type: the content type of a stream; an answer of another type is not given to it.
+        media_type: content type of a stream; the reader gets no answer of another type.
     """
 
     media_type: str
 
     def read(self, data: bytes) -> str:
-        """Read what arrived, and return the text in it.
+        """Read the data that arrived, and return the text in it.
 
         Raises:
-            BrokenStreamError: it is not what the vendor documents.
+            BrokenStreamError: the data differs from the vendor's documentation.
         """
         ...
 
     def assemble(self) -> WholeAnswer | None:
-        """Put the answer together; none if the stream ended before the answer did."""
+        """Assemble the answer; returns None if the stream ended before the answer did."""
         ...
 
 
 class JsonEventReader(ABC):
-    """The base of readers whose vendor streams server-sent events with an object of JSON each."""
+    """The base of readers of server-sent events that hold one JSON object each."""
 
     media_type = "text/event-stream"
 
@@ -69,7 +69,7 @@ class JsonEventReader(ABC):
         """Read the events that arrived, and return the text in them.
 
         Raises:
-            BrokenStreamError: an event's data is no object of JSON.
+            BrokenStreamError: the data of an event is not a JSON object.
         """
         return "".join(
             self._add_event(_parse_object(event.data))
@@ -79,11 +79,11 @@ class JsonEventReader(ABC):
 
     @abstractmethod
     def _add_event(self, said: dict[str, Any]) -> str:
-        """Add what an event says to the answer, and return the text in it."""
+        """Add an event to the answer, and return the text in the event."""
 
     @abstractmethod
     def assemble(self) -> WholeAnswer | None:
-        """Put the answer together; none if the stream ended before the answer did."""
+        """Assemble the answer; returns None if the stream ended before the answer did."""
 
 
 def _parse_object(data: str) -> dict[str, Any]:
@@ -97,15 +97,15 @@ def _parse_object(data: str) -> dict[str, Any]:
 
 
 def build_answer(said: object, status: int = 200) -> WholeAnswer:
-    """Build the whole answer of an object."""
+    """Build the whole answer from an object."""
     return WholeAnswer(status, json.dumps(said).encode())
 
 
 class VisibleText:
-    """The part of a streamed text that is shown, so that all of it is the text that is kept.
+    """The part of a streamed text that can be shown, so that the pieces total the stored text.
 
-    Thoughts that a model opens its answer with (`<think>…</think>`) are left out, and so is white
-    space at either end; what cannot be told yet is held back.
+    Thoughts at the start of an answer (`<think>…</think>`) and white space at either end are left
+    out. Text that may still belong to them is held back.
 
     >>> shown = VisibleText()
     >>> [shown.add(piece) for piece in ("<thi", "nk>Hm.</think>", " Tea", " ", "time. ")]
@@ -120,14 +120,14 @@ class VisibleText:
         self._in_thoughts = False
 
     def add(self, piece: str) -> str:
-        """Return what can be shown now."""
+        """Add a piece, and return the text that can be shown now."""
         text = self._held + piece
         if not self._has_begun:
             text = self._skip_thoughts(text.lstrip())
             if not self._has_begun:
                 self._held = text
                 return ""
-        # Half of a character outside the basic plane: some vendors cut there.
+        # Hold back half of a surrogate pair, because some vendors cut there.
         end = len(text) - 1 if text and "\ud800" <= text[-1] <= "\udbff" else len(text)
         shown = text[:end].rstrip()
         self._held = text[len(shown) :]
@@ -135,7 +135,7 @@ class VisibleText:
         return whole.replace("\0", "")
 
     def _skip_thoughts(self, text: str) -> str:
-        """Return what follows the thoughts, or what has to be held until that is known."""
+        """Return the text after the thoughts, or the text to hold until their end is known."""
         if self._in_thoughts or text.startswith(self._OPENING):
             self._in_thoughts = True
             _, closed, after = text.partition(self._CLOSING)

@@ -1,4 +1,4 @@
-"""About how many tokens a text is, for estimates; what budgets go by is in `bounds`."""
+"""Estimates of the tokens of a text; budgets reserve by `bounds` instead."""
 
 import re
 from functools import lru_cache
@@ -7,11 +7,11 @@ _PUNCTUATION = re.compile(r"[!-/:-@\[-`{-~]")
 _DIGITS = re.compile(r"[0-9]")
 _SPACES = re.compile(r"\s")
 _MARKS = _PUNCTUATION, _DIGITS, _SPACES
-# The ASCII characters that each of them matches.
+# The ASCII characters that each pattern matches.
 _ASCII_MARKS = tuple(
     bytes(code for code in range(128) if pattern.match(chr(code))) for pattern in _MARKS
 )
-# Tokens a character: about what the median of ten public tokenizers makes of each script
+# Tokens per character: about the median of ten public tokenizers for each script
 # (`python -m benchmarks.budget_truth` prints both).
 _WEIGHTS: tuple[tuple[re.Pattern[str], float], ...] = tuple(
     (re.compile(f"[{characters}]"), weight)
@@ -37,7 +37,7 @@ _WEIGHTS: tuple[tuple[re.Pattern[str], float], ...] = tuple(
 )
 
 
-# A longer text is sampled at equal distances for the scripts it is in.
+# A longer text is sampled at equal distances.
 SAMPLE_CHARACTERS = 8_000
 
 
@@ -65,7 +65,7 @@ def estimate_tokens(text: str) -> float:
 
 
 def _count_marks(text: str) -> tuple[int, ...]:
-    """Count punctuation, digits and white space; of ASCII text without a list of each.
+    """Count punctuation, digits and white space; ASCII text needs no list of matches.
 
     >>> _count_marks("a, 12"), _count_marks("é, 12")
     ((1, 2, 1), (1, 2, 1))

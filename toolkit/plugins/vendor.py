@@ -15,7 +15,7 @@ from toolkit.plugins.operations import Operation
 
 @dataclass(frozen=True, slots=True)
 class PriceTier:
-    """The prices of a request whose input is longer than `above` tokens, for all of its units."""
+    """Prices of all units of a request whose input is longer than `above` tokens."""
 
     above: int
     prices: Mapping[str, Decimal]
@@ -23,12 +23,12 @@ class PriceTier:
 
 @dataclass(frozen=True, slots=True)
 class PriceChange:
-    """The prices of a model from a day on, as its vendor announced them.
+    """An announced change of a model's prices.
 
     Attributes:
-        since: first day of the prices, by UTC.
-        prices: US dollars per one unit, by unit.
-        tiers: prices of longer inputs, the shortest first.
+        since: first day of the prices, in UTC.
+        prices: US dollars per unit, by unit.
+        tiers: prices of longer inputs, sorted from the lowest threshold.
     """
 
     since: date
@@ -41,26 +41,26 @@ class Model:
     """A model that a vendor offers for a kind of operation.
 
     Attributes:
-        id: the vendor's name of it.
+        id: the vendor's name of the model.
         kind: the kind of operation, such as `text`.
-        prices: US dollars per one unit, by unit; a unit that is missing has an unknown price.
-        tiers: what longer inputs cost instead, the shortest first.
+        prices: US dollars per unit, by unit; a missing unit has an unknown price.
+        tiers: prices of longer inputs, sorted from the lowest threshold.
         changes: announced changes of the prices, the earliest first.
-        batch: the share of these prices that the vendor's batch API takes; none without one.
-        service_tiers: the share of these prices that each other service tier takes, by our name
-            of the tier: `flex` or `priority`.
-        default: whether it is used when a request names none.
-        quality: its tier: 1 economy, 2 standard, 3 premium.
-        output_limit: the most tokens that it can answer with, by its vendor; none if unknown.
-        reasons: whether it may spend output tokens on reasoning that was not asked for.
-        ends: the day on which its vendor shuts it down, where that is announced.
-        successor: the model that its vendor names instead.
+        batch: factor by which the vendor's batch API multiplies the prices; None if it has none.
+        service_tiers: factor for the prices of each other service tier, by our name of the tier:
+            `flex` or `priority`.
+        default: True if requests that name no model use this model.
+        quality: quality tier: 1 economy, 2 standard, 3 premium.
+        output_limit: maximum output tokens according to the vendor; None if unknown.
+        reasons: True if the model may spend output tokens on reasoning without being asked.
+        ends: the day on which the vendor shuts the model down; None if no day is announced.
+        successor: the model that the vendor recommends instead.
         as_of: the day on which the prices were read, such as `2026-11-20`.
-        source: where they were read.
-        profile_of: the model that this is one way to call, which is chosen as it is called; that
-            model has the prices of its dearest one.
-        public: whether its vendor serves it at a public endpoint, so that it runs there and at
-            no place of the caller's, although its kind is one of `Vendor.on_endpoint`.
+        source: the page from which the prices were read.
+        profile_of: id of the base model of which this model is a profile; the profile is chosen
+            at call time. The base model has the prices of its dearest profile.
+        public: True if the vendor serves the model at a public endpoint. It then never runs at the
+            caller's endpoint or in the caller's pod, even if `Vendor.on_endpoint` has its kind.
     """
 
     id: str
@@ -82,7 +82,7 @@ class Model:
     public: bool = False
 
     def has_ended(self, today: date) -> bool:
-        """Tell whether its vendor has shut it down by this day.
+        """Check whether the vendor has shut the model down by this day.
 
         >>> Model("m", "text", ends=date(2026, 12, 1)).has_ended(date(2026, 11, 30))
         False
@@ -103,13 +103,13 @@ class Model:
 
 @dataclass(frozen=True, slots=True)
 class WorkerTime:
-    """The seconds that a worker at an endpoint is billed for one operation, at most.
+    """The maximum billed worker time of an operation at an endpoint.
 
     Attributes:
-        source: where the vendor says what is billed.
-        limit_s: after which it ends the work.
-        start_s: for starting up.
-        idle_s: for waiting for more work, before it stops.
+        source: the vendor's page that says which times are billed.
+        limit_s: maximum execution time in seconds; then the worker ends the work.
+        start_s: start-up time in seconds.
+        idle_s: time in seconds for which an idle worker waits for more work before it stops.
     """
 
     source: str
@@ -119,25 +119,25 @@ class WorkerTime:
 
     @property
     def max_s(self) -> float:
-        """The sum of all of them."""
+        """The sum of all three times, in seconds."""
         return self.limit_s + self.start_s + self.idle_s
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Access:
-    """The means by which a flow reaches its vendor; made at call time and dropped after it.
+    """The addresses and the secret of one call to a vendor, dropped after the call.
 
     Attributes:
-        base_urls: the vendor's hosts by name (`api`, and more where it has several).
+        base_urls: the vendor's base URLs by name: `api`, and others if it has several hosts.
         secret: the resolved secret; goes into the request's header and nowhere else.
-        model: the model the router chose.
-        endpoint: the vendor's own id of a serverless endpoint, where one was asked for.
-        pod: the vendor's own id of a pod, where one was asked for.
+        model: the model that the router chose.
+        endpoint: the vendor's id of a serverless endpoint; None if the request names none.
+        pod: the vendor's id of a pod; None if the request names none.
         resume: the vendor's id of work that was submitted before a crash.
-        vendor: the id of the vendor that is asked: a flow may serve vendors other than its file's.
-        compatible: whether another server than the vendor's own is called, by its wire.
-        refusals: what it is known to refuse of this connection's requests for the model, as long
-            as the process lives; a flow reads it and adds to it.
+        vendor: id of the vendor that is asked: a flow may serve vendors other than its file's.
+        compatible: True if the server is not the vendor's own but speaks its wire.
+        refusals: notes of request fields that the vendor refused for this connection and model.
+            Flows read and extend the set, which lives as long as the process.
     """
 
     base_urls: Mapping[str, str]
@@ -151,7 +151,7 @@ class Access:
     refusals: set[str] = field(default_factory=set, compare=False)
 
     def url(self, path: str, host: str = "api") -> str:
-        """Return the address of `path` at one of the vendor's hosts."""
+        """Return the URL of `path` at a host of the vendor."""
         return self.base_urls[host].rstrip("/") + path
 
     def __repr__(self) -> str:
@@ -167,25 +167,25 @@ class Vendor:
     """A vendor: everything that the rest of the toolkit knows about it.
 
     Attributes:
-        id: the connection id, the lowercase name.
-        label: the specification's label, `V4`; none for third parties.
-        variable: the conventional environment variable of its key.
-        base_urls: default hosts by name; settings may change each.
+        id: the connection id, a lowercase name.
+        label: the specification's label, such as `V4`; None for third parties.
+        variable: the conventional environment variable of the vendor's key.
+        base_urls: default base URLs by name; settings may change each.
         operations: the flow that performs each kind of operation.
-        models: what it offers, with list prices.
-        bounds: the most units that an operation can be billed, by kind of operation; without one
-            its models cannot be used under a budget.
-        on_endpoint: the kinds of operation that it performs at an endpoint of the caller's,
-            which they need `provider` and `endpoint_id` for; its public models apart.
-        in_pod: the kinds of operation that it can also perform in a pod of the caller's.
-        endpoint_time: the most seconds of a worker that one operation at an endpoint of the
-            caller's is billed; without it, none can be used under a budget.
-        telemetry_name: what OpenTelemetry calls it, where that is not its id.
-        probe: asks the vendor for something free, to find out whether it takes the key; answers
-            the names of its models, where that is what it asked for.
-        name_at: the id by which a model is called at an address, where the address decides that.
-        wire: the id of the vendor whose wire it speaks, where that is another's: it gets that
-            vendor's flows as it is loaded, and the sandbox serves it where it knows the wire.
+        models: the models that the vendor offers, with list prices.
+        bounds: the most units that an operation can be billed, by kind of operation. Models of a
+            kind without a bound cannot be used under a budget.
+        on_endpoint: kinds of operation that run at an endpoint of the caller's, except for public
+            models. Such requests need `provider` and `endpoint_id`.
+        in_pod: kinds of operation that can also run in a pod of the caller's.
+        endpoint_time: maximum billed worker time of an operation at an endpoint of the caller's.
+            If it is None, endpoints cannot be used under a budget.
+        telemetry_name: the vendor's name in OpenTelemetry, if it differs from the id.
+        probe: flow that sends a free request to check whether the vendor accepts the key. It
+            returns the names of the vendor's models, or None if the request does not list them.
+        name_at: function of an address and a model that returns the model's id at the address.
+        wire: id of the vendor whose wire this vendor speaks, if it is another vendor's. The loader
+            adds that vendor's flows, and the sandbox serves this vendor if it knows the wire.
     """
 
     id: str
@@ -208,13 +208,13 @@ class Vendor:
     def serves(
         self, model: Model, *, pinned: bool = False, endpoint: bool = False, pod: bool = False
     ) -> bool:
-        """Tell whether it can be asked for a model as a request stands.
+        """Check whether the vendor can serve a request for a model.
 
         Args:
-            model: of the kind of operation that is asked for.
+            model: a model of the requested kind of operation.
             pinned: whether the request names this vendor.
-            endpoint: whether it names an endpoint.
-            pod: whether it names a pod.
+            endpoint: whether the request names an endpoint.
+            pod: whether the request names a pod.
         """
         if model.public:
             return not (pinned and (endpoint or pod))
@@ -223,17 +223,17 @@ class Vendor:
         return model.kind not in self.on_endpoint or (pinned and endpoint)
 
     def runs_at_named_place(self, model: Model | None) -> bool:
-        """Tell whether a model runs at the endpoint or in the pod that a request names."""
+        """Check whether a model runs at the endpoint or in the pod that a request names."""
         return bool(self.infrastructure) and not (model is not None and model.public)
 
     def find_bound_source(self, model: Model) -> str | None:
-        """Return the source of the bound on a model's calls, if one is declared."""
+        """Return the source of the bound on a model's calls, or None if there is no bound."""
         if model.kind in self.on_endpoint and not model.public:
             return self.endpoint_time.source if self.endpoint_time is not None else None
         return next((b.source for of, b in self.bounds.items() if of.kind == model.kind), None)
 
     def find_default_model(self, kind: str) -> Model | None:
-        """Return the default model for a kind of operation, or the only one there is."""
+        """Return the default model for a kind of operation, or else its first model."""
         offered = [m for m in self.models if m.kind == kind and not m.profile_of]
         return next((m for m in offered if m.default), offered[0] if offered else None)
 
@@ -241,8 +241,8 @@ class Vendor:
 class ProviderError(PicklableError, Exception):
     """A vendor's failure, already translated into one of our codes.
 
-    Raised inside a vendor's flow; the driver decides from `code` and `retryable` whether to try
-    again, fall back or give up.
+    A vendor's flow raises it. The driver decides from `code` and `retryable` whether to retry,
+    fall back or give up.
     """
 
     def __init__(
