@@ -113,8 +113,8 @@ class Capability:
         accepts: the fields that upstream artifacts can fill.
         produces: media type of the artifact; `ANY_MEDIA` if it is not known beforehand.
         reads_upstream: True if the flow also reads upstream artifacts that fill no field.
-        calls_back: True if it calls the caller's own code. Such a job does not count towards the
-            limit on jobs, because the code may wait for other jobs.
+        calls_back: True if it calls the caller's own code. Such a job counts towards the limit on
+            function calls, not on jobs, because the code may wait for other jobs.
         state: a function that returns two digests of everything except the input that the result
             depends on. It is called in a thread, before and after each cached call. The first
             digest is part of the cached result's key. The result is stored only if the second

@@ -58,8 +58,8 @@ class Operation(Generic[R]):
     """A step that asks a routed vendor for work; `kind` names it in prices and catalogues."""
 
     kind: ClassVar[str]
-    # True if the operation may be repeated although the vendor may bill it twice
-    # (decisions, "Unknown outcome").
+    # True if the operation may be repeated after a call with an unknown outcome, although the
+    # vendor may bill both calls (decisions, "Unknown outcome").
     repeatable: ClassVar[bool] = False
 
     def units(self) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""The vendors, one public module each; the engine's registry loads them from here."""
+"""The vendors, a public module each; the engine's registry loads them from here."""
 
 import logging
 import pkgutil
@@ -14,8 +14,7 @@ log = logging.getLogger(__name__)
 
 
 def load_vendors() -> dict[str, Vendor]:
-    """Load every vendor by its id: the built-in ones, then installed ones, which cannot replace
-    them.
+    """Load all vendors by id: built-in vendors, then installed vendors with unused ids.
 
     >>> "minimax" in load_vendors()
     True
@@ -29,7 +28,7 @@ def load_vendors() -> dict[str, Vendor]:
     for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
         try:
             loaded = point.load()
-        except Exception as error:  # whatever a stranger's module raises
+        except Exception as error:  # third-party modules may raise any error
             log.warning("entry point %s failed to load: %s", point.name, type(error).__name__)
             continue
         if not isinstance(loaded, Vendor) or loaded.id in found:
@@ -42,7 +41,7 @@ def load_vendors() -> dict[str, Vendor]:
 
 
 def _add_wire_flows(vendor: Vendor, known: Mapping[str, Vendor]) -> Vendor:
-    """Return a vendor with the flows of the wire that it speaks, for what it has models for."""
+    """Return a vendor with its wire's flows for the kinds of operation that it has models for."""
     if not vendor.wire:
         return vendor
     spoken = known[vendor.wire]

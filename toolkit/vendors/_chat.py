@@ -23,21 +23,21 @@ from toolkit.vendors._http import (
 _THOUGHTS = re.compile(r"\A\s*<think>.*?</think>\s*", re.S)
 _UNCLOSED_THOUGHTS = re.compile(r"\A\s*<think>(?!.*</think>).*", re.S)
 _FENCED = re.compile(r"\A\s*```[\w-]*\s*\n(.*?)\n?\s*```\s*\Z", re.S)
-# The words in which vendors and servers name the tier that their list prices are for.
+# Names that vendors and servers use for the tier of their list prices.
 _STANDARD_TIER_WORDS = frozenset(("auto", "default", "on_demand", "standard", "unspecified"))
-# Braces that begin no JSON are tried, each of which may be read to the end of the answer.
+# A limit, because each brace that begins no JSON may be read to the end of the answer.
 _MAX_FALSE_STARTS = 64
 _FINISH_REASONS = {"stop": "stop", "length": "length", "content_filter": "filtered"}
 
 
 def build_body(operation: TextRequest, model: str, *, schema_in_prompt: bool = False) -> Json:
-    """Build the fields that all of these vendors take.
+    """Build the fields that all of these vendors accept.
 
     Args:
-        operation: what is asked for.
-        model: who is asked.
+        operation: the requested operation.
+        model: id of the model.
         schema_in_prompt: whether the operation's schema is written into the prompt, for models
-            that take none otherwise.
+            that accept no schema otherwise.
     """
     prompt = add_schema_to_prompt(operation) if schema_in_prompt else operation.prompt
     messages = [{"role": "user", "content": prompt}]
@@ -54,7 +54,7 @@ def build_body(operation: TextRequest, model: str, *, schema_in_prompt: bool = F
 
 
 def add_schema_to_prompt(operation: TextRequest) -> str:
-    """Return the prompt with the schema for its answer, for models that take it no other way."""
+    """Return the prompt with the schema for its answer, for models without a schema field."""
     if operation.schema is None:
         return operation.prompt
     schema = json.dumps(operation.schema, ensure_ascii=False)
@@ -68,11 +68,11 @@ def build_request(access: Access, path: str, fields: Json) -> httpx.Request:
 
 
 def parse_reply(answer: VendorResponse, said: Json, operation: TextRequest) -> TextReply:
-    """Parse the reply out of an answer that did not fail.
+    """Parse the reply of an answer that did not fail.
 
     Raises:
-        ProviderError: `PROVIDER_BAD_RESPONSE` for an answer without a message, or one cut off
-            before its first word; `PROVIDER_REJECTED` for a refusal.
+        ProviderError: `PROVIDER_BAD_RESPONSE` if the answer has no message or is truncated before
+            its first word; `PROVIDER_REJECTED` for a refusal.
     """
     request_id = answer.request_id or answer.read_label(said.get("id"))
     choice = get_first(said, "choices")
@@ -106,7 +106,7 @@ def parse_reply(answer: VendorResponse, said: Json, operation: TextRequest) -> T
 
 
 def read_service_tier(named: str | None) -> str | None:
-    """Return our name of the service tier that an answer names; None if it names none.
+    """Return our name of the service tier that an answer names; None if it names no tier.
 
     >>> read_service_tier("default"), read_service_tier("PRIORITY")
     ('standard', 'priority')
@@ -129,10 +129,10 @@ def build_reply(
     """Build the reply of a vendor that answered with this text.
 
     Raises:
-        ProviderError: `PROVIDER_BAD_RESPONSE` when it was cut off before its first word.
+        ProviderError: `PROVIDER_BAD_RESPONSE` if it was truncated before its first word.
     """
     if not text and finish == "length":
-        # Reasoning counts against the limit and can use it up: so it would again.
+        # No retry, because reasoning that used up the limit would do so again.
         raise answer.build_error(
             (ErrorCode.PROVIDER_BAD_RESPONSE, False),
             f"The answer of {answer.vendor} was truncated before its first word: raise max_tokens.",
@@ -149,7 +149,7 @@ def build_reply(
 
 
 def extract_json(text: str, schema: Json) -> str:
-    """Cut the longest JSON out of an answer, without what is around it; all of it if there is none.
+    """Return the longest JSON in an answer, or the whole answer if it has no JSON.
 
     >>> extract_json('Of {"a": 1}: {"title": "Tides"} Enjoy!', {"type": "object"})
     '{"title": "Tides"}'
@@ -172,7 +172,7 @@ def extract_json(text: str, schema: Json) -> str:
 
 
 def _extract_text(content: object, finish: str) -> str:
-    """Return a message's content, be it a text or a list of parts, without the model's thoughts."""
+    """Return the text of a message's content, a text or a list of parts, without thoughts."""
     if isinstance(content, list):
         parts = [part.get("text") for part in content if isinstance(part, dict)]
         content = "".join(part for part in parts if isinstance(part, str))
@@ -183,7 +183,7 @@ def _extract_text(content: object, finish: str) -> str:
 
 
 def _parse_usage(said: Json) -> dict[str, float]:
-    """Parse the tokens that were billed; none unless the answer has both."""
+    """Parse the billed tokens; returns {} unless the answer has both counts."""
     counted = get_object(said, "usage")
     given, made = read_numbers(counted, "prompt_tokens", "completion_tokens")
     if given is None or made is None:
@@ -199,12 +199,10 @@ def build_token_units(
     """Build the units of a text.
 
     Args:
-        given: all tokens that went in.
-        made: all that came out, reasoning included.
-        cached: the input tokens that the vendor read from its prompt cache; None if it does not
-            report them.
-        written: the input tokens that the vendor wrote to that cache; None if it does not report
-            them.
+        given: number of input tokens.
+        made: number of output tokens, reasoning included.
+        cached: input tokens that the vendor read from its prompt cache; None if not reported.
+        written: input tokens that the vendor wrote to its prompt cache; None if not reported.
 
     >>> build_token_units(120, 30, cached=100)
     {'input_tokens': 120, 'output_tokens': 30, 'cached_input_tokens': 100}

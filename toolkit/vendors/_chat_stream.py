@@ -5,13 +5,13 @@ from typing import Any
 from toolkit.plugins.streaming import JsonEventReader, VisibleText, WholeAnswer, build_answer
 from toolkit.vendors._http import Json, get_first, get_object
 
-# What asks for a stream, and for its usage at the end: without that, it could not be billed.
+# Ask for a stream with its usage at the end, because its cost would be unknown otherwise.
 STREAM_FIELDS: Json = {"stream": True, "stream_options": {"include_usage": True}}
 _NUMBERS_OF_ERRORS = range(400, 600)
 
 
 class ChatStreamReader(JsonEventReader):
-    """A reader of streamed chat completions, for the one choice that is asked for."""
+    """A reader of streamed chat completions with a single choice."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -26,14 +26,14 @@ class ChatStreamReader(JsonEventReader):
         if said.get("error"):
             self._failure = said
             return ""
-        # Of what stands beside the choices, the last is the fullest: the usage is, at the end.
+        # Later values win, because the last event has the fullest values, such as the usage.
         self._said |= {n: v for n, v in said.items() if n != "choices" and v is not None}
         choice = get_first(said, "choices")
         if choice.get("index", 0) != 0:
             return ""
         self._finish = choice.get("finish_reason") or self._finish
         if isinstance(choice.get("message"), dict):
-            self._whole = choice["message"]  # some vendors end with the answer once more
+            self._whole = choice["message"]  # some vendors repeat the whole answer at the end
             return ""
         return self._add_delta(get_object(choice, "delta"))
 
@@ -46,7 +46,7 @@ class ChatStreamReader(JsonEventReader):
         return self._shown.add(content) if isinstance(content, str) else ""
 
     def assemble(self) -> WholeAnswer | None:
-        """Put the answer together; none if the stream ended without saying why it did."""
+        """Assemble the answer; returns None if the stream ended without a finish reason."""
         if self._failure is not None:
             return build_answer(self._failure, find_error_status(self._failure))
         base = get_object(self._said, "base_resp").get("status_code")
@@ -58,7 +58,7 @@ class ChatStreamReader(JsonEventReader):
 
 
 def find_error_status(said: Json) -> int:
-    """Find the status that an error in the middle of a stream has where nothing is streamed.
+    """Return the HTTP status that an error of a stream would have without a stream.
 
     >>> find_error_status({"error": {"message": "Slow down.", "code": 429}})
     429

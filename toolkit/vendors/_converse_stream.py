@@ -7,7 +7,7 @@ from typing import Any
 from toolkit.plugins.streaming import BrokenStreamError, VisibleText, WholeAnswer, build_answer
 from toolkit.vendors._http import Json, get_object
 
-# By the member of the stream's union that an exception comes as (API reference, ConverseStream).
+# Status by the union member of the stream's exception (API reference, ConverseStream).
 _STATUSES_OF_EXCEPTIONS = {
     "validationException": 400,
     "modelStreamErrorException": 424,
@@ -21,7 +21,7 @@ class ConverseReader:
     """A reader of Converse's streamed answers.
 
     Args:
-        frames: botocore's buffer of frames, which checks their sums.
+        frames: botocore's buffer of frames, which validates their checksums.
     """
 
     media_type = "application/vnd.amazon.eventstream"
@@ -37,7 +37,7 @@ class ConverseReader:
         """Read the frames that arrived, and return the text in them.
 
         Raises:
-            BrokenStreamError: a frame is damaged, or holds no object of JSON.
+            BrokenStreamError: a frame is damaged, or holds no JSON object.
         """
         self._frames.add_data(data)
         try:
@@ -70,7 +70,7 @@ class ConverseReader:
         return self._shown.add(piece)
 
     def assemble(self) -> WholeAnswer | None:
-        """Put the answer together; none if the stream ended without saying why it did."""
+        """Assemble the answer; returns None if the stream ended without a stop reason."""
         if self._failure is not None or "stopReason" not in self._said:
             return self._failure
         content = [{"text": self._blocks[place]} for place in sorted(self._blocks)]
@@ -79,7 +79,7 @@ class ConverseReader:
 
 
 def make_converse_reader() -> ConverseReader | None:
-    """Make a reader; none where botocore, which knows the frames, is not installed."""
+    """Make a reader, or return None if botocore, which parses the frames, is not installed."""
     try:
         return ConverseReader(import_module("botocore.eventstream").EventStreamBuffer())
     except ImportError:

@@ -1,8 +1,8 @@
-"""Bytes that came as text, decoded piece by piece: other threads run in between."""
+"""Decoding of bytes that came as text, piece by piece, so that other threads run in between."""
 
 import base64
 
-PIECE_CHARACTERS = 1024 * 1024  # characters; a multiple of what one step of either decoder takes
+PIECE_CHARACTERS = 1024 * 1024  # a multiple of the step of either decoder
 _BLANKS = " \t\r\n"
 
 
@@ -13,7 +13,7 @@ def decode_hex(text: str) -> bytes:
     b'tea'
 
     Raises:
-        ValueError: they are none.
+        ValueError: the text is not hexadecimal.
     """
     if any(blank in text for blank in _BLANKS):
         text = "".join(text.split())
@@ -21,13 +21,13 @@ def decode_hex(text: str) -> bytes:
 
 
 def decode_base64(text: str) -> bytes:
-    """Decode Base64, and nothing that is not quite that.
+    """Decode strict Base64.
 
     >>> decode_base64("dGVh")
     b'tea'
 
     Raises:
-        ValueError: it is none.
+        ValueError: the text is not Base64.
     """
     if 0 <= text.find("=") < len(text) - 2:
         raise ValueError("it goes on behind its end")

@@ -1,4 +1,4 @@
-"""Reading vendors' answers: JSON that is JSON, failures as our codes, and no key ever quoted."""
+"""Answers of vendors: validated JSON, failures as our codes, and never a key in a message."""
 
 import json
 import math
@@ -21,19 +21,19 @@ from toolkit.plugins.key_redaction import REDACTED, redact_message
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 Json: TypeAlias = dict[str, Any]
-# The error code of a failure, and whether to retry where that differs from the code's default.
+# The error code of a failure, and whether to retry; None stands for the code's default.
 Classification: TypeAlias = tuple[ErrorCode, bool | None]
 
 MAX_EXCERPT_CHARACTERS = 200
-MAX_QUOTED_CHARACTERS = 20 * MAX_EXCERPT_CHARACTERS  # the excerpt is taken from their beginning
+MAX_QUOTED_CHARACTERS = 20 * MAX_EXCERPT_CHARACTERS  # the part of a text that is searched for keys
 MAX_RETRY_AFTER_S = 3600.0
 REQUEST_ID_HEADERS = ("x-request-id", "request-id", "x-amzn-requestid", "trace-id")
 KEY_REFUSED: Classification = (ErrorCode.PROVIDER_AUTH_FAILED, False)
-# A limit that waiting does not lift, but another connection may.
+# Waiting does not lift this limit, but another connection may have credit.
 OUT_OF_CREDIT: Classification = (ErrorCode.PROVIDER_RATE_LIMITED, False)
 REFUSED: Classification = (ErrorCode.PROVIDER_REJECTED, False)
 
-# The meaning of a status where the vendor's own body has nothing more exact.
+# The meaning of a status if the body has no code of the vendor's own.
 _CLASSIFICATION_BY_STATUS: dict[int, Classification] = {
     401: KEY_REFUSED,
     402: OUT_OF_CREDIT,
@@ -47,11 +47,11 @@ _CLASSIFICATION_BY_STATUS: dict[int, Classification] = {
 
 @dataclass(frozen=True, slots=True)
 class VendorResponse:
-    """One answer of a vendor, and what it takes to read it safely.
+    """An answer of a vendor, with the access that its redaction needs.
 
     Attributes:
-        vendor: its id, for messages: of the vendor that was asked, be it by another one's flow.
-        access: what the request was made with; its secret is taken out of whatever is quoted.
+        vendor: id, for messages, of the vendor that was asked, even by another vendor's flow.
+        access: the access of the request; its secret is removed from every quoted text.
     """
 
     vendor: str
@@ -69,12 +69,12 @@ class VendorResponse:
 
     @property
     def is_failure(self) -> bool:
-        """True if the status is no success; a redirect is none, as it is never followed."""
+        """True unless the status is 2xx; a redirect is a failure, as it is never followed."""
         return not 200 <= self.status < 300
 
     @property
     def request_id(self) -> str | None:
-        """The vendor's own id of the call, from its headers."""
+        """The vendor's id of the call, from the headers; None if they have no id."""
         for name in REQUEST_ID_HEADERS:
             value = self.response.headers.get(name)
             if value is not None:
@@ -82,10 +82,10 @@ class VendorResponse:
         return None
 
     def json(self) -> Json:
-        """Parse the answer as a JSON object; a failing one may call it by any content type.
+        """Parse the answer as a JSON object; a failing answer may have any content type.
 
         Raises:
-            ProviderError: `PROVIDER_BAD_RESPONSE` for anything else, such as an HTML page; a
+            ProviderError: `PROVIDER_BAD_RESPONSE` for any other answer, such as an HTML page; a
                 failing status without a JSON object keeps its own code.
         """
         kind = self.response.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -110,13 +110,13 @@ class VendorResponse:
         number: int | None = None,
         request_id: str | None = None,
     ) -> ProviderError:
-        """Build the error for an answer that says it failed.
+        """Build the error for an answer that reports a failure.
 
         Args:
             said: the vendor's message; quoted unless it is about the key.
-            verdict: what its own code means; the HTTP status decides where there is none.
-            number: its own code; the HTTP status where there is none.
-            request_id: its id of the call, where the body has it.
+            verdict: meaning of the vendor's own code; that of the HTTP status by default.
+            number: the vendor's own code; the HTTP status by default.
+            request_id: the vendor's id of the call from the body; that of the headers by default.
         """
         verdict = verdict or _classify_status(self.status)
         number = self.status if number is None else number
@@ -133,7 +133,7 @@ class VendorResponse:
     def build_error(
         self, verdict: Classification, message: str, *, request_id: str | None = None
     ) -> ProviderError:
-        """Build an error with all that the headers of the answer say."""
+        """Build an error with the status, the retry hints and the request id of the answer."""
         code, retryable = verdict
         asked = self.response.headers.get("x-should-retry", "").strip().lower()
         if retryable is None and asked in ("true", "false"):
@@ -148,19 +148,19 @@ class VendorResponse:
         )
 
     def redact_excerpt(self, said: object) -> str:
-        """Return at most a line of the vendor's text, without the key where it echoes it."""
+        """Return at most a line of the vendor's text, without any echo of the key."""
         return redact_excerpt(said, self.access)
 
     def read_label(self, value: object) -> str | None:
-        """Return a short name that the vendor gave, such as a model's or a request's."""
+        """Return a vendor's short name, such as that of a model; None if it is empty or no text."""
         return redact_excerpt(value, self.access) or None if isinstance(value, str) else None
 
 
 def parse_retry_after(response: httpx.Response) -> float | None:
     """Parse the seconds to wait, which vendors give as milliseconds, seconds or an HTTP date.
 
-    More than `MAX_RETRY_AFTER_S` counts as that, and so does what is no time: a vendor that asks
-    to be left alone is, but not for ever.
+    Returns None without such a header, and `MAX_RETRY_AFTER_S` for a longer or an invalid time: the
+    vendor is left alone, but not for ever.
     """
     milliseconds = response.headers.get("retry-after-ms", "").strip()
     given = response.headers.get("retry-after", "").strip()
@@ -172,12 +172,12 @@ def parse_retry_after(response: httpx.Response) -> float | None:
 
 
 def _parse_delay(given: str) -> float | None:
-    """Parse the seconds until a time, given as a number or as an HTTP date; none for neither."""
+    """Parse the seconds until a time, a number or an HTTP date; returns None if it is invalid."""
     if re.fullmatch(r"\d{1,300}(\.\d{1,300})?", given, re.A):
         return float(given)
     try:
         when = parsedate_to_datetime(given)
-        if when.tzinfo is None:  # the date says `-0000`: UTC, of an unknown place
+        if when.tzinfo is None:  # the date ends with `-0000`: UTC without a known time zone
             when = when.replace(tzinfo=UTC)
         return max(0.0, when.timestamp() - time.time())
     except (ValueError, TypeError, OverflowError):
@@ -199,7 +199,7 @@ def redact_excerpt(said: object, access: Access) -> str:
 
 
 def to_finite_number(value: object) -> float | None:
-    """Return a finite number that is not negative, as every count and price is; none otherwise."""
+    """Return a finite number that is not negative, as counts and prices are; None otherwise."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:
@@ -210,27 +210,27 @@ def to_finite_number(value: object) -> float | None:
 
 
 def clean_text(value: object) -> str | None:
-    """Return a text without NUL and lone surrogates, which no store can keep."""
+    """Return a text without NUL and lone surrogates, which no store accepts; None for no text."""
     if not isinstance(value, str):
         return None
     return value.replace("\0", "").encode("utf-8", "replace").decode("utf-8")
 
 
 def get_object(body: Json, name: str) -> Json:
-    """Return a member that is an object; an empty one where it is missing or something else."""
+    """Return a member that is an object, or an empty object if it is missing or no object."""
     value = body.get(name)
     return value if isinstance(value, dict) else {}
 
 
 def get_first(body: Json, name: str) -> Json:
-    """Return the first item of a list if it is an object; an empty one otherwise."""
+    """Return the first item of a list if it is an object, or else an empty object."""
     value = body.get(name)
     first = value[0] if isinstance(value, list) and value else None
     return first if isinstance(first, dict) else {}
 
 
 def read_numbers(body: Json, *names: str) -> tuple[float | None, ...]:
-    """Read members that are numbers as `to_finite_number` has them."""
+    """Return members as `to_finite_number` returns them."""
     return tuple(to_finite_number(body.get(name)) for name in names)
 
 
@@ -239,7 +239,7 @@ def build_json_request(
 ) -> httpx.Request:
     """Build a POST of a JSON object.
 
-    Its body and headers are spelled out here, as httpx does it, which takes five times as long.
+    The body and the headers are written here as httpx writes them: httpx takes five times as long.
     """
     target, host = _parse_url(url)
     body = _ENCODER.encode(fields).encode()
@@ -253,9 +253,9 @@ def build_json_request(
 
 @lru_cache(maxsize=256)
 def _parse_url(url: str) -> tuple[httpx.URL, str]:
-    """Parse the address of a vendor's operation, and the host that it names: there are few.
+    """Parse the URL of a vendor's operation, and its host.
 
-    A URL never changes, so nothing invalidates it.
+    The cache needs no invalidation, because there are few URLs and a URL never changes.
     """
     parsed = httpx.URL(url)
     return parsed, parsed.netloc.decode("ascii")
@@ -264,20 +264,20 @@ def _parse_url(url: str) -> tuple[httpx.URL, str]:
 def send_probe(
     vendor: str, access: Access, path: str, headers: Mapping[str, str]
 ) -> Flow[VendorResponse]:
-    """Read something that is free, and only for who has a key."""
+    """Send a free request that needs a valid key."""
     request = httpx.Request("GET", access.url(path), headers=dict(headers))
     return VendorResponse(vendor, access, (yield from send(request)))
 
 
 def collect_names(answer: VendorResponse, listed: object, member: str) -> list[str]:
-    """Collect the names in a vendor's list of objects; whatever has none is passed over."""
+    """Collect the names in a vendor's list of objects; items without a name are skipped."""
     rows = listed if isinstance(listed, list) else []
     names = (answer.read_label(row.get(member)) for row in rows if isinstance(row, dict))
     return [name for name in names if name]
 
 
 def quote_path_segment(name: str) -> str:
-    """Quote a name as one segment of a path, whatever characters it has.
+    """Quote a name with any characters as a single segment of a path.
 
     Raises:
         ProviderError: `PROVIDER_REJECTED` for `.` and `..`, which would name another path.
@@ -290,7 +290,7 @@ def quote_path_segment(name: str) -> str:
 
 
 def build_bearer_headers(access: Access) -> dict[str, str]:
-    """Build the header that most vendors take a key in; a server of one's own may need none.
+    """Build the Authorization header; empty without a secret, as a private server may need none.
 
     Raises:
         ProviderError: `SECRET_UNRESOLVED` for a secret that no header can carry.
@@ -302,9 +302,9 @@ def check_header_safe(secret: str) -> str:
     """Return a secret, unless no header can carry it.
 
     Raises:
-        ProviderError: `SECRET_UNRESOLVED` for one that no header can carry.
+        ProviderError: `SECRET_UNRESOLVED` for a secret that no header can carry.
     """
-    # httpx would raise an error that quotes it. A JSON object is credentials of another vendor.
+    # The error of httpx would quote the secret. A JSON object holds credentials of another vendor.
     if not (secret.isascii() and secret.isprintable()) or secret.lstrip().startswith("{"):
         raise ProviderError(
             ErrorCode.SECRET_UNRESOLVED,

@@ -1,4 +1,4 @@
-"""Requests to a chat server in the fullest form it takes: a refused field takes another form."""
+"""Requests to a chat server in the fullest form it accepts; refused fields take another form."""
 
 import hashlib
 import json
@@ -22,14 +22,14 @@ BILLING_FIELDS: Json = {
     "service_tier": "default",
     "prompt_cache_options": {"mode": "explicit"},
 }
-# How an answer is asked to be JSON, the strictest form first; the last one sends no field.
+# Ways to ask for JSON, the strictest first; the last sends no field.
 JSON_NATIVE, JSON_OBJECT_WITH_SCHEMA, JSON_OBJECT, JSON_IN_PROMPT = (
     "json_schema",
     "schema",
     "json_object",
     "words",
 )
-# Servers that validate with pydantic answer 500 for what they refuse, llama-cpp-python's for one.
+# Servers that validate with pydantic, such as llama-cpp-python's, answer 500 to refused fields.
 _REFUSAL_STATUSES = (400, 422, 500, 501)
 _UNSUPPORTED_CODES = ("unsupported_parameter", "unsupported_value", "unknown_parameter")
 _UNSUPPORTED_WORDS = re.compile(
@@ -40,10 +40,10 @@ _UNSUPPORTED_WORDS = re.compile(
 _FORMAT_WORDS = re.compile(
     r"response_?format|json[_ ]schema|json_object|structured output|grammar", re.IGNORECASE
 )
-# A type that is not known is refused whatever the schema; all else may be about this one schema.
+# An unknown type is refused for any schema; other refusals may be about this schema alone.
 _TYPE_WORDS = re.compile(r"response_?format['\"., ()]*type|should be 'text'", re.IGNORECASE)
 _MAX_REMEMBERED_REFUSALS = 256
-# The keywords that strict mode is known to take (the vendor's guide to structured outputs).
+# Keywords that strict mode accepts (the vendor's guide to structured outputs).
 _STRICT_KEYWORDS = frozenset(
     ("$defs", "$ref", "additionalProperties", "anyOf", "const", "description", "enum", "items",
      "properties", "required", "title", "type")
@@ -52,15 +52,15 @@ _STRICT_KEYWORDS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class RequestForm:
-    """The form that one request takes.
+    """The form of a request.
 
     Attributes:
-        operation: what is asked for.
-        model: who is asked.
-        caps: the names under which the limit of tokens is sent; never empty.
-        json: how the answer is asked to be JSON.
+        operation: the requested operation.
+        model: id of the model.
+        caps: names of the fields that send the limit of output tokens; never empty.
+        json: the way to ask for JSON, such as `JSON_NATIVE`.
         temperature: whether the temperature is sent.
-        stream: whether the answer is asked for as a stream.
+        stream: whether a streamed answer is requested.
         billing: names of the `BILLING_FIELDS` that are sent.
     """
 
@@ -98,13 +98,11 @@ class RequestForm:
         return {"type": "json_object", **with_schema}
 
     def weaken(self, field: str, rungs: tuple[str, ...]) -> "RequestForm | None":
-        """Return the next form, for a server that refuses a field of this one; none if there is
-        none.
-        """
+        """Return the next form for a server that refuses a field, or None if there is no other."""
         if field == "temperature" and self.temperature:
             return replace(self, temperature=False)
         if field in STREAM_FIELDS and self.stream:
-            # Without its options a stream has no usage, so it could not be billed.
+            # A stream without its options reports no usage, so its cost would be unknown.
             return replace(self, stream=False)
         if field in self.billing:
             return replace(self, billing=tuple(name for name in self.billing if name != field))
@@ -120,7 +118,7 @@ class RequestForm:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A field that a server refused, and the note to remember it by."""
+    """A field that a server refused, and the note that records the refusal."""
 
     field: str
     memory: str
@@ -129,18 +127,18 @@ class Refusal:
 def negotiate_request(
     operation: TextRequest, access: Access, asked: Callable[[Json], Flow[VendorResponse]]
 ) -> Flow[VendorResponse]:
-    """Ask in the fullest form that is not known to be refused, and in a lesser one if it is.
+    """Ask in the fullest form that is not known to be refused, and in a lesser form if it is.
 
-    A refused request bills nothing. What was refused is remembered for the connection and model
-    (`access.refusals`) once a lesser form has worked, so that the next call begins with that.
+    A refused request bills nothing. Once a lesser form has worked, the refusal is recorded for the
+    connection and model (`access.refusals`), so that the next call begins with that form.
 
     Args:
-        operation: what is asked for.
-        access: to the server.
-        asked: sends a body.
+        operation: the requested operation.
+        access: access to the server.
+        asked: flow that sends a body.
 
     Returns:
-        the first answer that refuses nothing which has another form.
+        the first answer that is no refusal, or whose refused field has no other form.
     """
     rungs = _list_json_modes(operation, access)
     form = _choose_first_form(operation, access, rungs)
@@ -169,10 +167,9 @@ class OptionalField:
 
     Attributes:
         name: name of the field.
-        pattern: regular expression, without regard to case, of the words by which a refusal names
-            the field.
-        memory: note by which a refusal of the field is remembered; "" if a refusal says nothing
-            about the next request.
+        pattern: case-insensitive regular expression of the words that name the field in a refusal.
+        memory: note that records a refusal of the field; "" if a refusal says nothing about the
+            next request.
     """
 
     name: str
@@ -181,12 +178,12 @@ class OptionalField:
 
 
 def make_temperature_field(operation: TextRequest) -> OptionalField:
-    """Make the optional field of an operation's temperature, of which each value stands alone."""
+    """Make the optional field of a temperature; each value has a note of its own."""
     return OptionalField("temperature", "temperature", f"temperature={operation.temperature}")
 
 
 def _read_refusal(answer: VendorResponse) -> str:
-    """Return the words of a refusal; empty for any other answer."""
+    """Return the words of a refusal, or "" for any other answer."""
     if answer.status != 400:
         return ""
     said = answer.json()
@@ -200,16 +197,16 @@ def ask_without_refused_fields(
     asked: Callable[[frozenset[str]], Flow[VendorResponse]],
     read_refusal: Callable[[VendorResponse], str] = _read_refusal,
 ) -> Flow[VendorResponse]:
-    """Ask with all optional fields that are not known to be refused; again without each that is.
+    """Ask with all optional fields that are not known to be refused, then without refused fields.
 
-    A refused request bills nothing. Refusals are remembered for the connection and the model
+    A refused request bills nothing. Refusals are recorded for the connection and the model
     (`access.refusals`) once a request without the refused fields has worked.
 
     Args:
-        optional: fields that may be left out, in the order in which they are.
+        optional: fields that may be left out, in the order in which they are left out.
         access: access to the vendor.
-        asked: sends the request with the optional fields of these names.
-        read_refusal: returns the words of an answer that refuses a request, and "" for any other.
+        asked: flow that sends the request with the optional fields of the given names.
+        read_refusal: function that returns the words of a refusal, or "" for any other answer.
     """
     left = [field for field in optional if field.memory not in access.refusals]
     learned: list[str] = []
@@ -219,7 +216,7 @@ def ask_without_refused_fields(
         except ProviderError as fault:
             if fault.code is not ErrorCode.REPLAY_MISS:
                 raise
-            # A cassette holds no refusals, but the request that followed one.
+            # A cassette holds only the request after a refusal, not the refusal itself.
             for names in list_subsets(tuple(field.name for field in left))[1:]:
                 with suppress(ProviderError):
                     return (yield from asked(frozenset(names)))
@@ -249,13 +246,13 @@ def _list_json_modes(operation: TextRequest, access: Access) -> tuple[str, ...]:
         return (
             JSON_NATIVE,
             JSON_IN_PROMPT,
-        )  # the other two would have an object made, whatever is wanted
+        )  # the other two ask for an object, which this schema does not describe
     between = (JSON_OBJECT_WITH_SCHEMA, JSON_OBJECT) if _is_foreign(access) else (JSON_OBJECT,)
     return (JSON_NATIVE, *between, JSON_IN_PROMPT)
 
 
 def _is_foreign(access: Access) -> bool:
-    """Tell whether somebody else's server is asked: an address set by hand, or another vendor's."""
+    """Check whether the server is not OpenAI's: another vendor's, or an address set by hand."""
     return access.compatible or access.vendor not in ("", "openai")
 
 
@@ -264,7 +261,7 @@ def _choose_first_form(
 ) -> RequestForm:
     """Return the fullest form that this server is not known to refuse."""
     known = access.refusals
-    # Servers that speak the wire may know the older name alone, and pass over what they do not.
+    # Other servers may know only the older name, and ignore the fields that they do not know.
     caps = tuple(
         name
         for name in (CAP_FIELDS if _is_foreign(access) else CAP_FIELDS[:1])
@@ -291,7 +288,7 @@ def _find_replay(
     rungs: tuple[str, ...],
     asked: Callable[[Json], Flow[VendorResponse]],
 ) -> Flow[VendorResponse]:
-    """Find what a cassette has instead: it holds no refusals, but the request after them."""
+    """Find the recorded form, because a cassette holds only the request after the refusals."""
     caps = dict.fromkeys((form.caps, *((name,) for name in CAP_FIELDS), CAP_FIELDS))
     temperatures = (True, False) if form.operation.temperature is not None else (True,)
     billing = list_subsets(tuple(BILLING_FIELDS))
@@ -304,7 +301,7 @@ def _find_replay(
 
 
 def list_subsets(names: tuple[str, ...]) -> list[tuple[str, ...]]:
-    """List the subsets of some names, the largest first.
+    """List the subsets of names, the largest first.
 
     >>> list_subsets(("a", "b"))
     [('a', 'b'), ('a',), ('b',), ()]
@@ -314,7 +311,7 @@ def list_subsets(names: tuple[str, ...]) -> list[tuple[str, ...]]:
 
 
 def _parse_refusal(answer: VendorResponse, form: RequestForm) -> Refusal | None:
-    """Parse which field a failing answer refuses, of those that have another form."""
+    """Parse the refused field of a failing answer; returns None if the field has no other form."""
     if answer.status not in _REFUSAL_STATUSES:
         return None
     said, fields = answer.json(), form.build_fields()
@@ -332,32 +329,32 @@ def _parse_refusal(answer: VendorResponse, form: RequestForm) -> Refusal | None:
             field, form.json if general else f"{form.json}:{_digest_schema(form.operation)}"
         )
     if field in form.billing:
-        return Refusal(field, field)  # no caller chose its value, so the field goes with it
+        return Refusal(field, field)  # no caller chose its value, so the whole field is left out
     if code not in _UNSUPPORTED_CODES and not _UNSUPPORTED_WORDS.search(words):
-        return None  # it is the value that is out of range: the caller's to change
+        return None  # the value is out of range, and only the caller can change it
     of_value = field == "temperature" and code == "unsupported_value"
     return Refusal(field, f"temperature={form.operation.temperature}" if of_value else field)
 
 
 def _find_refused_field(words: str, form: RequestForm) -> str:
-    """Return the field that a server's prose is about; empty where it is about something else."""
+    """Return the field that a server's message names, or "" if it names none of ours."""
     if "response_format" in form.build_fields() and _FORMAT_WORDS.search(words):
         return "response_format"
     caps = [name for name in form.caps if re.search(rf"\b{name}\b", words)]
     if caps:
-        return caps[-1]  # refused together, the older name goes
+        return caps[-1]  # leave out the older name if both are refused together
     if form.stream and "stream_options" in words:
         return "stream_options"
     billing = next((name for name in form.billing if re.search(rf"\b{name}\b", words)), None)
     if billing is not None:
         return billing
-    # Ordinary words in error messages: they count only where they are quoted as a field's name.
+    # These are ordinary words, so they count only if they are quoted as a field's name.
     named = ("temperature", *(("stream",) if form.stream else ()))
     return next((name for name in named if re.search(rf"['\"`]{name}['\"`]", words)), "")
 
 
 def _extract_error_text(said: Json) -> str:
-    """Join everything that a server says of what went wrong into one text."""
+    """Join all error texts of an answer into a single text."""
     error = said.get("error")
     told = error.get("message") if isinstance(error, dict) else error
     return " ".join(_iter_error_texts(told or said.get("message") or said.get("detail")))
@@ -366,7 +363,7 @@ def _extract_error_text(said: Json) -> str:
 def _iter_error_texts(told: object) -> Iterator[str]:
     if isinstance(told, str):
         yield told
-    elif isinstance(told, list):  # pydantic's: what was given, and with it the prompt, is left out
+    elif isinstance(told, list):  # pydantic's rows; `input` is left out, as it holds the prompt
         for one in told:
             if isinstance(one, dict):
                 yield f"{one.get('loc')} {one.get('type')} {one.get('msg')}"
@@ -378,7 +375,7 @@ def _digest_schema(operation: TextRequest) -> str:
 
 
 def fits_strict(schema: object) -> bool:
-    """Tell whether strict mode takes a schema: every object closed, every property required."""
+    """Check whether strict mode accepts a schema: objects closed, all properties required."""
     if not isinstance(schema, dict) or not _STRICT_KEYWORDS.issuperset(schema):
         return False
     properties, required = get_object(schema, "properties"), schema.get("required")

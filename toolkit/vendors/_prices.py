@@ -9,7 +9,7 @@ from typing import Any
 
 from toolkit.plugins import Model, PriceChange, PriceTier
 
-# The keys of a row that are not the price of a unit.
+# Keys of a row that are no prices.
 _NON_PRICE_KEYS = frozenset(
     ("above", "as_of", "batch", "changes", "default", "ends", "output_limit", "per", "profile_of",
      "public", "quality", "reasons", "service_tiers", "since", "source", "successor", "tiers")
@@ -22,7 +22,7 @@ def _load_table() -> dict[str, Any]:
 
 
 def load_models(vendor: str) -> tuple[Model, ...]:
-    """Load a vendor's models with their list prices, each per one unit.
+    """Load a vendor's models with their list prices per unit.
 
     >>> [model.id for model in load_models("runpod") if model.kind == "image" and model.default]
     ['black-forest-labs-flux-1-dev']
@@ -39,7 +39,7 @@ def load_models(vendor: str) -> tuple[Model, ...]:
 def _build_profiled_model(
     name: str, kind: str, row: Mapping[str, Any], offered: Mapping[str, Any]
 ) -> Model:
-    """Build a model that is called by one of its profiles: at the prices of the dearest."""
+    """Build a model that is called by a profile: it has the prices of its dearest profile."""
     rows = [one for one in offered.values() if one.get("profile_of") == name]
     dearest = max(rows, key=lambda one: Decimal(one["output_tokens"]))
     return _build_model(name, kind, {**dearest, "profile_of": "", **row})

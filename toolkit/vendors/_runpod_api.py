@@ -1,4 +1,4 @@
-"""Requests to RunPod's two APIs: of jobs, and of management."""
+"""Requests to RunPod's two APIs, for jobs and for management."""
 
 import re
 
@@ -15,7 +15,7 @@ _ID_PATTERN = re.compile(r"[A-Za-z0-9_-]{1,128}")
 def build_request(
     access: Access, method: str, path: str, body: Json | None = None, host: str = "jobs"
 ) -> httpx.Request:
-    """Return a request to the job API, or to the management API at the host `api`."""
+    """Build a request to the job API, or to the management API at the host `api`."""
     return httpx.Request(
         method, access.url(path, host), json=body, headers=build_bearer_headers(access)
     )
@@ -29,10 +29,10 @@ def send_request(
     host: str = "jobs",
     stream: StreamReader | None = None,
 ) -> Flow[VendorResponse]:
-    """Send a request; the answer, unless it failed.
+    """Send a request, and return the answer.
 
     Raises:
-        ProviderError: as the status says.
+        ProviderError: the answer's status is a failure.
     """
     response = yield from send(build_request(access, method, path, body, host), stream=stream)
     answer = VendorResponse("runpod", access, response)
@@ -53,11 +53,10 @@ def _build_failure(answer: VendorResponse) -> ProviderError:
 
 
 def check_id(name: object) -> str:
-    """Return an id that may stand in a path: what the vendor names is trusted with no more than
-    that.
+    """Return an id if it is safe in a path, because ids of the vendor are not trusted.
 
     Raises:
-        ProviderError: `PROVIDER_BAD_RESPONSE` for what is no id.
+        ProviderError: `PROVIDER_BAD_RESPONSE` for a value that is no id.
     """
     if not isinstance(name, str) or not _ID_PATTERN.fullmatch(name):
         raise build_bad_response("runpod named something by what is no id.")
@@ -65,16 +64,16 @@ def check_id(name: object) -> str:
 
 
 def build_bad_response(message: str, job: str | None = None) -> ProviderError:
-    """Build an error for an answer of the vendor's that asking again would not cure."""
+    """Build an error for a bad answer that a retry would not cure."""
     return ProviderError(
         ErrorCode.PROVIDER_BAD_RESPONSE, message, retryable=False, vendor_request_id=job
     )
 
 
 def probe(access: Access) -> Flow[None]:
-    """List the account's endpoints: free, and only for who has a key.
+    """List the account's endpoints, which is free and needs a key.
 
     Raises:
-        ProviderError: `PROVIDER_AUTH_FAILED` when the key is refused.
+        ProviderError: `PROVIDER_AUTH_FAILED` if the key is refused.
     """
     yield from send_request(access, "GET", "/serverless", host="api")

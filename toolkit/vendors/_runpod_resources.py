@@ -34,18 +34,18 @@ from toolkit.vendors._runpod_api import build_bad_response, check_id, send_reque
 
 S = TypeVar("S", bound=ResourceState)
 DEFAULT_IMAGE = "runpod/worker-sdxl:latest"
-# The fields of a template that an endpoint takes too.
+# The fields of a template that an endpoint also accepts.
 _TEMPLATE_FIELDS = ("image", "args", "disk", "ports", "env", "registry")
-WORKER_PORT = 8000  # where the vendor's SDK serves work in a container, and the proxy leads to
-# The command of the default image in a pod: the SDK's options for serving work by HTTP.
+WORKER_PORT = 8000  # port of the vendor's SDK in a container, which the proxy forwards to
+# Command of the default image in a pod, with the SDK's options for serving work by HTTP.
 SERVE_COMMAND = (
     f"python -u /rp_handler.py --rp_serve_api --rp_api_host 0.0.0.0 --rp_api_port {WORKER_PORT}"
 )
 
-# Where a volume appears in a pod: as on endpoints, so that an image finds it in either.
+# Mount path of a volume in a pod; the same as on endpoints, so that an image works in both.
 MOUNT_PATH = "/runpod-volume"
 
-# A status that is not in here is unknown to this file, and counts as `creating`.
+# Any other status counts as `creating`.
 _POD_STATUSES: dict[str, PodStatus] = {
     "PROVISIONING": "creating",
     "STARTING": "creating",
@@ -59,11 +59,11 @@ _POD_STATUSES: dict[str, PodStatus] = {
 def create_endpoint(operation: EndpointCreation, access: Access) -> Flow[ResourceState]:
     """Create a serverless endpoint with our defaults, which are not the vendor's.
 
-    The vendor deletes an endpoint together with the template that is bound to it. So a template is
-    never bound: what it says is read, and the endpoint is made of that.
+    The vendor deletes an endpoint together with the template that is bound to it. So no template
+    is ever bound: its fields are read and copied to the endpoint.
 
     Raises:
-        ProviderError: what the vendor says.
+        ProviderError: the vendor refused or failed.
     """
     fields: Json = {
         "name": operation.name,
@@ -89,7 +89,7 @@ def create_pod(operation: PodCreation, access: Access) -> Flow[PodState]:
     """Rent a GPU machine.
 
     Raises:
-        ProviderError: what the vendor says, such as that no such GPU is free.
+        ProviderError: the vendor refused or failed, for example because no such GPU is free.
     """
     fields: Json = {
         "name": operation.name,
@@ -114,7 +114,7 @@ def read_pod(operation: PodReading, access: Access) -> Flow[PodState]:
     """Read the state of a machine.
 
     Raises:
-        ProviderError: what the vendor says; its status is 404 for one that is gone.
+        ProviderError: the vendor refused or failed; the status is 404 if the machine is gone.
     """
     path = f"/pods/{check_id(operation.vendor_id)}"
     answer = yield from send_request(access, "GET", path, host="api")
@@ -122,10 +122,10 @@ def read_pod(operation: PodReading, access: Access) -> Flow[PodState]:
 
 
 def create_template(operation: TemplateCreation, access: Access) -> Flow[ResourceState]:
-    """Make a template.
+    """Create a template.
 
     Raises:
-        ProviderError: what the vendor says, such as that the name is taken.
+        ProviderError: the vendor refused or failed, for example because the name is taken.
     """
     fields: Json = {
         "name": operation.name,
@@ -140,7 +140,7 @@ def create_volume(operation: VolumeCreation, access: Access) -> Flow[ResourceSta
     """Rent a network volume.
 
     Raises:
-        ProviderError: what the vendor says, such as that the size is not offered.
+        ProviderError: the vendor refused or failed, for example because it lacks that size.
     """
     fields = {
         "name": operation.name,
@@ -152,10 +152,10 @@ def create_volume(operation: VolumeCreation, access: Access) -> Flow[ResourceSta
 
 
 def list_gpus(operation: GpuListing, access: Access) -> Flow[GpuCatalog]:  # noqa: ARG001
-    """List the vendor's catalogue of GPUs, with list prices by the hour.
+    """List the vendor's catalogue of GPUs, with list prices per hour.
 
     Raises:
-        ProviderError: what the vendor says.
+        ProviderError: the vendor refused or failed.
     """
     answer = yield from send_request(access, "GET", "/catalog/gpus", host="api")
     offered = answer.json().get("gpus")
@@ -167,12 +167,12 @@ def list_gpus(operation: GpuListing, access: Access) -> Flow[GpuCatalog]:  # noq
 def _make_listing(
     path: str, member: str, parse: Callable[[Json, VendorResponse], S]
 ) -> Callable[[object, Access], Flow[ResourceListing[S]]]:
-    """Make the flow that lists all that the account has of a kind.
+    """Make the flow that lists all of the account's resources of a kind.
 
     Args:
         path: path of the list.
-        member: member of the answer that the list is in.
-        parse: parses an item of the list.
+        member: member of the answer that holds the list.
+        parse: function that parses an item of the list.
     """
 
     def list_resources(_operation: object, access: Access) -> Flow[ResourceListing[S]]:
@@ -186,7 +186,7 @@ def _make_listing(
 
 
 def _make_deletion(path: str, model: str) -> Callable[[ResourceDeletion, Access], Flow[Reply]]:
-    """Make the flow that deletes a resource of a kind; what is gone already counts as deleted.
+    """Make the flow that deletes a resource of a kind; a missing resource counts as deleted.
 
     Args:
         path: path of the resources.
@@ -219,10 +219,10 @@ def _parse_gpu(row: Json, answer: VendorResponse) -> GpuOffer:
 
 
 def _parse_resource(said: Json, answer: VendorResponse) -> ResourceState:
-    """Parse what identifies an endpoint, a template or a volume.
+    """Parse the id and name of an endpoint, a template or a volume.
 
     Raises:
-        ProviderError: `PROVIDER_BAD_RESPONSE` if it has no id.
+        ProviderError: `PROVIDER_BAD_RESPONSE` if the resource has no id.
     """
     return ResourceState(
         vendor_id=check_id(said.get("id")),

@@ -1,4 +1,4 @@
-"""Requests to RunPod's image workers and their answers, be they serverless or in a pod."""
+"""Requests to RunPod's image workers, serverless or in a pod, and their answers."""
 
 import re
 from collections.abc import Iterator
@@ -20,21 +20,21 @@ from toolkit.vendors._encodings import decode_base64
 from toolkit.vendors._http import REFUSED, Json, VendorResponse, redact_excerpt
 from toolkit.vendors._runpod_api import build_bad_response
 
-# Where the vendor keeps results: the only address that they are fetched from, without the key.
+# The only host that results are fetched from, without the key.
 RESULTS_URL = "https://image.runpod.ai"
 FLUX_PREFIX = "black-forest-labs-flux"  # the public endpoints of that family
 SCHNELL_MODEL = "black-forest-labs-flux-1-schnell"
-MAX_SCHNELL_STEPS = 8  # it was made for few, and refuses more
+MAX_SCHNELL_STEPS = 8  # the model was made for few steps, and refuses more
 _DATA_URI = re.compile(r"\Adata:image/[\w.+-]+;base64,", re.I)
 _LINK = re.compile(r"\A[a-z][a-z0-9+.-]*://", re.I)
 
 
 def build_worker_input(operation: ImageRequest, endpoint: str) -> Json:
-    """Build the fields that all workers share; they refuse those they do not know."""
+    """Build the fields that all workers share, because workers refuse unknown fields."""
     width, height = operation.width, operation.height
     fields: Json = {"prompt": operation.prompt, "num_inference_steps": operation.steps}
     if endpoint.startswith(FLUX_PREFIX):
-        # They take multiples of 64 only. Less, not more: the estimate has to hold.
+        # FLUX accepts multiples of 64 only. Round down, so that the estimate holds.
         width, height = width - width % 64, height - height % 64
         fields["image_format"] = "png"
     if endpoint == SCHNELL_MODEL:
@@ -48,18 +48,18 @@ def build_worker_input(operation: ImageRequest, endpoint: str) -> Json:
 
 
 def read_image(output: object, access: Access, job: str) -> Flow[bytes]:
-    """Return the image of a worker's output: in it, or where it links to.
+    """Return the image that a worker's output contains or links to.
 
     Raises:
         ProviderError: `PROVIDER_REJECTED` for a worker's refusal, `PROVIDER_BAD_RESPONSE` for an
-            output without an image, or one on a host that results are not fetched from.
+            output without an image or with a link to a host that results are not fetched from.
     """
     data = yield from run_in_thread(find_embedded_image, output)
     return data if data is not None else (yield from _fetch_result(output, access, job))
 
 
 def attach_job_id(fault: ProviderError, job: str) -> ProviderError:
-    """Attach a job's id to an error in asking about it: the next try takes the job up again."""
+    """Attach a job's id to an error of a status request, so that a retry resumes the job."""
     gone = fault.status == 404
     return ProviderError(
         ErrorCode.PROVIDER_BAD_RESPONSE if gone else fault.code,
@@ -74,7 +74,7 @@ def attach_job_id(fault: ProviderError, job: str) -> ProviderError:
 
 
 def _fetch_result(output: object, access: Access, job: str) -> Flow[bytes]:
-    """Fetch the first result that is linked to, from a host that is known to keep them."""
+    """Fetch the first linked result whose host is trusted."""
     found = _find_links(output)
     url = next(
         (url for link in found if (url := _check_result_link(link, access)) is not None), None
@@ -91,7 +91,7 @@ def _fetch_result(output: object, access: Access, job: str) -> Flow[bytes]:
             raise ProviderError(code, said, retryable=retryable, vendor_request_id=job)
         raise build_bad_response("The worker's output has no image in it.", job)
     try:
-        # An operator may have set a host of their own, which need not be public.
+        # An operator may have set another host, which need not be public.
         public_only = access.url("", "images") == RESULTS_URL
         request = httpx.Request("GET", url, extensions={PUBLIC_ONLY: public_only})
         answer = VendorResponse("runpod", access, (yield from send(request)))
@@ -108,10 +108,10 @@ def _fetch_result(output: object, access: Access, job: str) -> Flow[bytes]:
 
 
 def _check_result_link(link: str, access: Access) -> httpx.URL | None:
-    """Return a link if it may be followed: it leads below the address that results are kept at.
+    """Return a link if it leads below the address of results, or None if it must not be followed.
 
-    That address is the vendor's file's, over https, unless the operator has set another one. The
-    key never goes there.
+    The address is `RESULTS_URL`, over https, unless the operator has set another. The key never
+    goes there.
     """
     try:
         url, kept = httpx.URL(link), httpx.URL(access.url("/", "images"))
@@ -130,14 +130,14 @@ def _read_worker_error(output: object, access: Access) -> str:
 
 
 def read_seed(output: object) -> int | None:
-    """Return the seed that the worker says it took."""
+    """Return the seed that the worker reports, or None if it reports none."""
     first = output[0] if isinstance(output, list) and output else output
     seed = first.get("seed") if isinstance(first, dict) else None
     return seed if isinstance(seed, int) and not isinstance(seed, bool) else None
 
 
 def find_embedded_image(output: object) -> bytes | None:
-    """Return the first picture that an output carries itself, as a data URI or plain base64."""
+    """Return the first picture that an output contains as a data URI or plain base64."""
     for text in _iter_texts(output):
         if _LINK.match(text):
             continue
@@ -151,14 +151,12 @@ def find_embedded_image(output: object) -> bytes | None:
 
 
 def _find_links(output: object) -> list[str]:
-    """Return the addresses that an output names its pictures by."""
+    """Return the links in an output."""
     return [text for text in _iter_texts(output) if _LINK.match(text)]
 
 
 def _iter_texts(output: object) -> Iterator[str]:
-    """Yield every text that may be a picture, in the shapes that workers are documented to answer
-    in.
-    """
+    """Yield every text that may be a picture, in the documented shapes of workers' outputs."""
     match output:
         case str():
             yield output

@@ -44,18 +44,18 @@ _STATUSES_OF_ERRORS = {
     "timeout_error": 504,
     "overloaded_error": 529,
 }
-# Without it, an account that has bought priority capacity is served from that.
+# Without this field, an account with priority capacity is served from that capacity.
 _TIER_FIELD = OptionalField("service_tier", "service_tier", "service_tier")
 _SCHEMA_FIELD = OptionalField("output_config", "output_config|schema")
 
 
 def generate_text(operation: TextRequest, access: Access) -> Flow[TextReply]:
-    """Generate text by messages.
+    """Generate text by the messages API.
 
     A schema that the vendor refuses goes into the prompt instead, once.
 
     Raises:
-        ProviderError: as the error table of the vendor's documents has it.
+        ProviderError: the vendor refused or failed, classified by its documented error table.
     """
     optional = [_TIER_FIELD]
     if operation.schema is not None:
@@ -70,10 +70,10 @@ def generate_text(operation: TextRequest, access: Access) -> Flow[TextReply]:
 
 
 def probe(access: Access) -> Flow[None]:
-    """List the models: free, and only for who has a key.
+    """List the models, which is free and needs a key.
 
     Raises:
-        ProviderError: `PROVIDER_AUTH_FAILED` when the key is refused.
+        ProviderError: `PROVIDER_AUTH_FAILED` if the key is refused.
     """
     answer = yield from send_probe("anthropic", access, "/v1/models", _build_headers(access))
     said = answer.json()
@@ -113,7 +113,7 @@ class _MessageReader(JsonEventReader):
                 self._is_complete = True
             case "error":
                 self._failure = said
-        return ""  # events of kinds that came later than this file are left out
+        return ""  # skip unknown kinds of events, which the vendor may add later
 
     def _add_delta(self, block: Json, said: Json) -> str:
         piece = get_object(said, "delta").get("text")
@@ -123,7 +123,7 @@ class _MessageReader(JsonEventReader):
         return self._shown.add(piece)
 
     def assemble(self) -> WholeAnswer | None:
-        """Put the message together; none if the stream ended before it did."""
+        """Assemble the message; returns None if the stream ended before the message did."""
         if self._failure is not None:
             named = get_object(self._failure, "error").get("type")
             return build_answer(self._failure, _STATUSES_OF_ERRORS.get(str(named), 500))
@@ -183,7 +183,7 @@ def _parse_reply(answer: VendorResponse, said: Json, operation: TextRequest) -> 
         raise answer.build_error(
             (ErrorCode.PROVIDER_BAD_RESPONSE, None), "The answer of anthropic has no content in it."
         )
-    # Blocks of kinds that came later than this file are left out, as the vendor asks.
+    # Skip unknown kinds of blocks, as the vendor asks.
     texts = [
         clean_text(block.get("text")) or ""
         for block in blocks
@@ -203,7 +203,7 @@ def _parse_reply(answer: VendorResponse, said: Json, operation: TextRequest) -> 
 
 
 def _parse_usage(usage: Json) -> dict[str, float]:
-    """Parse the tokens that were billed, cached ones included; none unless both are given."""
+    """Parse the billed tokens, cached input included; returns {} unless both counts are given."""
     given, made = read_numbers(usage, "input_tokens", "output_tokens")
     if given is None or made is None:
         return {}

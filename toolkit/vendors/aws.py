@@ -1,4 +1,4 @@
-"""AWS (V6): text by Bedrock's Converse, with an API key or signed requests."""
+"""AWS (V6): text by Bedrock's Converse API, with an API key or signed requests."""
 
 import json
 from collections.abc import Mapping
@@ -44,7 +44,7 @@ from toolkit.vendors._prices import load_models
 REGION = "us-east-1"
 BASE_URL = f"https://bedrock-runtime.{REGION}.amazonaws.com"
 SERVICE = "bedrock"
-# Newer models are called by an inference profile, which a part of the world's regions have.
+# Newer models are called by an inference profile, which the regions of a part of the world share.
 _PROFILE_PREFIXES = {"us": "us", "eu": "eu", "ap": "apac"}
 _MODELS = load_models("aws")
 _PROFILES = frozenset(model.id for model in _MODELS if model.profile_of)
@@ -53,7 +53,7 @@ _FINISH_REASONS = {"max_tokens": "length", "model_context_window_exceeded": "len
 _BLOCK_REASONS = frozenset(("guardrail_intervened", "content_filtered"))
 _SCHEMA_FIELD = OptionalField("outputConfig", "outputconfig|textformat|schema")
 _UNAVAILABLE: Classification = (ErrorCode.PROVIDER_UNAVAILABLE, None)
-# By the error's name, where the HTTP status alone would mislead.
+# By error name, if the HTTP status alone would mislead.
 _CLASSIFICATIONS: dict[str, Classification] = {
     "AccessDeniedException": KEY_REFUSED,
     "UnrecognizedClientException": KEY_REFUSED,
@@ -66,7 +66,7 @@ _CLASSIFICATIONS: dict[str, Classification] = {
     "ModelTimeoutException": (ErrorCode.PROVIDER_TIMEOUT, None),
     "ValidationException": REFUSED,
 }
-# The spellings in which tools write credentials down.
+# Names that tools use for the parts of credentials.
 _CREDENTIAL_KEYS = {
     "access_key": ("access_key_id", "aws_access_key_id", "accesskeyid", "access_key"),
     "secret_key": ("secret_access_key", "aws_secret_access_key", "secretaccesskey", "secret_key"),
@@ -77,7 +77,7 @@ _CREDENTIAL_KEYS = {
 
 @dataclass(frozen=True, slots=True)
 class AwsCredentials:
-    """The credentials of a request: a Bedrock API key, or a pair to sign with."""
+    """The credentials of a request: a Bedrock API key, or a pair of keys to sign with."""
 
     bearer: str = field(default="", repr=False)
     access_key: str = field(default="", repr=False)
@@ -87,14 +87,14 @@ class AwsCredentials:
 
 
 def generate_text(operation: TextRequest, access: Access) -> Flow[TextReply]:
-    """Generate text by Converse.
+    """Generate text by the Converse API.
 
-    A model is called by the inference profile of the region: the one that the host names, else
-    the secret's. A schema that the model refuses goes into the prompt instead, once.
+    A model is called by the inference profile of the region that the host names, or else of the
+    secret's region. A schema that the model refuses goes into the prompt instead, once.
 
     Raises:
-        ProviderError: as the error table of the vendor's documents has it; `SECRET_UNRESOLVED` for
-            a secret that is neither an API key nor credentials.
+        ProviderError: the vendor refused or failed, classified by its documented error table;
+            `SECRET_UNRESOLVED` for a secret that is neither an API key nor credentials.
     """
     keys = parse_credentials(access.secret)
     optional = [_TIER_FIELD]
@@ -118,13 +118,13 @@ def generate_text(operation: TextRequest, access: Access) -> Flow[TextReply]:
 
 
 def parse_credentials(secret: str) -> AwsCredentials:
-    """Parse the credentials that a secret holds: a JSON object, or else it is an API key itself.
+    """Parse the credentials of a secret, which is a JSON object or an API key.
 
     >>> parse_credentials("bedrock-api-key").region is None
     True
 
     Raises:
-        ProviderError: `SECRET_UNRESOLVED` for JSON that holds no credentials; nothing is quoted.
+        ProviderError: `SECRET_UNRESOLVED` for JSON without credentials; the message quotes nothing.
     """
     if not secret.lstrip().startswith("{"):
         return AwsCredentials(bearer=secret)
@@ -175,10 +175,9 @@ def _build_body(operation: TextRequest, access: Access, sent: frozenset[str]) ->
 
 
 def resolve_model_name(model: str, base_url: str) -> str:
-    """Return the id by which a model is called at a host; its own, where the host does not decide
-    that.
+    """Return a model's id at a host, or its own id if the host does not decide it.
 
-    The default host does not: a secret may name another region.
+    The default host does not decide it, because a secret may name another region.
 
     >>> resolve_model_name("amazon.nova-2-lite-v1:0", "https://bedrock-runtime.eu-west-1.amazonaws.com")
     'eu.amazon.nova-2-lite-v1:0'
@@ -192,10 +191,10 @@ def resolve_model_name(model: str, base_url: str) -> str:
 
 
 def _find_profile(model: str, region: str) -> str:
-    """Return the inference profile that a model is called by in a region, if it needs one.
+    """Return a model's inference profile in a region, or the model's own id if it has no profile.
 
-    A profile keeps the work in a part of the world, or not at all: `global` is what is left where
-    a part has none.
+    A profile keeps the work in a part of the world. The `global` profile, which does not, is used
+    if the part has none.
     """
     part = _PROFILE_PREFIXES.get(region.partition("-")[0], "global")
     named = (f"{part}.{model}", f"global.{model}")
@@ -203,7 +202,7 @@ def _find_profile(model: str, region: str) -> str:
 
 
 def _resolve_endpoint(access: Access, keys: AwsCredentials) -> tuple[str, str]:
-    """Return the address to call, and its region: the host's, else the secret's, else ours."""
+    """Return the base URL and its region: the host's, else the secret's, else `REGION`."""
     base = access.base_urls["api"].rstrip("/")
     if base == BASE_URL and keys.region is not None:
         return base.replace(REGION, keys.region), keys.region
@@ -216,7 +215,7 @@ def _send_request(
     base, region = _resolve_endpoint(access, keys)
     reader = make_converse_reader() if stream else None
     method = "converse" if reader is None else "converse-stream"
-    # Many model ids contain `:`, which is signed and sent as %3A.
+    # Many model ids contain `:`, which must be signed and sent as %3A.
     url = f"{base}/model/{quote_path_segment(_find_profile(access.model, region))}/{method}"
     content = json.dumps(fields).encode()
     accepted = "application/json" if reader is None else reader.media_type
@@ -225,7 +224,7 @@ def _send_request(
         url, content, headers, replace(keys, region=region)
     )
     request = httpx.Request("POST", url, content=content, headers=headers)
-    # What is sent, and could be echoed, is the API key or the id of the access key.
+    # Only the API key or the access key's id is sent, so only they could be echoed.
     shown = replace(access, secret=keys.bearer or keys.access_key)
     return VendorResponse("aws", shown, (yield from send(request, stream=reader)))
 
@@ -235,7 +234,7 @@ def _sign_request(
 ) -> dict[str, str]:
     """Return the headers of a signed request (Signature Version 4)."""
     try:
-        # Slow to import, and needed by those alone who sign.
+        # Imported here, because the import is slow and only signing needs it.
         auth = import_module("botocore.auth")
         request = import_module("botocore.awsrequest")
         credentials = import_module("botocore.credentials")
@@ -251,9 +250,7 @@ def _sign_request(
 
 
 def _parse_region(url: str) -> str | None:
-    """Return the region that a host names: `bedrock-runtime.{region}.amazonaws.com`; none for
-    others.
-    """
+    """Return the region of a host `bedrock-runtime.{region}.amazonaws.com`; None for others."""
     host = httpx.URL(url).host.split(".")
     return host[1] if len(host) > 3 and host[0].startswith("bedrock") else None
 
@@ -291,7 +288,7 @@ def _parse_reply(
 
 
 def _parse_usage(usage: Json) -> dict[str, float]:
-    """Parse the tokens that were billed, cached ones included; none unless both are given."""
+    """Parse the billed tokens, cached input included; returns {} unless both counts are given."""
     given, made = read_numbers(usage, "inputTokens", "outputTokens")
     if given is None or made is None:
         return {}

@@ -36,7 +36,7 @@ DEFAULT_VOICE = "21m00Tcm4TlvDq8ikWAM"
 _OUTPUT_FORMAT = "mp3_44100_128"
 _MIN_SPEED, _MAX_SPEED = 0.7, 1.2
 _SUFFIXES = {"audio/mpeg": "mp3", "audio/mp4": "m4a", "audio/wav": "wav"}
-# `detail.status` of the vendor's errors, where the HTTP status alone would mislead.
+# By `detail.status` of the vendor's errors, if the HTTP status alone would mislead.
 _CLASSIFICATIONS: dict[str, Classification] = {
     "invalid_api_key": KEY_REFUSED,
     "missing_permissions": KEY_REFUSED,
@@ -52,7 +52,7 @@ def generate_speech(operation: SpeechRequest, access: Access) -> Flow[SpeechRepl
     """Speak a text as MP3; the answer is the audio itself.
 
     Raises:
-        ProviderError: as the vendor's errors say; `PROVIDER_BAD_RESPONSE` without audio.
+        ProviderError: the vendor refused or failed; `PROVIDER_BAD_RESPONSE` without audio.
     """
     voice = quote_path_segment(operation.voice or DEFAULT_VOICE)
     fields: Json = {"text": operation.text, "model_id": access.model}
@@ -88,11 +88,11 @@ def generate_speech(operation: SpeechRequest, access: Access) -> Flow[SpeechRepl
 
 
 def clone_voice(operation: CloneRequest, access: Access) -> Flow[CloneReply]:
-    """Make a voice of reference audio.
+    """Clone a voice from reference audio.
 
     Raises:
-        ProviderError: as the vendor's errors say; `PROVIDER_REJECTED` for a voice that a person has
-            to verify first.
+        ProviderError: the vendor refused or failed; `PROVIDER_REJECTED` for a voice that a person
+            must verify first.
     """
     if operation.media_type not in _SUFFIXES:
         raise ProviderError(
@@ -130,10 +130,10 @@ def clone_voice(operation: CloneRequest, access: Access) -> Flow[CloneReply]:
 
 
 def probe(access: Access) -> Flow[None]:
-    """List the voices: free, and only for who has a key.
+    """List the voices, which is free and needs a key.
 
     Raises:
-        ProviderError: `PROVIDER_AUTH_FAILED` when the key is refused.
+        ProviderError: `PROVIDER_AUTH_FAILED` if the key is refused.
     """
     answer = yield from send_probe("elevenlabs", access, "/v1/voices", _build_headers(access))
     if answer.is_failure:
@@ -158,7 +158,7 @@ def _build_failure(answer: VendorResponse) -> ProviderError:
 
 
 def _count_billed_characters(answer: VendorResponse, operation: SpeechRequest) -> float:
-    """Return the characters that were billed: by the header, else those that were sent."""
+    """Return the billed characters from the header, or else the characters that were sent."""
     try:
         told = to_finite_number(float(answer.response.headers["character-cost"]))
     except (KeyError, ValueError):

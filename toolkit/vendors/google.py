@@ -40,7 +40,7 @@ _BLOCK_REASONS = frozenset(
 )
 _MODELS = load_models("google")
 _REASONING_MODELS = frozenset(model.id for model in _MODELS if model.reasons)
-# The range that every thinking model of the vendor's guide takes, but for the dearest thoughts.
+# A range that all thinking models of the vendor's guide accept; it excludes the dearest budgets.
 MIN_THINKING_BUDGET, MAX_THINKING_BUDGET = 512, 8_192
 _STABLE_VERSION = OptionalField("v1", "unknown name", "v1")
 _TIER_FIELD = OptionalField("serviceTier", "service.?tier", "serviceTier")
@@ -56,7 +56,7 @@ def generate_text(operation: TextRequest, access: Access) -> Flow[TextReply]:
     version of the API does not know is sent to the beta version.
 
     Raises:
-        ProviderError: as the error table of the vendor's documents has it.
+        ProviderError: the vendor refused or failed, classified by its documented error table.
     """
     optional = [_STABLE_VERSION, _TIER_FIELD]
     if access.model in _REASONING_MODELS:
@@ -80,10 +80,10 @@ def generate_text(operation: TextRequest, access: Access) -> Flow[TextReply]:
 
 
 def probe(access: Access) -> Flow[None]:
-    """List the models: free, and only for who has a key.
+    """List the models, which is free and needs a key.
 
     Raises:
-        ProviderError: `PROVIDER_AUTH_FAILED` when the key is refused.
+        ProviderError: `PROVIDER_AUTH_FAILED` if the key is refused.
     """
     answer = yield from send_probe("google", access, "/v1/models", _build_headers(access))
     said = answer.json()
@@ -96,7 +96,7 @@ def _build_headers(access: Access) -> dict[str, str]:
 
 
 def choose_thinking_budget(max_tokens: int) -> int:
-    """Choose how many tokens a model may think before an answer of at most `max_tokens`.
+    """Return the maximum thinking tokens before an answer of at most `max_tokens`.
 
     >>> [choose_thinking_budget(cap) for cap in (64, 4_096, 60_000)]
     [512, 2048, 8192]
@@ -148,7 +148,7 @@ class _ContentReader(JsonEventReader):
         return "".join(self._shown.add(text) for text in texts if isinstance(text, str))
 
     def assemble(self) -> WholeAnswer | None:
-        """Put the answer together; none if the stream ended without saying why it did."""
+        """Assemble the answer; returns None if the stream ended without a finish reason."""
         if "error" in self._said:
             return build_answer(self._said, find_error_status(self._said))
         blocked = get_object(self._said, "promptFeedback").get("blockReason")
@@ -162,7 +162,7 @@ class _ContentReader(JsonEventReader):
 def _send_request(
     access: Access, fields: Json, *, beta: bool, stream: bool
 ) -> Flow[VendorResponse]:
-    # Aliases that move on to newer models are known to the beta version alone.
+    # Only the beta version knows the aliases of the latest models.
     version = "v1beta" if beta or access.model.endswith("-latest") else "v1"
     method = "streamGenerateContent?alt=sse" if stream else "generateContent"
     path = f"/{version}/models/{quote_path_segment(access.model)}:{method}"
@@ -177,7 +177,7 @@ def _build_failure(answer: VendorResponse, said: Json) -> ProviderError:
     rows = details if isinstance(details, list) else []
     reasons = [row.get("reason") for row in rows if isinstance(row, dict)]
     verdict = None
-    if "API_KEY_INVALID" in reasons:  # a bad key is an invalid argument to this vendor
+    if "API_KEY_INVALID" in reasons:  # this vendor reports a bad key as an invalid argument
         verdict = KEY_REFUSED
     elif error.get("status") == "FAILED_PRECONDITION":
         verdict = OUT_OF_CREDIT
@@ -219,7 +219,7 @@ def _parse_reply(answer: VendorResponse, said: Json, operation: TextRequest) -> 
 
 
 def _parse_usage(usage: Json) -> dict[str, float]:
-    """Parse the tokens that were billed, thoughts included; none unless the prompt's are given."""
+    """Parse the billed tokens, thoughts included; returns {} unless input and output are given."""
     names = ("promptTokenCount", "candidatesTokenCount", "thoughtsTokenCount")
     given, made, thoughts = read_numbers(usage, *names)
     if given is None or (made is None and thoughts is None):
@@ -237,8 +237,8 @@ VENDOR = Vendor(
     operations={TextRequest: generate_text},
     models=_MODELS,
     bounds={
-        # Gemini 3 was seen to think for longer than its budget, but never past the cap on both;
-        # the guide says that the cap is the answer's alone. The sum of both holds either way.
+        # Gemini 3 was seen to exceed its thinking budget, but never the cap on thoughts and answer.
+        # The guide says that the cap is the answer's alone. The sum of both holds either way.
         TextRequest: TokenBound(
             "guide to thinking: thoughts are billed as output, and thinkingBudget limits them;"
             " googleapis/python-genai issue 2062: maxOutputTokens limits thoughts and answer",

@@ -46,8 +46,8 @@ DEFAULT_VOICE = "English_Graceful_Lady"
 _AUDIO_SETTING = {"format": "mp3", "sample_rate": 32000, "bitrate": 128000, "channel": 1}
 _SUFFIXES = {"audio/mpeg": "mp3", "audio/mp4": "m4a", "audio/wav": "wav"}
 _VOICE_EXISTS_CODE = 2039
-_INVALID_PARAMETER_CODE = 2013  # of any parameter, a prompt that is too long included
-# The vendor's table of base_resp.status_code; what is not in it is a fault of the request.
+_INVALID_PARAMETER_CODE = 2013  # any invalid parameter, including a prompt that is too long
+# The vendor's table of base_resp.status_code; any other code is a fault of the request.
 _CLASSIFICATIONS: dict[int, Classification] = {
     **dict.fromkeys((1004, 2049), KEY_REFUSED),
     **dict.fromkeys((1008, 2056, 2061), OUT_OF_CREDIT),
@@ -58,15 +58,15 @@ _CLASSIFICATIONS: dict[int, Classification] = {
 
 
 def generate_text(operation: TextRequest, access: Access) -> Flow[TextReply]:
-    """Generate text by chat completions, with the model's thoughts kept out of it.
+    """Generate text by chat completions, without the model's thoughts.
 
-    Some models take no temperature of 0, or above 1: one that is refused is left out.
+    Some models refuse a temperature of 0, or above 1. A refused temperature is left out.
 
-    The wire has no way to ask for JSON, so a schema goes into the prompt and the JSON is taken
-    out of the answer.
+    The wire has no way to ask for JSON, so a schema goes into the prompt and the JSON is extracted
+    from the answer.
 
     Raises:
-        ProviderError: as the vendor's error table has it.
+        ProviderError: the vendor refused or failed, classified by its documented error table.
     """
     optional = [] if operation.temperature is None else [make_temperature_field(operation)]
     answer = yield from ask_without_refused_fields(
@@ -94,7 +94,7 @@ def _send_chat(
 
 
 def _read_refusal(answer: VendorResponse) -> str:
-    """Return the words by which an answer refuses what was asked; empty for any other."""
+    """Return the words of a refusal, or "" for any other answer."""
     try:
         said = answer.json()
     except ProviderError:
@@ -108,7 +108,8 @@ def generate_speech(operation: SpeechRequest, access: Access) -> Flow[SpeechRepl
     """Speak a text as MP3; the audio comes as hexadecimal digits.
 
     Raises:
-        ProviderError: as the vendor's error table has it; `PROVIDER_BAD_RESPONSE` without audio.
+        ProviderError: the vendor refused or failed, classified by its documented error table;
+            `PROVIDER_BAD_RESPONSE` without audio.
     """
     voice = operation.voice or DEFAULT_VOICE
     fields: Json = {
@@ -141,13 +142,13 @@ def generate_speech(operation: SpeechRequest, access: Access) -> Flow[SpeechRepl
 
 
 def clone_voice(operation: CloneRequest, access: Access) -> Flow[CloneReply]:
-    """Upload reference audio, then have a voice made of it.
+    """Upload reference audio, then clone a voice from it.
 
-    The same name and audio make the same voice: where it is there already, it is the answer, and
-    costs nothing. The vendor deletes a voice that was not used for 7 days.
+    The same name and audio make the same voice. An existing voice is returned and costs nothing.
+    The vendor deletes a voice that was not used for 7 days.
 
     Raises:
-        ProviderError: as the vendor's error table has it.
+        ProviderError: the vendor refused or failed, classified by its documented error table.
     """
     if operation.media_type not in _SUFFIXES:
         raise ProviderError(
@@ -168,18 +169,17 @@ def clone_voice(operation: CloneRequest, access: Access) -> Flow[CloneReply]:
 
 
 def probe(access: Access) -> Flow[None]:
-    """List the voices: free, and only for who has a key.
+    """List the voices, which is free and needs a key.
 
     Raises:
-        ProviderError: `PROVIDER_AUTH_FAILED` when the key is refused.
+        ProviderError: `PROVIDER_AUTH_FAILED` if the key is refused.
     """
     answer = yield from _post(access, "/v1/get_voice", {"voice_type": "system"})
     _read_body(answer)
 
 
 def build_voice_id(operation: CloneRequest) -> str:
-    """Build a voice id as the vendor wants it: 8 to 256 characters, a letter first, unique to the
-    audio.
+    """Build a voice id for the vendor: 8 to 256 characters, a letter first, unique to the audio.
 
     >>> build_voice_id(CloneRequest(name="Ada!", audio=b"x", media_type="audio/wav"))
     'Ada-2d711642b726'
@@ -190,7 +190,7 @@ def build_voice_id(operation: CloneRequest) -> str:
 
 
 def _upload_reference(operation: CloneRequest, access: Access) -> Flow[int]:
-    """Upload the reference audio, and return the vendor's id of it."""
+    """Upload the reference audio, and return the vendor's id of the file."""
     name = f"reference.{_SUFFIXES[operation.media_type]}"
     response = yield from send(
         httpx.Request(
@@ -217,11 +217,11 @@ def _post(access: Access, path: str, fields: Json) -> Flow[VendorResponse]:
 
 
 def _read_body(answer: VendorResponse, passing: int = 0) -> Json:
-    """Read the body of an answer, unless it is one of the failures that come with status 200.
+    """Return the body of an answer, or raise its failure, which may come with status 200.
 
     Args:
         answer: the answer.
-        passing: a code that the caller takes for a success.
+        passing: an additional code that counts as a success.
     """
     said = answer.json()
     code = _read_status_code(said)

@@ -34,11 +34,11 @@ _VALIDATION_ERROR = re.compile(r"\bvalidation errors?\b.*'loc': \('body'", re.DO
 def generate_text(operation: TextRequest, access: Access) -> Flow[TextReply]:
     """Generate text by chat completions.
 
-    Newer models refuse some parameters by name, and other servers do not know all of the wire:
-    a refused field is left out, or sent in another form.
+    Newer models refuse some parameters by name, and other servers know only a part of the wire.
+    A refused field is left out, or sent in another form.
 
     Raises:
-        ProviderError: as the error table of the vendor's documents has it.
+        ProviderError: the vendor refused or failed, classified by its documented error table.
     """
     answer = yield from negotiate_request(
         operation, access, lambda fields: _send_request(access, fields)
@@ -50,10 +50,10 @@ def generate_text(operation: TextRequest, access: Access) -> Flow[TextReply]:
 
 
 def probe(access: Access) -> Flow[list[str]]:
-    """List the models: free, and only for who has a key.
+    """List the models, which is free and needs a key.
 
     Raises:
-        ProviderError: `PROVIDER_AUTH_FAILED` when the key is refused.
+        ProviderError: `PROVIDER_AUTH_FAILED` if the key is refused.
     """
     answer = yield from send_probe("openai", access, "/models", build_bearer_headers(access))
     said = answer.json()
@@ -74,7 +74,7 @@ def _build_failure(answer: VendorResponse, said: Json) -> ProviderError:
     words = error.get("message") or said.get("error") or said.get("message") or said.get("detail")
     if "insufficient_quota" in (error.get("code"), error.get("type")):
         return answer.build_failure(words, verdict=OUT_OF_CREDIT)
-    # Some servers validate a request and answer 500 where it is the request that is wrong.
+    # Some servers answer 500 if a request fails their validation.
     refused = answer.status == 500 and bool(_VALIDATION_ERROR.search(str(words)))
     return answer.build_failure(words, verdict=REFUSED if refused else None)
 

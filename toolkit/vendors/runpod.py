@@ -1,4 +1,4 @@
-"""RunPod (V7): images and text by serverless workers, and the endpoints they run on."""
+"""RunPod (V7): images and text by serverless workers, and the resources they run on."""
 
 from contextlib import suppress
 from decimal import Decimal
@@ -50,35 +50,35 @@ from toolkit.vendors._runpod_worker import (
 )
 
 SERVED_MODEL = "served-by-the-endpoint"
-# The public endpoints that generate text, with the name of each one's model on the chat wire.
+# Public endpoints that generate text, with the names of their models on the chat wire.
 PUBLIC_TEXT_MODELS = {"qwen3-32b-awq": "Qwen/Qwen3-32B-AWQ"}
 JOB_POLICY = {"executionTimeout": 600_000}  # in milliseconds
-MAX_START_S = 300.0  # the most that a worker's start is taken to be billed
-POLL_DELAYS_S = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0)  # then as the last
+MAX_START_S = 300.0  # assumed maximum of a worker's billed start
+POLL_DELAYS_S = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0)  # the last repeats
 MAX_JOB_WAIT_S = 1200.0
-MAX_COLD_START_S = 60.0  # a job that waits longer than a worker takes to start waits for a free GPU
-# Statuses of a pod's proxy while nothing in it listens yet: the work was not accepted.
+MAX_COLD_START_S = 60.0  # longest start of a worker; a job that waits longer lacks a free GPU
+# Statuses of a pod's proxy before the worker listens: the work was not accepted.
 _NOT_READY_STATUSES = frozenset({404, 502, 503, 521, 522})
 MAX_POD_WAIT_S = 600.0
-MAX_LOST_POLLS = 8  # in a row, before a job counts as out of reach
+MAX_LOST_POLLS = 8  # consecutive failed polls before a job counts as out of reach
 _LIVE_STATES = ("IN_QUEUE", "IN_PROGRESS", "RUNNING", "COMPLETED")
 _FAILED_STATES: dict[str, Classification] = {
     "FAILED": (ErrorCode.PROVIDER_REJECTED, False),
     "CANCELLED": (ErrorCode.PROVIDER_UNAVAILABLE, False),
-    # Again would take, and be billed, as long again.
+    # No retry, because it would take, and be billed, as long again.
     "TIMED_OUT": (ErrorCode.PROVIDER_TIMEOUT, False),
 }
 
 
 def generate_image(operation: ImageRequest, access: Access) -> Flow[ImageReply]:
-    """Queue an image at a serverless worker, ask until it is done, and bring back its bytes.
+    """Queue an image at a serverless worker, poll until it is done, and return its bytes.
 
-    A pod that is named is asked instead (`generate_image_in_pod`). Work that was submitted before a
-    crash is taken up by `access.resume`, never sent again.
+    If the request names a pod, the pod draws it (`generate_image_in_pod`). Work that was submitted
+    before a crash is resumed by `access.resume`, never sent again.
 
     Raises:
-        ProviderError: what the queue or the worker says; `PROVIDER_BAD_RESPONSE` for an output
-            without an image, or one on a host that results are not fetched from.
+        ProviderError: the queue or the worker failed; `PROVIDER_BAD_RESPONSE` for an output
+            without an image or with a link to a host that results are not fetched from.
     """
     if access.pod is not None:
         return (yield from generate_image_in_pod(operation, access, access.pod))
@@ -86,7 +86,7 @@ def generate_image(operation: ImageRequest, access: Access) -> Flow[ImageReply]:
     job = access.resume
     if job is None:
         work: Json = {"input": build_worker_input(operation, endpoint), "policy": JOB_POLICY}
-        # Not `runsync`: its id comes late, and its result is kept for a minute only.
+        # Not `runsync`, because its id comes late and its result is kept for only a minute.
         answer = yield from send_request(access, "POST", f"/{endpoint}/run", work)
         job = check_id(answer.json().get("id"))
     cancel = build_request(access, "POST", f"/{endpoint}/cancel/{check_id(job)}")
@@ -98,13 +98,13 @@ def generate_image(operation: ImageRequest, access: Access) -> Flow[ImageReply]:
 
 
 def generate_image_in_pod(operation: ImageRequest, access: Access, pod: str) -> Flow[ImageReply]:
-    """Have the worker in a pod draw, by the API that the vendor's SDK serves in it.
+    """Have the worker in a pod draw, by the API that the vendor's SDK serves in the pod.
 
-    The proxy in front of a pod wants no key, and the container is not the vendor's: it gets none.
-    The pod is billed by the hour, whatever it does, so its work is billed nothing of its own.
+    The proxy of a pod needs no key, and the container is not the vendor's, so no key is sent.
+    The pod is billed by the hour in any case, so the cost of its work is 0.
 
     Raises:
-        ProviderError: as the worker says; `PROVIDER_TIMEOUT` when none answers in the pod.
+        ProviderError: the worker failed; `PROVIDER_TIMEOUT` if no worker answers in the pod.
     """
     work: Json = {"input": build_worker_input(operation, "")}
     url = _build_pod_url(access, check_id(pod))
@@ -123,7 +123,7 @@ def generate_image_in_pod(operation: ImageRequest, access: Access, pod: str) -> 
         delay = POLL_DELAYS_S[min(turn, len(POLL_DELAYS_S) - 1)]
         yield from pause(delay, "cold_start")
         waited, turn = waited + delay, turn + 1
-    said = yield from run_in_thread(answer.json)  # an image in it makes it megabytes
+    said = yield from run_in_thread(answer.json)  # an embedded image has megabytes
     if answer.is_failure:
         raise answer.build_failure(said.get("error") or said.get("detail"))
     job = answer.read_label(said.get("id")) or pod
@@ -141,7 +141,7 @@ def generate_image_in_pod(operation: ImageRequest, access: Access, pod: str) -> 
 def _build_reply(
     output: object, access: Access, job: str, model: str, cost: Cost
 ) -> Flow[ImageReply]:
-    """Build the reply that has the image of a worker's output."""
+    """Build the reply with the image of a worker's output."""
     data = yield from read_image(output, access, job)
     return ImageReply(
         image=data,
@@ -154,7 +154,7 @@ def _build_reply(
 
 
 def _build_pod_url(access: Access, pod: str) -> str:
-    """Build the address of a pod's worker: at a host of its own, or below a gateway's path."""
+    """Build the URL of a pod's worker: on the pod's own host, or below a gateway's path."""
     base = access.url("", "pods")
     host = base.replace("{pod}", pod) if "{pod}" in base else f"{base}/{pod}"
     return f"{host}/runsync"
@@ -163,11 +163,11 @@ def _build_pod_url(access: Access, pod: str) -> str:
 def generate_text(operation: TextRequest, access: Access) -> Flow[TextReply]:
     """Generate text at an endpoint whose worker speaks the OpenAI-compatible wire.
 
-    At one's own, the model is the one that it serves: it is asked for unless the operator named
-    one. Without one, a public endpoint is asked, by its name.
+    An endpoint of the caller's is asked for the model it serves, unless a model is named. Without
+    an endpoint, the public endpoint of the model is asked.
 
     Raises:
-        ProviderError: as the worker's status says; `PROVIDER_REJECTED` without any endpoint.
+        ProviderError: the worker failed; `PROVIDER_REJECTED` without any endpoint.
     """
     public = PUBLIC_TEXT_MODELS.get(access.model) if access.endpoint is None else None
     if access.endpoint is None and public is None:
@@ -183,8 +183,8 @@ def generate_text(operation: TextRequest, access: Access) -> Flow[TextReply]:
     fields = _chat.build_body(operation, model, schema_in_prompt=True)
     fields["max_tokens"] = fields.pop("max_completion_tokens")  # workers know the older name
     if public is not None:
-        # Its thoughts are billed like the answer, and come before it. Servers that do not know
-        # this field of vLLM's pass over it.
+        # The model's thoughts are billed like the answer, and precede it. Servers that do not know
+        # this field of vLLM ignore it.
         fields["chat_template_kwargs"] = {"enable_thinking": False}
     reader = None
     if operation.stream:
@@ -196,14 +196,14 @@ def generate_text(operation: TextRequest, access: Access) -> Flow[TextReply]:
 
 
 def _await_job(access: Access, endpoint: str, job: str, cancel: httpx.Request) -> Flow[Json]:
-    """Ask about a job until it is completed, more slowly as time goes by."""
+    """Poll a job until it is completed, with growing delays."""
     waited, turn, lost = 0.0, 0, 0
     while waited < MAX_JOB_WAIT_S:
         detail, delay = None, POLL_DELAYS_S[min(turn, len(POLL_DELAYS_S) - 1)]
         try:
             said = yield from _read_status(access, endpoint, job)
         except ProviderError as fault:
-            # To ask again costs nothing, whatever became of this question.
+            # Retry, because another poll costs nothing.
             lost += 1
             if not fault.retryable or lost == MAX_LOST_POLLS:
                 raise attach_job_id(fault, job) from None
@@ -227,9 +227,9 @@ def _await_job(access: Access, endpoint: str, job: str, cancel: httpx.Request) -
 
 
 def _read_status(access: Access, endpoint: str, job: str) -> Flow[Json]:
-    """Read the state of a job, unless it has ended badly."""
+    """Return the state of a job, or raise the error of a failed job."""
     answer = yield from send_request(access, "GET", f"/{endpoint}/status/{job}")
-    said = yield from run_in_thread(answer.json)  # an image in it makes it megabytes
+    said = yield from run_in_thread(answer.json)  # an embedded image has megabytes
     status = str(said.get("status"))
     if status in _FAILED_STATES:
         code, retryable = _FAILED_STATES[status]
@@ -245,14 +245,12 @@ def _read_status(access: Access, endpoint: str, job: str) -> Flow[Json]:
 
 
 def _calculate_cost(operation: ImageRequest, access: Access, done: Json) -> Cost:
-    """Return the cost: public endpoints bill by the megapixel and say so; one's own by the GPU
-    second.
-    """
+    """Return the cost: public endpoints report the megapixels' price, others bill GPU seconds."""
     if access.endpoint is not None:
         ran_ms, waited_ms = read_numbers(done, "executionTime", "delayTime")
         if ran_ms is None:
             return Cost()
-        # The vendor does not say how much of the delay was a worker's start, and how much waiting.
+        # The vendor does not say which part of the delay was a worker's start, which is billed.
         start_s = min((waited_ms or 0.0) / 1000, MAX_START_S)
         return Cost({"gpu_seconds": ran_ms / 1000 + start_s})
     said = to_finite_number(get_object(done, "output").get("cost"))
