@@ -27,7 +27,7 @@ class WholeAnswer:
 
     Attributes:
         status: HTTP status that the same answer has without a stream. A failure may come in the
-            middle of a stream whose own status was 200.
+            middle of a stream that began with status 200.
         body: JSON of the answer.
     """
 

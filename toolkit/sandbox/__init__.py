@@ -1,4 +1,4 @@
-"""The simulated vendor cloud: one ASGI app that speaks the vendors' real wires without a key."""
+"""The simulated vendor cloud: an ASGI app that speaks the vendors' real wires without real keys."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -29,13 +29,13 @@ def create_app(
     faults: Faults | None = None,
     compatible: Sequence[CompatibleVendor] = (),
 ) -> "Starlette":
-    """Make a vendor cloud whose answers depend only on `seed` and on what it is asked.
+    """Create a vendor cloud whose answers depend only on `seed` and on the requests.
 
     Args:
-        seed: decides every byte of its answers.
-        latency_ms: how long each answer takes.
-        faults: what goes wrong, changeable while it runs; it keeps the log of calls, too.
-        compatible: more vendors, which speak a wire that the cloud knows.
+        seed: seed of every byte of its answers.
+        latency_ms: delay of each answer in milliseconds.
+        faults: script of faults, which can change while the cloud runs, and log of calls.
+        compatible: additional vendors that speak a wire that the cloud knows.
     """
     from toolkit.sandbox.app import build_app  # starlette is slow to import
 

@@ -1,4 +1,4 @@
-"""The ASGI app: one mount for each vendor's wire, and the controls that tests use."""
+"""The ASGI app: a mount for each vendor's wire, and the controls that tests use."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -50,7 +50,7 @@ def build_app(
     faults: Faults | None,
     compatible: Sequence[CompatibleVendor] = (),
 ) -> Starlette:
-    """Build the app, with nothing remembered yet."""
+    """Build the app, with empty records."""
     state = SandboxState(seed, latency_ms, faults, compatible)
     mounts: list[BaseRoute] = [
         Mount(path, routes=_WIRES[wire].build_routes(state)) for wire, path in VENDOR_PATHS.items()

@@ -10,7 +10,7 @@ _STRING_TYPE = 7
 def format_event_frame(name: str, data: object, kind: str = "event") -> bytes:
     """Format an event, or an `exception`, as a frame of the stream.
 
-    It is made of its lengths, their checksum, its headers, its JSON, and a checksum of all.
+    A frame consists of its lengths, their checksum, its headers, its JSON, and a total checksum.
 
     Source: AWS SDK reference, "Event stream encoding".
     """

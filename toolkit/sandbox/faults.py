@@ -1,4 +1,4 @@
-"""Faults on request: errors, delays and damage between a caller and the simulated vendors."""
+"""Scripted faults: errors, delays and damage between a caller and the simulated vendors."""
 
 import math
 import threading
@@ -43,25 +43,25 @@ class Fault:
     """A fault for calls that match `vendor` and `path_contains`.
 
     Attributes:
-        vendor: a vendor, such as `runpod`, for all of its wires; a wire, such as `runpod-jobs` or
-            `runpod-api`, for that one; `*` for all vendors.
-        path_contains: a part of the path, below the vendor's own address.
-        status: answer with this status, in the vendor's own words for it unless `body` is given.
-        body: answer with this: a text as it is, anything else as JSON.
-        headers: of that answer.
-        times: how many matching calls it meets; none means all of them.
-        share: of the matching calls, from 0 to 1, drawn by the seed.
-        delay_ms: wait so long first, give or take `spread_ms` (evenly distributed).
-        piece_ms: wait so long before each piece of a streamed answer but the first.
-        mangle: what happens to the answer: `truncate` sends half of it, `garbage` sends noise,
-            `drip` sends it in pieces over `drip_s`, `hang` never answers, `drop` cuts the wire.
-        rate_per_s, burst: a token bucket; a call that finds it empty is answered with 429 and the
-            time until the next token as `Retry-After`.
-        from_s, until_s: when it holds, in seconds since the cloud was opened.
-        refuse_key: whether every key is a wrong one.
-        price_factor: multiplies the prices that a vendor states in its answers.
-        service_tier: the tier that the account's project is set to, such as `priority`. It serves
-            every request that asks for no tier of its own, or for `auto`.
+        vendor: a vendor, such as `runpod`, for all of its wires; a single wire, such as
+            `runpod-jobs` or `runpod-api`; or `*` for all vendors.
+        path_contains: a part of the path below the vendor's own address.
+        status: HTTP status of the answer, in the vendor's own format unless `body` is given.
+        body: body of the answer: a text as it is, any other value as JSON.
+        headers: headers of the answer.
+        times: number of matching calls that the fault affects; None means all of them.
+        share: share of the matching calls, from 0 to 1, drawn by the seed.
+        delay_ms: delay of the answer in milliseconds, plus or minus `spread_ms` (uniform).
+        piece_ms: delay in milliseconds before each piece of a streamed answer except the first.
+        mangle: damage to the answer: `truncate` sends half of it, `garbage` sends noise, `drip`
+            sends pieces over `drip_s` seconds, `hang` never answers, `drop` cuts the connection.
+        rate_per_s, burst: rate and size of a token bucket. If it is empty, a call is answered with
+            429 and the time until the next token as `Retry-After`.
+        from_s, until_s: start and end of the fault, in seconds since the cloud was opened.
+        refuse_key: True refuses every key.
+        price_factor: factor for the prices that a vendor states in its answers.
+        service_tier: the service tier of the account's project, such as `priority`. It serves
+            every request that asks for no tier, or for `auto`.
     """
 
     vendor: str
@@ -104,10 +104,10 @@ class PreparedAnswer:
     """A text that a vendor's models answer with.
 
     Attributes:
-        wires: of the vendors that give it.
-        text: what is answered.
-        when: words of the request that it answers, each time; without any, it answers one request,
-            whatever that asks.
+        wires: wires of the vendors that give the answer.
+        text: text of the answer.
+        when: words that a request must contain; the answer is given each time. Without words, it
+            is given once, to any request.
     """
 
     wires: frozenset[str]
@@ -117,7 +117,7 @@ class PreparedAnswer:
 
 @dataclass(slots=True)
 class CallEffects:
-    """The effects of faults on one call: its delays, and what answers it or mangles the answer."""
+    """The effects of faults on a call: delays, and a fault that replaces or mangles the answer."""
 
     delay_ms: float = 0.0
     piece_ms: float = 0.0
@@ -134,7 +134,7 @@ class _TokenBucket:
 
 
 class Faults:
-    """A script of faults that a notebook can change while the cloud runs, and the log of its calls.
+    """A script of faults that can change while the cloud runs, and the log of its calls.
 
     >>> faults = Faults(seed=1)
     >>> faults.fail("openai", status=429, share=0.2, headers={"Retry-After": "1"})
@@ -145,10 +145,10 @@ class Faults:
     4
 
     Args:
-        seed: decides which calls a `share` meets.
-        clock: seconds that never step back.
-        vendors: those that have faults before the cloud is opened with them, beside the vendors
-            that every cloud has.
+        seed: seed of the draws for `share`.
+        clock: monotonic clock in seconds.
+        vendors: ids of compatible vendors that the cloud will be opened with, so that they can have
+            faults before.
     """
 
     def __init__(
@@ -175,11 +175,11 @@ class Faults:
 
         Args:
             path: the file.
-            seed: decides which calls a `share` meets.
-            vendors: those that it may name beside the vendors that every cloud has.
+            seed: seed of the draws for `share`.
+            vendors: ids of compatible vendors that the file may also name.
 
         Raises:
-            ValueError: the file is no such script; the message says where.
+            ValueError: the file is no such script; the message names the fault's place.
         """
         faults = cls(seed, vendors=vendors)
         try:
@@ -194,7 +194,7 @@ class Faults:
         return faults
 
     def add(self, fault: Fault) -> Fault:
-        """Add a fault after the others; a call is answered by the first that answers it.
+        """Add a fault after the others; the first matching fault with an answer wins.
 
         Raises:
             ValueError: for an unknown vendor.
@@ -206,22 +206,22 @@ class Faults:
         return fault
 
     def add_vendors(self, vendors: Iterable[str]) -> None:
-        """Take faults for these vendors, too: those that the cloud is opened with."""
+        """Accept faults for the compatible vendors that the cloud is opened with."""
         self._compatible = tuple(dict.fromkeys((*self._compatible, *vendors)))
 
     def _find_wires(self, name: str) -> frozenset[str]:
         return find_wires(name, self._compatible)
 
     def fail(self, vendor: str, *, status: int, **more: Any) -> None:
-        """Answer with a status, in the vendor's own format; `Fault` has what else can be set."""
+        """Answer with a status, in the vendor's own format; `more` are other fields of `Fault`."""
         self.add(Fault(vendor, status=status, **more))
 
     def latency(self, vendor: str, mean_ms: float, spread_ms: float = 0.0, **more: Any) -> None:
-        """Make calls take longer: `mean_ms`, give or take `spread_ms`."""
+        """Delay calls by `mean_ms` milliseconds, plus or minus `spread_ms`."""
         self.add(Fault(vendor, delay_ms=mean_ms, spread_ms=spread_ms, **more))
 
     def pace(self, vendor: str, piece_ms: float, **more: Any) -> None:
-        """Make streamed texts come as a model writes them: a piece each `piece_ms`."""
+        """Stream texts at a model's pace: a piece every `piece_ms` milliseconds."""
         self.add(Fault(vendor, piece_ms=piece_ms, **more))
 
     def mangle(self, vendor: str, how: Mangle, **more: Any) -> None:
@@ -229,15 +229,15 @@ class Faults:
         self.add(Fault(vendor, mangle=how, **more))
 
     def rate_limit(self, vendor: str, per_s: float, burst: int = 1, **more: Any) -> None:
-        """Let through so many calls a second, and so many at once after a rest."""
+        """Limit calls by a token bucket of `per_s` tokens a second and a size of `burst`."""
         self.add(Fault(vendor, rate_per_s=per_s, burst=burst, **more))
 
     def outage(self, vendor: str, from_s: float = 0.0, until_s: float | None = None) -> None:
-        """Answer everything with 503 for a while, in seconds from when the cloud was opened."""
+        """Answer every call with 503 for a time, in seconds since the cloud was opened."""
         self.add(Fault(vendor, status=503, from_s=from_s, until_s=until_s))
 
     def refuse_key(self, vendor: str) -> None:
-        """Refuse every key from now on, as after a key was revoked."""
+        """Refuse every key from now on, as if the key was revoked."""
         self.add(Fault(vendor, refuse_key=True))
 
     def price(self, vendor: str, factor: float) -> None:
@@ -245,7 +245,7 @@ class Faults:
         self.add(Fault(vendor, price_factor=factor))
 
     def project_tier(self, vendor: str, tier: str) -> None:
-        """Set the service tier of the account's project, for requests that ask for none."""
+        """Set the service tier of the account's project, for requests without a tier."""
         self.add(Fault(vendor, service_tier=tier))
 
     def say(self, vendor: str, *texts: str) -> None:
@@ -259,9 +259,9 @@ class Faults:
             self._answers += [PreparedAnswer(wires, text) for text in texts]
 
     def answer(self, vendor: str, when: str, text: str) -> None:
-        """Have the vendor's models answer each request that contains some words with a text.
+        """Have the vendor's models answer each request that contains the words `when` with a text.
 
-        Of several answers that fit a request, the first that was added is given.
+        If several answers fit a request, the earliest is given.
 
         Raises:
             ValueError: for an unknown vendor, or no words.
@@ -273,7 +273,7 @@ class Faults:
             self._answers.append(PreparedAnswer(wires, text, when))
 
     def take_text(self, vendor: str, prompt: str) -> str | None:
-        """Take the text that a model of this vendor answers; none where it writes its own."""
+        """Take the prepared text for a prompt; returns None if the model writes its own."""
         with self._lock:
             for place, one in enumerate(self._answers):
                 if vendor in one.wires and one.when in prompt:
@@ -318,7 +318,7 @@ class Faults:
         return [fault for fault, _ in self._script]
 
     def get_elapsed_s(self) -> float:
-        """Return the seconds since the cloud was opened."""
+        """Return the time since the cloud was opened, in seconds."""
         return self._clock() - self._opened_at_s
 
     def draw_effects(self, vendor: str, path: str) -> CallEffects:
@@ -353,7 +353,7 @@ class Faults:
         return in_time and vendor in self._find_wires(fault.vendor) and fault.path_contains in path
 
     def _take_token(self, fault: Fault) -> float | None:
-        """Take a token, or return the seconds until there is one."""
+        """Take a token and return None, or return the seconds until the next token."""
         rate, now_s = fault.rate_per_s or 1.0, self._clock()
         bucket = self._buckets.setdefault(id(fault), _TokenBucket(float(fault.burst), now_s))
         bucket.tokens = min(float(fault.burst), bucket.tokens + (now_s - bucket.at_s) * rate)
@@ -365,7 +365,7 @@ class Faults:
 
 
 def _replaces_answer(fault: Fault) -> bool:
-    """Tell whether a fault replaces or mangles the vendor's answer; others only delay it."""
+    """Check whether a fault replaces or mangles the vendor's answer; others only delay it."""
     said = fault.status is not None or fault.body is not None or fault.mangle is not None
     return said or fault.refuse_key or fault.rate_per_s is not None
 

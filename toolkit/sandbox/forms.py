@@ -28,10 +28,10 @@ class MultipartForm:
 
 
 async def read_form(request: Request) -> MultipartForm:
-    """Read the body as a form; one of another type is an empty form.
+    """Read the body as a form; a body of another type is an empty form.
 
     Raises:
-        NotFormError: the body is something else than its type says.
+        NotFormError: the body is no form, though its type says so.
     """
     form = MultipartForm()
     kind, options = parse_options_header(request.headers.get("content-type", ""))

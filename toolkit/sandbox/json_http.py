@@ -46,7 +46,7 @@ class RefusalError(Exception):
 
 
 class RequestBody(BaseModel):
-    """A JSON object whose members are of exact types; it has no members but these."""
+    """A JSON object whose members have exact types; other members are refused."""
 
     model_config = ConfigDict(strict=True, extra="forbid")
 
@@ -82,7 +82,7 @@ class BodyFault:
 
 
 B = TypeVar("B", bound=RequestBody)
-# Builds a vendor's refusal of a body with these faults; a body without any is no JSON object.
+# Builds a vendor's refusal of a body with these faults; an empty list means no JSON object.
 RefuseBody: TypeAlias = Callable[[list[BodyFault]], RefusalError]
 
 
@@ -116,7 +116,7 @@ async def read_json_object(request: Request) -> JsonObject:
     """Read the body as a JSON object.
 
     Raises:
-        NotJsonError: the body is something else.
+        NotJsonError: the body is not a JSON object.
     """
     try:
         body = json.loads(await request.body(), parse_constant=_refuse_constant)
@@ -143,7 +143,7 @@ def build_checked_routes(
     """Build routes whose requests are checked before they are handled.
 
     Args:
-        check: raises a refusal, such as of a wrong key.
+        check: function that raises a refusal, such as that of a wrong key.
         table: methods, separated by spaces, path and handler of each route.
     """
 

@@ -16,7 +16,7 @@ from toolkit.sandbox.vendor_errors import build_vendor_error
 
 HANG_DURATION_S = 24 * 3600.0
 DRIP_PIECES = 20
-PIECE_MS = 10.0  # between the pieces of a streamed text, where no fault says another pace
+PIECE_MS = 10.0  # delay between the pieces of a streamed text, unless a fault sets another
 _STREAM_TYPES = (b"text/event-stream", b"application/vnd.amazon.eventstream")
 
 
@@ -28,7 +28,7 @@ class VendorMiddleware:
         self._state = state
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request, or pass on one that is for no vendor."""
+        """Answer a request for a vendor, and pass on other requests."""
         vendor = self._find_vendor(scope)
         if vendor is None:
             await self._app(scope, receive, send)
@@ -137,7 +137,7 @@ def _build_id_headers(call: VendorCall) -> dict[bytes, bytes]:
 
 
 def _pace_stream(send: Send, piece_ms: float) -> Send:
-    """Wait before each piece of a streamed answer but the first, as a model takes time to write."""
+    """Delay each piece of a streamed answer except the first, as a model takes time to write."""
     is_stream, is_first = False, True
 
     async def send_slowly(message: Message) -> None:
@@ -155,7 +155,7 @@ def _pace_stream(send: Send, piece_ms: float) -> Send:
 
 
 def _normalize_body(scope: Scope, body: bytes) -> bytes:
-    # A client draws a random multipart boundary: the same upload must still be the same request.
+    # Clients draw random multipart boundaries, but equal uploads must have the same digest.
     for name, value in scope["headers"]:
         if name == b"content-type" and b"boundary=" in value:
             return body.replace(value.split(b"boundary=", 1)[1].strip(b'"'), b"")
@@ -218,7 +218,7 @@ class _BufferedAnswer:
         self.body = b""
 
     async def __call__(self, message: Message) -> None:
-        """Add a part of it."""
+        """Add a part of the answer."""
         if message["type"] == "http.response.start":
             self.status, self.headers = int(message["status"]), list(message["headers"])
         else:
@@ -226,8 +226,8 @@ class _BufferedAnswer:
 
 
 async def _drop_connection(scope: Scope, send: Send) -> None:
-    # httpx's in-process transport has no wire to cut (its scope names no ASGI spec_version), so
-    # the caller gets the very exception that a cut wire would have given it.
+    # An in-process transport has no connection to cut (its scope names no ASGI spec_version), so
+    # the caller gets the same exception as from a cut connection.
     if "spec_version" not in scope.get("asgi", {}):
         import httpx
 

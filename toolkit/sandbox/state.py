@@ -41,7 +41,7 @@ class SandboxState:
         return hashlib.sha256(text.encode()).hexdigest()
 
     def compute_fresh_digest(self, *parts: object) -> str:
-        """Compute a digest that differs each time the same parts come again."""
+        """Compute a digest that differs each time that the same parts come again."""
         key = self.compute_digest(*parts)
         self._digest_counts[key] += 1
         return self.compute_digest(key, self._digest_counts[key])
@@ -67,7 +67,7 @@ def get_call(request: Request) -> VendorCall:
 
 
 def mark_billed(request: Request) -> None:
-    """Mark the call as one that the vendor would charge for."""
+    """Mark the call as billed by the vendor."""
     get_call(request).billed = True
 
 
@@ -78,7 +78,7 @@ def get_price_factor(request: Request) -> float:
 
 
 def get_project_tier(request: Request) -> str | None:
-    """Return the service tier that the account's project is set to; None if it is set to none."""
+    """Return the service tier of the account's project, or None if it has no tier."""
     tier: str | None = request.scope["sandbox_service_tier"]
     return tier
 

@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
 
 class AppTransport(httpx.AsyncBaseTransport):
-    """A transport to an ASGI app that streams what the app streams.
+    """A transport to an ASGI app that passes on each part of an answer as the app sends it.
 
-    httpx's own hands an answer over when it is complete. An app that fails, or ends without an
-    answer, is a connection that breaks.
+    The transport of httpx waits until an answer is complete. If the app fails, or ends without an
+    answer, the caller sees a broken connection.
 
     Args:
-        app: the app, run on the loop of whoever asks.
+        app: the app, run on the caller's event loop.
     """
 
     def __init__(self, app: "ASGIApp") -> None:
@@ -55,10 +55,10 @@ class AppTransport(httpx.AsyncBaseTransport):
 
 
 class _Exchange(httpx.AsyncByteStream):
-    """One request and its answer, whose body is read while the app makes it.
+    """A request and its answer, whose body is read while the app makes it.
 
     Args:
-        body: of the request.
+        body: body of the request.
     """
 
     def __init__(self, body: bytes) -> None:
@@ -71,7 +71,7 @@ class _Exchange(httpx.AsyncByteStream):
         self._task: asyncio.Future[None] | None = None
 
     def begin(self, answering: Awaitable[None]) -> None:
-        """Begin to answer."""
+        """Start the task that answers the request."""
         self._task = asyncio.ensure_future(answering)
         self._task.add_done_callback(self._note_end)
 
@@ -80,7 +80,7 @@ class _Exchange(httpx.AsyncByteStream):
         return await self._head
 
     async def receive(self) -> "Message":
-        """Return the request's body to the app, once; then wait until nobody reads the answer."""
+        """Return the request's body to the app once, then wait until the answer is closed."""
         if self._body is None:
             await self._closed.wait()
             return {"type": "http.disconnect"}
@@ -91,7 +91,7 @@ class _Exchange(httpx.AsyncByteStream):
         """Take a part of the answer from the app."""
         if message["type"] == "http.response.start":
             headers = message.get("headers", [])
-            if not self._head.done():  # whoever waited may have gone
+            if not self._head.done():  # the waiting caller may have been cancelled
                 made = httpx.Response(message["status"], headers=headers, stream=self)
                 self._head.set_result(made)
             return
@@ -106,10 +106,10 @@ class _Exchange(httpx.AsyncByteStream):
             self._head.set_exception(fault or httpx.ReadError("the app ended without an answer"))
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        """Return the pieces of the body as they come.
+        """Yield the pieces of the body as they arrive.
 
         Raises:
-            httpx.ReadError: the app failed in the middle of it.
+            httpx.ReadError: the app failed in the middle of its answer.
         """
         while True:
             while self._pieces:
@@ -129,4 +129,4 @@ class _Exchange(httpx.AsyncByteStream):
                 self._task.cancel()
             await asyncio.wait([self._task])
         if self._head.done() and not self._head.cancelled():
-            self._head.exception()  # retrieved, as whoever waited may have gone
+            self._head.exception()  # retrieved, as the waiting caller may have been cancelled

@@ -26,12 +26,12 @@ COMPATIBLE_WIRES = frozenset({"openai"})
 
 @dataclass(frozen=True, slots=True)
 class CompatibleVendor:
-    """A vendor that the cloud learns of as it is opened: it speaks a wire that the cloud knows.
+    """An additional vendor of a cloud, which speaks a wire that the cloud knows.
 
     Attributes:
-        id: the vendor's id, by which faults and the log of calls name it.
-        wire: one of `COMPATIBLE_WIRES`.
-        key: the one that it accepts.
+        id: the vendor's id in faults and in the log of calls.
+        wire: a wire of `COMPATIBLE_WIRES`.
+        key: the only key that the vendor accepts.
         models: the names of its models.
         base_path: the path of its own base URL, such as `/v1`.
     """
@@ -50,19 +50,19 @@ class CompatibleVendor:
 
     @property
     def path(self) -> str:
-        """The path that it is mounted at."""
+        """The path of its mount."""
         return f"/{self.id}"
 
 
 @cache
 def list_wires(compatible: tuple[str, ...] = ()) -> Mapping[str, frozenset[str]]:
-    """List every name that faults can be set for, with the wires that it stands for.
+    """List every name that faults can be set for, with its wires.
 
-    A vendor's name stands for all of its wires, and the name of a wire for that one. `-api` after
-    the name of a vendor with several wires stands for its main wire.
+    A vendor's name means all of its wires, and a wire's name only that wire. The name of a vendor
+    with several wires, followed by `-api`, means its main wire.
 
     Args:
-        compatible: the vendors that the cloud learned of as it was opened.
+        compatible: ids of the additional vendors of the cloud.
 
     >>> [name for name in list_wires() if name.startswith("runpod")]
     ['runpod', 'runpod-jobs', 'runpod-pods', 'runpod-images', 'runpod-api']
@@ -77,14 +77,14 @@ def list_wires(compatible: tuple[str, ...] = ()) -> Mapping[str, frozenset[str]]
 
 
 def find_wires(name: str, compatible: tuple[str, ...] = ()) -> frozenset[str]:
-    """Find the wires that a name stands for: all of a vendor's, or one.
+    """Return the wires of a name.
 
     Args:
         name: a vendor, a wire, or `*`.
-        compatible: the vendors that the cloud learned of as it was opened.
+        compatible: ids of the additional vendors of the cloud.
 
     Raises:
-        ValueError: for a name that no vendor and no wire has; it tells those there are.
+        ValueError: no vendor or wire has the name; the message lists the known names.
     """
     known = list_wires(compatible)
     if name == "*":

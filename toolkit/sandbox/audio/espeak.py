@@ -1,4 +1,4 @@
-"""Real speech through espeak-ng, where the optional `espeakng_loader` package is installed."""
+"""Real speech by espeak-ng, if the optional `espeakng_loader` package is installed."""
 
 import ctypes
 import importlib.util
@@ -21,8 +21,8 @@ def run_espeak(text: str, variant: str, speed: float, pitch: int) -> tuple[bytes
     """Return the 16-bit mono samples of a spoken text and their rate; None without the library.
 
     Equal arguments give equal bytes. The voice's flutter is random: the library seeds it by the
-    clock when it starts, so `_synthesise` sets the seed. Its state also carries over from one text
-    to the next, so each text has its own process, which keeps a crash of C code out of ours too.
+    clock when it starts, so `_synthesise` sets the seed. The library's state also carries over to
+    the next text, so each text has its own process, which also isolates crashes of C code.
     """
     if importlib.util.find_spec("espeakng_loader") is None:
         return None
@@ -67,7 +67,7 @@ def _synthesise(text: str, variant: str, speed: float, pitch: int) -> tuple[byte
 
 
 if __name__ == "__main__":
-    # Run as a file, this folder leads the path; its module names must not shadow others'.
+    # Run as a file, this folder leads the path, and its modules would shadow others.
     sys.path[:] = [path for path in sys.path if path != os.path.dirname(os.path.abspath(__file__))]
     pcm, sample_rate = _synthesise(**json.load(sys.stdin))
     sys.stdout.buffer.write(struct.pack(">I", sample_rate) + pcm)

@@ -43,7 +43,7 @@ def _measure_m4a(data: bytes) -> Recording | None:
 
 
 def _measure_mp3(data: bytes) -> Recording | None:
-    import miniaudio  # imported only where it is needed
+    import miniaudio  # imported only when it is needed
 
     try:
         seconds = miniaudio.mp3_get_info(data).duration

@@ -1,4 +1,4 @@
-"""Synthesized speech: a murmur of sung syllables, or real speech where espeak is installed."""
+"""Synthesized speech: a murmur of sung syllables, or real speech if espeak is installed."""
 
 import io
 import math
@@ -12,10 +12,10 @@ from zlib import crc32
 
 from toolkit.sandbox.audio import espeak
 
-CHARS_PER_SECOND = 16.5  # without the pauses: with them a text runs at about 15
+CHARS_PER_SECOND = 16.5  # without the pauses; about 15 with them
 _PAUSES = {",": 0.14, ";": 0.2, ":": 0.2, ".": 0.32, "!": 0.32, "?": 0.32, "–": 0.16, "—": 0.16}
 _SCALE = (0, 2, 4, 7, 9, 12, 7, 4)  # semitones of a major pentatonic: no step sounds wrong
-# The loudness of the overtones of each vowel, as a throat that is shaped for it lets them through.
+# The loudness of the overtones of each vowel, which the shape of the throat determines.
 _VOWELS = {
     "a": (0.6, 0.8, 1.0, 0.9, 0.7, 0.6, 0.4, 0.2, 0.1, 0.05),
     "e": (0.9, 1.0, 0.6, 0.2, 0.1, 0.1, 0.2, 0.4, 0.4, 0.2),
@@ -25,7 +25,7 @@ _VOWELS = {
 }
 _PERIOD = 2048  # samples of one period of a vowel, and of the hiss of consonants
 _HISS_SECONDS = 0.03
-_GLIDE = 0.16  # how far the pitch falls in a syllable: a voice never holds one
+_GLIDE = 0.16  # fall of the pitch in a syllable, because a voice never holds a pitch
 _SYLLABLE = re.compile(r"[^aeiouyAEIOUY\W]*[aeiouyAEIOUY]+|[^aeiouyAEIOUY\W]+|\d")
 
 
@@ -100,7 +100,7 @@ def _compute_base_pitch(voice_id: str) -> float:
 
 
 def _choose_vowel(syllable: str) -> str:
-    """Choose the vowel that a syllable is sung on: its last one, or any where it has none."""
+    """Choose the vowel that a syllable is sung on: its last vowel, or any if it has none."""
     found = next((char for char in reversed(syllable.lower()) if char in _VOWELS), None)
     return found or "aeiou"[crc32(syllable.encode()) % 5]
 
@@ -125,7 +125,7 @@ def _build_hiss() -> list[float]:
 def _synthesize_syllable(
     pitch: float, seconds: float, rate: int, gain: float, vowel: str, hisses: bool
 ) -> bytes:
-    """Synthesize one syllable: a falling vowel faded in and out, after a hiss if it has one."""
+    """Synthesize a syllable: a falling vowel faded in and out, after a hiss if it has one."""
     number = round(seconds * rate)
     fade = max(1, min(number // 3, round(0.025 * rate)))
     period, hiss = _build_period(vowel), _build_hiss()
@@ -159,7 +159,7 @@ def _duplicate_channel(pcm: bytes) -> bytes:
 
 
 def _encode_mp3(pcm: bytes, rate: int, voicing: VoiceSettings) -> bytes:
-    import lameenc  # imported only where it is needed
+    import lameenc  # imported only when it is needed
 
     encoder = lameenc.Encoder()
     encoder.silence()

@@ -25,7 +25,7 @@ class SceneCanvas:
         return [(x * self.w, y * self.h) for x, y in points]
 
     def draw_gradient(self, colors: Sequence[Color], top: float, bottom: float) -> None:
-        """Draw a vertical gradient between two heights; the last colour goes on below."""
+        """Draw a vertical gradient between two heights; the last colour continues below."""
         first, last = int(top * self.h), max(1, int(bottom * self.h))
         column = Image.new("RGB", (1, last - first))
         steps = len(colors) - 1

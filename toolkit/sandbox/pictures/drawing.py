@@ -69,7 +69,7 @@ def _draw_ridges(
     bottom: float,
     rough: float,
 ) -> None:
-    """Draw layers of land, paler with distance, each smoother than the one before it."""
+    """Draw layers of land, paler with distance, each smoother than the layer before it."""
     for layer in range(layers):
         share = (layer + 1) / layers
         level = top + (bottom - top) * share

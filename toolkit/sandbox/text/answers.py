@@ -26,7 +26,7 @@ _ITEM_WORDS = 14
 
 
 def answer_instruction(ask: ParsedPrompt) -> str | None:
-    """Write the answer to a common instruction; None for any other, which is answered in prose."""
+    """Write the answer to a common instruction; returns None for others, which get prose."""
     for cue, write in _WRITERS.items():
         match = compile_cue(cue).search(ask.objective)
         text = write(ask, match) if match else None
@@ -58,7 +58,7 @@ def find_fields(objective: str) -> list[str]:
 
 
 def count_items(ask: ParsedPrompt) -> int | None:
-    """Return how many items of a list an instruction asks for, such as `Five names for a café`."""
+    """Return the number of items that an instruction wants, such as `Five names for a café`."""
     match = compile_cue("items").search(ask.objective)
     if match is None or match.group(2).casefold() in reading.load_knowledge()["no_items"]:
         return None
@@ -115,7 +115,7 @@ def _write_items(ask: ParsedPrompt, match: re.Match[str]) -> str | None:
 
 
 def _list_items(ask: ParsedPrompt, noun: str, topic: str, number: int) -> list[str]:
-    """List so many items of a kind, in the language of the request."""
+    """List a number of items of a kind, in the language of the request."""
     if ask.language != ENGLISH:
         return choose_sentences(ask, number)
     noun, knowledge = noun.casefold(), reading.load_knowledge()
@@ -188,7 +188,7 @@ def _count(ask: ParsedPrompt, match: re.Match[str]) -> str | None:
     return str(counts[match.group(1).casefold()]) if text else None
 
 
-# By the cue that asks for it, the first that fits.
+# By cue; the first matching cue counts.
 _WRITERS: dict[str, Callable[[ParsedPrompt, re.Match[str]], str | None]] = {
     "translate": _translate,
     "how_many": _count,

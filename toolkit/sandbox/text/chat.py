@@ -13,7 +13,7 @@ from toolkit.sandbox.text import answers, node_planning, prompts, prose
 from toolkit.sandbox.text.languages import compile_cue
 from toolkit.sandbox.text.schema_filling import SchemaFiller, make_schema
 
-# Tokens about as vendors' tokenizers split a text: a space belongs to the word after it.
+# Tokens approximate vendors' tokenizers: a space belongs to the word after it.
 _TOKEN = re.compile(r"(?: (?=\S))?(?:[A-Za-z]{1,5}|[0-9]{1,2}|\S)|\s{1,8}")
 _USUAL_FIELDS = ("title", "summary", "points")  # of JSON whose form is left to the model
 # Returns the text that a test or a cassette has ordered as the answer to a prompt, or None.
@@ -52,7 +52,7 @@ class SimulatedReply:
 def count_tokens(text: str) -> int:
     """Count the tokens of a text, about as densely as the vendors' tokenizers do.
 
-    This module does not know the estimates of an engine, so that none is right by agreement.
+    This count is independent of the engine's estimates, so that they cannot agree by construction.
     """
     return len(_TOKEN.findall(text))
 
@@ -114,7 +114,7 @@ def _limit_reply(text: str, prompt: int, reasoning: int, limit: int | None) -> S
     spent = count_tokens(text) + reasoning
     if limit is None or spent <= limit:
         return SimulatedReply(text, thought, prompt, spent, reasoning, "stop")
-    # Hidden reasoning is paid from the same allowance, and may leave nothing for the answer.
+    # Hidden reasoning counts against the same limit, and may leave nothing for the answer.
     tokens = islice(_TOKEN.finditer(text), max(0, limit - reasoning))
     cut = "".join(token.group() for token in tokens)
     return SimulatedReply(cut, thought, prompt, limit, min(reasoning, limit), "length")

@@ -8,8 +8,8 @@ from typing import Any
 
 ENGLISH = "en"
 _MAX_AMOUNT = 2000
-_MIN_SCRIPT_SHARE = 0.15  # the least share of letters of a script, for a text to be in it
-_MIN_WORD_SHARE = 0.12  # the least share of frequent words of a language, for a text to be in it
+_MIN_SCRIPT_SHARE = 0.15  # minimum share of a script's letters that identifies the script
+_MIN_WORD_SHARE = 0.12  # minimum share of a language's frequent words that identifies it
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 _PHRASE_END = r"[.,;:?!。，！？،؟।\n(（「『」』]"
 HEAD = r"^(?:(?!(?:about|on|of|for|to|with)\b)\S+\s+){0,6}?\W*"
@@ -84,7 +84,7 @@ def compile_topic_end(code: str) -> re.Pattern[str]:
 
 
 def detect_language(system: str, instruction: str, objective: str, source: str = "") -> str:
-    """Detect the code of the language that an answer is to be in."""
+    """Detect the language of the answer, and return its code."""
     return (
         _find_named_language(instruction)
         or _find_named_language(system)
@@ -95,7 +95,7 @@ def detect_language(system: str, instruction: str, objective: str, source: str =
 
 
 def _find_named_language(text: str) -> str:
-    """Find the last language that a text asks for by name; empty if it asks for none."""
+    """Find the last language that a text asks for by name, or "" if it names none."""
     matches = list(compile_cue("language").finditer(text))
     if not matches:
         return ""
@@ -105,7 +105,7 @@ def _find_named_language(text: str) -> str:
 
 
 def detect_written_language(text: str) -> str:
-    """Detect the language that a text is written in; empty if it gives too few signs."""
+    """Detect the language that a text is written in, or return "" if there are too few signs."""
     letters = sum(map(str.isalpha, text))
     tokens = [word.lower() for word in _WORD.findall(text)]
     hits: dict[str, int] = {}

@@ -23,7 +23,7 @@ class Article:
 
     @property
     def key(self) -> str:
-        """The title as it stands in a URL."""
+        """The title in the form of a URL."""
         return self.title.replace(" ", "_")
 
     @property
@@ -63,7 +63,7 @@ def normalize_title(title: str) -> str:
 
 @lru_cache(maxsize=1)
 def index_titles() -> dict[str, tuple[Article, bool]]:
-    """Index articles by normalized title and alias, with whether that name redirects."""
+    """Index articles by normalized title and alias; True marks a name that redirects."""
     articles = load_articles()
     aliases = ((alias, article) for article in reversed(articles) for alias in article.aliases)
     names = {normalize_title(alias): (article, True) for alias, article in aliases}

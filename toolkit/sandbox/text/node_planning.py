@@ -1,4 +1,4 @@
-"""The answer to the planner's request: a few nodes that feed each other, found by words."""
+"""The answer to the planner's request: a few connected nodes, chosen by words."""
 
 import re
 import textwrap

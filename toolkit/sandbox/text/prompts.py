@@ -1,4 +1,4 @@
-"""The parser of prompts: their topic, the form and length asked for, and the text to work from."""
+"""The parser of prompts: topic, requested form and length, and the text to work from."""
 
 import json
 import re
@@ -32,7 +32,7 @@ class ParsedPrompt:
     """A parsed prompt.
 
     Attributes:
-        topic: the words it is about.
+        topic: the words that the prompt is about.
         objective: the instruction itself, without the text to work from.
         source: the text to work from, possibly empty.
         form: all instructions, with the instructions of the user first.
@@ -50,7 +50,7 @@ class ParsedPrompt:
         return languages.compile_cue(cue).search(self.form) is not None
 
     def count(self, unit: str) -> int | None:
-        """Return how many of a unit, such as `words`, the instructions ask for."""
+        """Return the number of a unit, such as `words`, that the instructions ask for."""
         amount = languages.find_amount(unit, self.form, self.language)
         return amount or languages.find_amount(unit, self.form, ENGLISH)
 
@@ -88,7 +88,7 @@ def split_prompt(user: str) -> tuple[str, str]:
 
 
 def find_topic(objective: str, code: str) -> str:
-    """Find the few words that an objective is about; empty if it has none."""
+    """Find the few words that an objective is about, or "" if there are none."""
     rows = languages.load_languages()
     for unit in rows[ENGLISH]["units"]:
         amount = languages.compile_amount(unit, ENGLISH).pattern

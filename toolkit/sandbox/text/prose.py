@@ -52,7 +52,7 @@ def _write_form(ask: ParsedPrompt) -> str:
 
 
 def write_paragraph(ask: ParsedPrompt, number: int) -> str:
-    """Write as many words or sentences as are asked for, or else at most so many sentences."""
+    """Write the requested number of words or sentences, or else at most `number` sentences."""
     words = ask.count("words")
     if words:
         return _write_words(ask, words)
@@ -74,7 +74,7 @@ def collect_sentences(ask: ParsedPrompt) -> tuple[str, ...]:
     is_named = not stems or any(stems & extract_stems(sentence) for sentence in source)
     if len(source) >= 2 and is_named:
         return tuple(source)
-    # A text that never names the topic cannot answer for it.
+    # A text that never names the topic does not inform about it.
     library = look_up_sentences(ask.topic) or _write_generic(ask)
     return (*(source if is_named else ()), *library)
 
@@ -86,14 +86,14 @@ def _write_generic(ask: ParsedPrompt) -> tuple[str, ...]:
 
 
 def _rank(ask: ParsedPrompt) -> list[int]:
-    """Rank the sentences to write from; other languages than English have theirs in order."""
+    """Rank the sentences to write from; sentences in other languages keep their order."""
     sentences = collect_sentences(ask)
     ranked = rank_sentences(sentences, ask.topic) if ask.language == ENGLISH else []
     return ranked or list(range(len(sentences)))
 
 
 def choose_sentences(ask: ParsedPrompt, number: int) -> list[str]:
-    """Choose so many sentences, the best in their own order, and generic sentences if needed."""
+    """Choose `number` sentences: the best in their own order, then generic sentences."""
     sentences = collect_sentences(ask)
     selection = [sentences[place] for place in sorted(_rank(ask)[:number])]
     return [*selection, *islice(cycle(_write_generic(ask)), number - len(selection))]
@@ -106,7 +106,7 @@ def choose_sentence(ask: ParsedPrompt, rank: int) -> str:
 
 
 def _write_words(ask: ParsedPrompt, number: int) -> str:
-    """Write whole sentences of about so many words, or of at most so many if that is asked."""
+    """Write whole sentences of about `number` words, or at most `number` if a limit is asked."""
     is_limit = ask.has("at_most")
     minimum = number // 2 if is_limit else ceil(number * (1 - _LENGTH_SLACK))
     limit = number if is_limit else int(number * (1 + _LENGTH_SLACK))

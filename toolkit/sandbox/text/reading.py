@@ -39,7 +39,7 @@ def choose_label(labels: Sequence[str], text: str) -> str | None:
 
 
 def is_about(label: str, text: str) -> bool | None:
-    """Return whether a text is as a yes-or-no field asks; None if the field is no known label."""
+    """Check whether a yes-or-no field fits a text; returns None if the field is no known label."""
     return _score_label(label, text) > 0 if _find_rows(label) else None
 
 
@@ -60,7 +60,7 @@ def _score_label(label: str, text: str) -> int:
 
 
 def _weigh(words: Sequence[str], marks: str) -> int:
-    """Count the words that are among some marks; a negated word counts as its opposite."""
+    """Count the words that are in `marks`; a negated word counts as its opposite."""
     stems = set(map(stem_word, marks.split()))
     weight = 0
     for place, word in enumerate(words):

@@ -11,7 +11,7 @@ from toolkit.sandbox.text.sentences import capitalize_first, extract_keywords, s
 
 Schema = dict[str, Any]
 _MOODS = ("happy", "annoyed", "neutral")
-_READ_FORMATS = ("date", "email", "uri")  # the others stand in no text
+_READ_FORMATS = ("date", "email", "uri")  # texts contain no values of other formats
 _MAX_DEPTH = 8  # below it only required members are filled, and lists are empty
 _SHARE = 0.92  # of the range of a number
 _ITEM_WORDS = 20
@@ -120,7 +120,7 @@ class SchemaFiller:
         return number if number <= last else number - step
 
     def _find_numbers(self, name: str) -> list[float]:
-        """Find the numbers that a field asks for in the text that the prompt is about."""
+        """Find a field's numbers in the text that the prompt is about."""
         if not self._material or not _is_field("count", name):
             return []
         values = reading.find_entities("price", self._material) if _is_field("price", name) else []
@@ -173,7 +173,7 @@ def make_schema(fields: Sequence[str]) -> Schema:
     return {"type": "object", "properties": members, "required": [*members]}
 
 
-# By a pattern of the field's name, the first that fits.
+# By a pattern of the field's name; the first matching pattern counts.
 _WRITERS: dict[str, Callable[[ParsedPrompt], str]] = {
     r"^(?:topic|query|about)$": lambda ask: ask.topic,
     r"objective|goal": lambda ask: ask.objective,

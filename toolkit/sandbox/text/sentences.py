@@ -22,7 +22,7 @@ _CLAUSE = re.compile(
     r",\s|;\s|:\s|\s[–—-]\s|\s\("
     r"|\s(?:because|although|while|whereas|which|where|when|until|before|after|as)\s"
 )
-# A sentence that begins so is not complete before its second clause.
+# A sentence that begins with these words is not complete before its second clause.
 _SUBORDINATE = re.compile(r"(?:because|although|while|when|if|as|since|after|before)\s", re.I)
 _SENTENCE_CLOSERS = (".", "!", "?", "。", "！", "？", "؟", "।")
 # Stopwords that may end a clause.
@@ -105,7 +105,7 @@ def rank_sentences(sentences: Sequence[str], topic: str) -> list[int]:
 
 
 def select_best(sentences: Sequence[str], number: int, topic: str) -> list[str]:
-    """Select the best sentences, in the order in which they stand in the text."""
+    """Select the best sentences, in the order of the text."""
     return [sentences[place] for place in sorted(rank_sentences(sentences, topic)[:number])]
 
 
@@ -115,7 +115,7 @@ def capitalize_first(text: str) -> str:
 
 
 def close_sentence(text: str) -> str:
-    """End a piece of text with a full stop, unless it ends as a sentence does."""
+    """Add a full stop to a text, unless it ends with the punctuation of a sentence."""
     text = text.rstrip(" ,;:–—-(")
     return text if text.endswith(_SENTENCE_CLOSERS) else text + "."
 

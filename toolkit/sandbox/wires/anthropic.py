@@ -174,7 +174,7 @@ async def _create_message(request: Request) -> Response:
         )
     mark_billed(request)
     head = _build_head(get_request_digest(request), model)
-    # Priority capacity serves an account that has bought it, unless a request asks for none of it.
+    # Priority capacity serves an account that has bought it, unless a request rules it out.
     is_standard = body.service_tier == "standard_only"
     tier = None if is_standard else get_project_tier(request)
     if body.stream:
@@ -197,7 +197,7 @@ def _refuse_body(faults: list[BodyFault]) -> RefusalError:
 
 
 def _refuse_sampling(body: MessageRequest) -> None:
-    """Refuse sampling parameters, of which the newer version takes none."""
+    """Refuse sampling parameters, because the newer version accepts none of them."""
     for name in ("temperature", "top_p", "top_k"):
         if getattr(body, name) is not None:
             raise AnthropicRefusalError(400, f"{name}: this parameter is not supported")

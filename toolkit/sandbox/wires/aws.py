@@ -170,7 +170,7 @@ def _join_texts(blocks: list[JsonObject]) -> str:
 
 
 def _resolve_model(model: str, region: str | None) -> str:
-    """Return the model of an id, if it can be called by that id in a region (None: any)."""
+    """Return the model of an id if the id is valid in the region; a region of None means any."""
     part, _, bare = model.partition(".")
     if model in PROFILES and region not in BARE_MODEL_REGIONS.get(model, ()):
         raise refuse(

@@ -115,7 +115,7 @@ def _check_signed_headers(headers: Mapping[str, str], signed: list[str]) -> None
 def _build_canonical_request(request: Request, body: bytes, signed: list[str]) -> str:
     """Build the form of a request that is signed.
 
-    Its path is encoded twice: as the client spelled it for the wire, and once more.
+    The path is encoded twice: the form that the client sent is encoded again.
     """
     raw = bytes(request.scope.get("raw_path") or request.url.path.encode()).decode("ascii")
     path = raw.partition("?")[0]

@@ -165,7 +165,7 @@ class _ElevenLabsWire:
 
 
 def _is_object(text: object) -> bool:
-    """Tell whether a form's field holds a JSON object, or null (which the SDK sends)."""
+    """Check whether a form's field holds a JSON object, or null (which the SDK sends)."""
     try:
         return isinstance(json.loads(str(text)), dict | None)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The `google` wire: generateContent, countTokens and models, as the Gemini API has them."""
+"""The `google` wire: generateContent, countTokens and models, as in the Gemini API."""
 
 import json
 from collections.abc import AsyncIterator
@@ -38,10 +38,10 @@ class ModelTraits:
     """The limits of a model that requests are checked against.
 
     Attributes:
-        output_limit: most tokens that it answers with.
-        max_budget: highest thinking budget that it takes.
-        min_budget: lowest budget; 0 turns its thoughts off.
-        levels: thinking levels that it takes; empty if it takes only a budget.
+        output_limit: maximum output tokens.
+        max_budget: maximum thinking budget in tokens.
+        min_budget: minimum thinking budget in tokens; 0 turns thoughts off.
+        levels: accepted thinking levels; empty if the model accepts only a budget.
     """
 
     output_limit: int = 65_536
@@ -88,7 +88,7 @@ class SystemInstruction(RequestBody, extra="ignore"):
 
 
 class ThinkingConfig(RequestBody, extra="ignore"):
-    """How much a model may think; both fields are checked against the model."""
+    """The limits of a model's thoughts; both fields are validated against the model."""
 
     budget: Any = Field(None, alias="thinkingBudget")
     level: Any = Field(None, alias="thinkingLevel")
@@ -171,7 +171,7 @@ def _check_request(request: Request) -> None:
     if not key:
         raise refuse(403, "Method doesn't allow unregistered callers.")
     if key != SANDBOX_KEYS["GEMINI_API_KEY"]:
-        # A bad key is an invalid argument to this vendor, and not 401.
+        # This vendor reports a bad key as an invalid argument, not with 401.
         raise refuse(400, "API key not valid. Please pass a valid API key.", "API_KEY_INVALID")
 
 

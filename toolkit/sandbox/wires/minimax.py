@@ -37,7 +37,7 @@ from toolkit.sandbox.text.chat import (
 
 MODEL_SUFFIX = "-sandbox"
 CHAT_MODELS = ("MiniMax-M3", "MiniMax-M2.7", "MiniMax-M2.5")
-STRICT_MODEL_PREFIX = "MiniMax-M2"  # they take no temperature of 0, and none above 1
+STRICT_MODEL_PREFIX = "MiniMax-M2"  # these models refuse a temperature of 0, or above 1
 SPEECH_MODELS = tuple(
     f"speech-{version}-{tier}" for version in ("2.8", "2.6", "02", "01") for tier in ("hd", "turbo")
 )
@@ -102,8 +102,8 @@ class SpeechStreamOptions(RequestBody, extra="ignore"):
 class MiniMaxSpeechRequest(RequestBody, extra="ignore"):
     """The body of a request for speech.
 
-    A link to the result would have to be fetched from this app's own, unknowable, address, so the
-    only output format is hexadecimal digits.
+    The only output format is hexadecimal digits, because a link would need this app's own address,
+    which the app cannot know.
     """
 
     model: str
@@ -119,7 +119,7 @@ class MiniMaxSpeechRequest(RequestBody, extra="ignore"):
 
 
 class VoiceCloneRequest(RequestBody, extra="ignore"):
-    """The body of a request for a voice made of an uploaded recording."""
+    """The body of a request for a voice cloned from an uploaded recording."""
 
     file_id: int
     voice_id: str = Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{6,254}[A-Za-z0-9]$")
@@ -330,7 +330,7 @@ def _build_completion(
     head: JsonObject, reply: SimulatedReply, thinks: bool, split: bool
 ) -> JsonObject:
     message: JsonObject = {"role": "assistant", "name": "MiniMax AI", "audio_content": ""}
-    # Without reasoning_split the thought stands inside the content, as on the vendor's wire.
+    # Without reasoning_split the content contains the thought, as on the vendor's wire.
     shown = thinks and not split
     message["content"] = (
         f"<think>\n{reply.reasoning}\n</think>\n\n{reply.text}" if shown else reply.text

@@ -33,7 +33,7 @@ from toolkit.sandbox.wires.openai_prompt_cache import LEADING_FIELDS, CacheUse, 
 
 MODEL_SUFFIX = "-sandbox"
 CONTEXT_TOKENS = 128_000
-# Model -> whether it is of the generation that refuses max_tokens and a chosen temperature.
+# By model, whether its generation refuses max_tokens and a chosen temperature.
 MODELS = {
     "gpt-6-luna": True,
     "gpt-6.1-terra": True,
@@ -162,7 +162,7 @@ def build_routes(state: SandboxState) -> list[BaseRoute]:
 
 
 def build_compatible_routes(vendor: CompatibleVendor) -> list[BaseRoute]:
-    """Build the routes of another vendor that speaks this wire; its models take every field."""
+    """Build the routes of another vendor that speaks this wire; its models accept every field."""
     served = dict.fromkeys(vendor.models, False)
     return _build_wire_routes(vendor.base_path, vendor.key, served, lambda _model, _body: None)
 

@@ -1,4 +1,4 @@
-"""The prompt cache of the `openai` wire, as GPT-5.6 and later models have it."""
+"""The prompt cache of the `openai` wire for GPT-5.6 and later models."""
 
 import json
 from collections.abc import Sequence

@@ -98,7 +98,7 @@ class _RunPodWire:
         self._check_unused(kind, identity)
         del self._items[kind][identity]
         if kind == "serverless":
-            # The vendor says "and its bound template", without excepting a shared one.
+            # The vendor says "and its bound template", without an exception for shared templates.
             self._items["templates"].pop(self._account.bound_templates.pop(identity, ""), None)
 
     async def run_action(self, request: Request) -> Response:
@@ -195,7 +195,7 @@ class _RunPodWire:
         return describe_volume(identity, body)
 
     def _choose_data_center(self, body: JsonObject) -> str:
-        """Choose the data centre of the volumes that a pod mounts, or the usual one."""
+        """Choose the data centre of the volumes that a pod mounts, or the usual data centre."""
         volumes = self._items["network-volumes"]
         places = [str(volumes[one]["dataCenter"]) for one in _list_volumes(body)]
         return places[0] if places else "EU-RO-1"

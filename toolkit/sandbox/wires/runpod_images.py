@@ -28,7 +28,7 @@ class PictureInput(RequestBody, extra="ignore"):
     num_images: int = Field(1, ge=1, le=2)
 
     def choose_seed(self, usual: int) -> int:
-        """Return the seed, or the usual one if the input leaves it to the worker."""
+        """Return the seed, or the usual seed if the input leaves it to the worker."""
         return usual if self.seed is None or self.seed < 0 else self.seed
 
     def draw(self, seed: int) -> bytes:

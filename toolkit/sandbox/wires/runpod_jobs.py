@@ -135,7 +135,7 @@ class _RunPodJobsWire:
         if not wait.isdigit() or not 1000 <= int(wait) <= 300_000:
             raise refuse(400, "wait must be between 1000 and 300000 milliseconds")
         job = await self._submit_job(request, "runsync")
-        # Time is simulated: a short wait ends before a cold worker has even begun.
+        # Time is simulated, so a short wait ends before a cold worker has begun.
         if int(wait) >= job.delay_ms:
             job.status = "IN_PROGRESS"
         if int(wait) >= job.delay_ms + job.execution_ms:
@@ -164,7 +164,7 @@ class _RunPodJobsWire:
         return JSONResponse({"id": job.id, "status": job.status})
 
     async def get_stream(self, request: Request) -> Response:
-        """Return what a job has streamed so far: nothing, as image workers send all at once."""
+        """Return the streamed output of a job: nothing, as image workers send all at once."""
         job = self._find_job(request)
         return JSONResponse({"status": job.status, "stream": []})
 
@@ -312,7 +312,7 @@ class _RunPodJobsWire:
 
 
 def choose_worker(image: str) -> str:
-    """Choose the kind of worker that a container is, by its image's name."""
+    """Choose the kind of worker of a container, by the name of its image."""
     return next((kind for kind in ("comfyui", "flux") if kind in image.lower()), "sdxl")
 
 
@@ -338,7 +338,7 @@ def build_routes(state: SandboxState) -> list[BaseRoute]:
 
 
 def _check_key(request: Request) -> None:
-    # This API also takes the key without the word Bearer (the vendor's operation reference).
+    # This API also accepts the key without the word Bearer (the vendor's operation reference).
     given = request.headers.get("authorization", "")
     if re.sub(r"^bearer\s+", "", given, flags=re.I) != SANDBOX_KEYS["RUNPOD_API_KEY"]:
         raise refuse(401, "the API key is missing or not valid")
@@ -366,7 +366,7 @@ def _compute_execution_ms(given: JsonObject) -> int:
 
 
 def check_input(given: JsonObject, worker: str) -> str:
-    """Check a worker's input; return why it is refused, or an empty text."""
+    """Check a worker's input; return the reason of a refusal, or an empty text."""
     if worker == "comfyui":
         return "" if isinstance(given.get("workflow"), dict) else "Missing 'workflow' parameter"
     try:

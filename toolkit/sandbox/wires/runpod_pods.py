@@ -24,7 +24,7 @@ class _RunPodPodsWire:
         if pod is None:
             return Response("Not Found", 404, media_type="text/plain")
         if pod["status"] != "RUNNING" or WORKER_PORT not in (pod.get("ports") or []):
-            # A pod starts up while it is watched, also by these requests.
+            # A pod's start advances with each request, including these.
             advance_status(pod)
             return Response("Bad Gateway", 502, media_type="text/plain")
         try:
@@ -51,5 +51,5 @@ def _make_validation_error(field: str, message: str) -> Response:
 
 
 def build_routes(state: SandboxState) -> list[BaseRoute]:
-    """Build the routes of every pod; the proxy in front of them asks for no key."""
+    """Build the routes of every pod; the pods' proxy needs no key."""
     return [Route("/{pod}/runsync", _RunPodPodsWire(state).run_sync, methods=["POST"])]

@@ -179,9 +179,9 @@ _CONTAINER_DEFAULTS = {
 def describe_endpoint(
     identity: str, body: JsonObject, template: JsonObject, urls: Mapping[str, str]
 ) -> JsonObject:
-    """Describe an endpoint: its settings are a template's where the request has none of its own.
+    """Describe an endpoint; settings that the request leaves out are the template's.
 
-    The template is resolved as the endpoint is made, and is no part of what is answered.
+    The template is resolved when the endpoint is created, and is not part of the answer.
     """
     asked = {"allowedCudaVersions": template.get("allowedCudaVersions") or [], **body["gpu"]}
     return {
@@ -238,7 +238,7 @@ def set_status(pod: JsonObject, status: str) -> JsonObject:
 
 
 def advance_status(pod: JsonObject) -> JsonObject:
-    """Advance a pod that is starting by one step, as it does while it is watched."""
+    """Advance a starting pod by one step, as each request for it does."""
     status = pod["status"]
     return set_status(pod, NEXT_STATUS[status]) if status in NEXT_STATUS else pod
 
