@@ -122,9 +122,9 @@ class Capability:
         cpu_steps: functions that the flow runs in a worker process. The process starts and imports
             their modules while a vendor is asked, or when a workflow with such a node is accepted.
             For capabilities without a vendor it starts soon after an engine has been opened.
-        resources: free resources that a machine of a cluster needs for each step in a worker
-            process, such as `{"GPU": 1}`, by the names that workers declare. `memory` is in bytes,
-            and is also the process's limit. Ignored without a cluster.
+        resources: free resources that a cluster's machine needs for each step in a worker process,
+            by the names that workers declare, such as `{"GPU": 1}`. `memory` is in bytes, and is
+            also the process's limit. Ignored without a cluster.
         estimate: function that returns the operation of an input, to price it before the call.
         keywords: words in an objective that ask for this capability (for the planner).
         alias_of: id of the capability that this is another name of.

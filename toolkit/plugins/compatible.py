@@ -62,8 +62,8 @@ def openai_compatible(
         title: display name; the id by default.
 
     Raises:
-        ValueError: the id is not a lower-case word, the base URL is not a URL, there are no
-            models, or a model has an unknown field.
+        ValueError: the id is not a lower-case word, or the base URL is not a URL. Also if there
+            are no models, or a model has an unknown field.
 
     >>> vendor = openai_compatible(
     ...     id="moonbeam",

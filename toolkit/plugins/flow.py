@@ -93,7 +93,7 @@ class RunFunction:
 
     Attributes:
         function: the call.
-        cancel: callback for when nobody waits for the call any more; the call may still continue.
+        cancel: callback for when no job waits for the call any more; the call may still continue.
     """
 
     function: Callable[[], object]

@@ -1,8 +1,8 @@
 """JSON of any size, read without blocking other threads for long.
 
-The standard reader parses a document in one go: 64 MB take a quarter of a second, and seconds if
-they are made of empty lists. A thread that reads here lets others run in between: it reads long
-texts piece by piece. The rest of the document is short, and limited.
+The standard reader parses a document in a single step. 64 MB take a quarter of a second, and
+seconds if they are made of empty lists. A thread that reads here lets others run in between: it
+reads long texts piece by piece. The rest of the document is short, and limited.
 """
 
 import json

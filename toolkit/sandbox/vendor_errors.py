@@ -49,7 +49,7 @@ _AWS_STATUSES = {401: 403, 402: 400, 529: 503}
 def build_vendor_error(wire: str, status: int) -> RefusalError:
     """Build an error as a vendor sends it.
 
-    If a vendor does not use the status, the error has the vendor's status: MiniMax's errors come
+    If a vendor does not use the status, the error has the vendor's status. MiniMax's errors come
     with HTTP 200, and Bedrock has neither 401 nor 402 nor 529.
     """
     words = _MESSAGES.get(status, "The server had an error while processing your request.")

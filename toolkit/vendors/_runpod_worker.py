@@ -52,7 +52,7 @@ def read_image(output: object, access: Access, job: str) -> Flow[bytes]:
 
     Raises:
         ProviderError: `PROVIDER_REJECTED` for a worker's refusal, `PROVIDER_BAD_RESPONSE` for an
-            output without an image or with a link to a host that results are not fetched from.
+            output without an image or with a link to an untrusted host.
     """
     data = yield from run_in_thread(find_embedded_image, output)
     return data if data is not None else (yield from _fetch_result(output, access, job))

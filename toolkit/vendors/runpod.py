@@ -78,7 +78,7 @@ def generate_image(operation: ImageRequest, access: Access) -> Flow[ImageReply]:
 
     Raises:
         ProviderError: the queue or the worker failed; `PROVIDER_BAD_RESPONSE` for an output
-            without an image or with a link to a host that results are not fetched from.
+            without an image or with a link to an untrusted host.
     """
     if access.pod is not None:
         return (yield from generate_image_in_pod(operation, access, access.pod))
