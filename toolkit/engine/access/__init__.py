@@ -1,1 +1,1 @@
-"""Accounts, keys, shares, grants and quotas: who may do what."""
+"""Accounts, keys, shares, grants and quotas: the rights of each caller."""

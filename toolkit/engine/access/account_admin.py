@@ -20,7 +20,7 @@ from toolkit.settings import Settings
 from toolkit.store import AccountScope, Change, PatchDocument, Row, Store, UpdateRow
 from toolkit.store.stored_bytes import COUNTED_COLUMNS
 
-MAX_END_WAIT_S = 10.0  # the longest wait for other processes to end an account's work
+MAX_END_WAIT_S = 10.0  # the longest wait, in seconds, for other processes to end an account's work
 POLL_INTERVAL_S = 0.1
 BILLED_TABLES = ("endpoints", "compute", "storage")
 
@@ -29,10 +29,10 @@ class AccountSummary(Account):
     """An account in a list.
 
     Attributes:
-        operator: whether it may share its connections.
-        spent_usd_today: the cost of its work since midnight, UTC.
-        records: the number of its records: work, artifacts, connections, keys and the rest.
-        stored_bytes: the size of these, artifacts' bytes included.
+        operator: whether the account may share its connections.
+        spent_usd_today: cost of its work since midnight, UTC.
+        records: number of its records: work, artifacts, connections, keys and the rest.
+        stored_bytes: total size of these records, including the artifacts' bytes.
     """
 
     operator: bool
@@ -42,7 +42,7 @@ class AccountSummary(Account):
 
 
 class AccountKey(ApiKey):
-    """A key, and what its work cost since midnight, UTC."""
+    """A key, and the cost of its work since midnight, UTC."""
 
     spent_usd_today: float = 0.0
 
@@ -57,16 +57,16 @@ class RentedResource(Record):
 
 
 class AccountDetails(AccountSummary):
-    """All that an operator may want to know of an account; it never holds a secret.
+    """The details of an account for the operator, which never include a secret.
 
     Attributes:
-        left_usd_today: the rest of its daily limit; none where it has no limit.
-        spent_usd_this_month: the cost of its work since the first of the month, UTC.
-        artifact_bytes, record_bytes: the bytes that it stores.
-        max_stored_bytes: the most that it may store, by the settings of this process.
-        under_way: the number of its runs, jobs, workflows and tasks that are not done.
-        allow_env: the variables that its pointers may name beside the conventional ones; none where
-            it was signed up, and may name none of its own.
+        left_usd_today: rest of its daily limit; None without a limit.
+        spent_usd_this_month: cost of its work since the first of the month, UTC.
+        artifact_bytes, record_bytes: sizes of its artifacts and of its records.
+        max_stored_bytes: maximum size that it may store, by the settings of this process.
+        under_way: number of its runs, jobs, workflows and tasks that have not ended.
+        allow_env: variables that its pointers may name in addition to the conventional variables;
+            None for an account that signed up, which may name no variables of its own.
     """
 
     left_usd_today: float | None
@@ -85,9 +85,9 @@ class AccountDisabled(Account):
     """An account that was disabled.
 
     Attributes:
-        ended: the number of runs, jobs, workflows and tasks that were ended.
-        under_way: the number that are not done yet.
-        rented: what it has at a GPU cloud, which is billed until it is deleted.
+        ended: number of runs, jobs, workflows and tasks that this call ended.
+        under_way: number of runs, jobs, workflows and tasks that have not ended yet.
+        rented: its resources at a GPU cloud, which are billed until they are deleted.
     """
 
     ended: int
@@ -96,12 +96,12 @@ class AccountDisabled(Account):
 
 
 class AccountRecovered(KeyCreated):
-    """A new key for an account whose own was lost, shown only once.
+    """A new key for an account that lost its own; it is shown only once.
 
     Attributes:
-        account: whose key it is.
-        revoked: the ids of the keys that were revoked for it.
-        still_good: the account's other keys.
+        account: account that the key belongs to.
+        revoked: ids of the keys that were revoked at the same time.
+        still_good: other valid keys of the account.
     """
 
     account: Account
@@ -110,7 +110,7 @@ class AccountRecovered(KeyCreated):
 
 
 class AccountAdmin:
-    """Administration of accounts, beside whatever process serves them."""
+    """Administration of accounts, alongside any process that serves them."""
 
     def __init__(self, store: Store, settings: Settings) -> None:
         self._store = store
@@ -154,7 +154,7 @@ class AccountAdmin:
         )
 
     async def list_keys(self, named: str) -> list[AccountKey]:
-        """List the keys of an account, those that have ended too, the newest first.
+        """List the keys of an account, including ended keys, the newest first.
 
         Raises:
             RequestError: `NOT_FOUND`.
@@ -164,15 +164,15 @@ class AccountAdmin:
     async def disable(self, named: str, *, let_finish: bool = False) -> AccountDisabled:
         """Disable an account's keys, and end its unfinished work.
 
-        Other processes learn of it through the store; this waits for them to end the work, for a
-        limited time.
+        Other processes learn of it through the store. This method waits a limited time for them
+        to end the work.
 
         Args:
-            named: its id or its address.
-            let_finish: let unfinished work go on.
+            named: id or address of the account.
+            let_finish: let unfinished work continue.
 
         Raises:
-            RequestError: `NOT_FOUND`, `CONFLICT` for the account of notebooks right here.
+            RequestError: `NOT_FOUND`, `CONFLICT` for the account of this directory's notebooks.
         """
         account = _parse_account(await find_account(self._store, named))
         if account.email == LOCAL_EMAIL:
@@ -200,11 +200,11 @@ class AccountAdmin:
         )
 
     async def _wait_for_end(self, account_id: str) -> set[str]:
-        """Wait while a living process works on what is to be ended; return the ids seen."""
+        """Wait while a living process works on items that must end; return the ids seen."""
         seen: set[str] = set()
         until = time.monotonic() + MAX_END_WAIT_S
         while time.monotonic() < until:
-            # A request that was authenticated just before may have its work accepted just after.
+            # A request that was authenticated just before may be accepted just after.
             await asyncio.sleep(POLL_INTERVAL_S)
             held = await self._find_open(account_id)
             late = [str(root["id"]) for root in held if not root["cancel_requested"]]
@@ -230,7 +230,7 @@ class AccountAdmin:
     async def set_operator(self, named: str, *, operator: bool) -> Account:
         """Allow an account to share its connections with others, or stop allowing it.
 
-        Its shares are kept, and work for others only while it may share.
+        Its shares are kept, but others can use them only while it may share.
 
         Raises:
             RequestError: `NOT_FOUND`.
@@ -240,11 +240,11 @@ class AccountAdmin:
         return account
 
     async def recover(self, named: str, *, revoke_others: bool = False) -> AccountRecovered:
-        """Make a key with all scopes for an account whose own was lost; it is shown only once.
+        """Make a key with all scopes for an account that lost its own; it is shown only once.
 
         Args:
-            named: its id or its address.
-            revoke_others: make all its other keys invalid at once.
+            named: id or address of the account.
+            revoke_others: revoke all other keys of the account at once.
 
         Raises:
             RequestError: `NOT_FOUND`.
@@ -280,7 +280,7 @@ class AccountAdmin:
         )
 
     async def _sum_spending(self, account_id: str, first: str) -> dict[str, Decimal]:
-        """Sum up what an account's work has cost since a day, by the key that requested it."""
+        """Sum the cost of an account's work since a day, by the key that requested it."""
         days = (first, _format_today())
         rows = await self._store.sum_rows(
             "usage", ["nano"], ["key_id"], AccountScope(account_id), "day", days

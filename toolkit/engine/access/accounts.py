@@ -44,7 +44,7 @@ from toolkit.store import (
     Store,
 )
 
-KEY_USE_INTERVAL_S = 60.0  # the shortest time between two records of a key's use
+KEY_USE_INTERVAL_S = 60.0  # the shortest time, in seconds, between two records of a key's use
 # No account has this id: it stands for the caller in logs and limits.
 NO_ACCOUNT_ID = f"acc_{'0' * 26}"
 LOCAL_EMAIL = "notebook@localhost.localdomain"
@@ -76,7 +76,7 @@ class Accounts:
         """Open an account for a caller at a network address.
 
         Raises:
-            RequestError: `FORBIDDEN` where sign-up is closed, `CONFLICT`.
+            RequestError: `FORBIDDEN` if sign-up is closed, `CONFLICT`.
             ServiceError: `RATE_LIMITED` when that address has opened too many.
         """
         if self._settings.closed_signup:
@@ -91,7 +91,7 @@ class Accounts:
                 retry_after=wait_s,
             )
         if request.email.casefold() == LOCAL_EMAIL:
-            # Whoever had it would own the account that notebooks here use.
+            # Otherwise the caller would own the account that notebooks here use.
             raise RequestError(ErrorCode.CONFLICT, ADDRESS_TAKEN)
         return await self.create(request)
 
@@ -106,11 +106,11 @@ class Accounts:
         """Open an account; the key in the answer is shown only once.
 
         Args:
-            request: whose.
-            allow_env: the variables that its pointers may name beside vendors' conventional ones,
-                for an account that the operator makes; none for one that was signed up.
-            max_cost_usd_per_day: the most that all its work may cost in a day.
-            operator: whether it is an operator's, which may share its connections.
+            request: name and address of the new account.
+            allow_env: variables that its pointers may name in addition to the vendors' conventional
+                variables, if the operator makes the account; None for a sign-up.
+            max_cost_usd_per_day: maximum cost of all its work in a day, in US dollars.
+            operator: whether the account is an operator's, which may share its connections.
 
         Raises:
             RequestError: `CONFLICT` when the address has an account.
@@ -131,8 +131,8 @@ class Accounts:
         A notebook in this process has no rate limit.
 
         Raises:
-            RequestError: `UNAUTHENTICATED` for a malformed, unknown, revoked or expired one, all
-                alike, and for one of a disabled account.
+            RequestError: `UNAUTHENTICATED` for a malformed, unknown, revoked or expired key, all
+                alike, and for a key of a disabled account.
             ServiceError: `RATE_LIMITED`.
         """
         digest = hash_key(key)
@@ -148,7 +148,7 @@ class Accounts:
         return context
 
     def _make_rate_error(self, wait_s: float) -> ServiceError:
-        """Make the error of a key that asks too often."""
+        """Make the error for a key that sends requests too often."""
         per_s, burst = self._settings.rate_limit_per_s, self._settings.rate_limit_burst
         error = ServiceError(
             ErrorCode.RATE_LIMITED,
@@ -168,10 +168,10 @@ class Accounts:
         return record, RequestContext(account_id, record.id, scopes, allowance_id)
 
     def _note_use(self, key: ApiKey) -> None:
-        """Record that a key was used, seldom enough to cost nothing; nobody waits for it."""
+        """Record that a key was used, rarely enough to cost nothing; no request waits for it."""
         at = now()
         known = key.last_used_at
-        # A clock that was set back must not prevent it from being recorded.
+        # A clock that was set back must not suppress the record.
         if known is not None and 0 <= (at - known).total_seconds() < KEY_USE_INTERVAL_S:
             return
         if not self._key_uses.acquire_delay_s(key.id):
@@ -179,7 +179,7 @@ class Accounts:
             self._store.write([used], eager=False)
 
     async def is_valid(self, context: RequestContext) -> bool:
-        """Tell whether a key that was valid when it was sent still is, whoever revoked it."""
+        """Check whether a key that was valid when it was sent still is, in any process."""
         if any(context.key_id == local.key_id for local in self._local_keys.values()):
             return True
         row = await self._store.get_row("api_keys", context.key_id or "", "doc")
@@ -188,7 +188,7 @@ class Accounts:
         return not await is_disabled(self._store, context.account_id)
 
     async def open_local_account(self) -> tuple[Account, str]:
-        """Open or find the account of whoever runs the embedded engine, and make a key for it."""
+        """Open or find the account of the embedded engine's user, and make a key for it."""
         account, changes = _make_account(LOCAL_EMAIL, frozenset(), operator=True)
         try:
             await self._store.write(changes)
@@ -198,7 +198,7 @@ class Accounts:
         return account, self.make_local_key(account.id, ALL_SCOPES)
 
     def make_local_key(self, account_id: str, scopes: Sequence[Scope]) -> str:
-        """Make a key that is never stored: it is good until this process ends, however it does."""
+        """Make a key that is never stored and is valid until this process ends."""
         return self._add_local_key(
             RequestContext(account_id, new_id(Prefix.KEY), frozenset(scopes))
         )
@@ -216,10 +216,10 @@ class Accounts:
         return key
 
     async def set_daily_limit(self, named: str, max_cost_usd_per_day: float | None) -> Account:
-        """Set the most that all work of an account may cost in a day; none removes the limit.
+        """Set the maximum cost of all work of an account in a day; None removes the limit.
 
         Args:
-            named: its address or id.
+            named: address or id of the account.
             max_cost_usd_per_day: US dollars, from midnight to midnight, UTC.
 
         Raises:
@@ -302,7 +302,7 @@ def _make_account(
 
 
 def _find_network(address: str) -> str:
-    """Return the network a caller may have many addresses in: an IPv4 address, or an IPv6 /64.
+    """Return the network in which a caller may have many addresses: an IPv4 address or IPv6 /64.
 
     >>> _find_network("2001:db8::1") == _find_network("2001:db8::2")
     True

@@ -38,8 +38,8 @@ async def find_key(store: Store, digest: str) -> tuple[str, ApiKey]:
     """Find the account id and the record of the key with a digest.
 
     Raises:
-        RequestError: `UNAUTHENTICATED` for an unknown, revoked or expired one, all alike, and for
-            one of a disabled account.
+        RequestError: `UNAUTHENTICATED` for an unknown, revoked or expired key, all alike, and for
+            a key of a disabled account.
     """
     rows = await store.find_rows("api_keys", digest=digest)
     if not rows or not hmac.compare_digest(str(rows[0]["digest"]), digest):
@@ -65,7 +65,7 @@ async def complete_key(allowances: Allowances, key: ApiKey) -> ApiKey:
 
 
 def revoke_key(key: ApiKey) -> list[Change]:
-    """Revoke a key on its record, and return the changes, which overwrite no other ones."""
+    """Revoke a key on its record, and return the changes, which overwrite no other change."""
     key.revoked_at = now()
     at = format_rfc3339(key.revoked_at)
     changed = UpdateRow("api_keys", key.id, {"revoked_at": at})
@@ -85,13 +85,13 @@ def make_key(
     """Make a key; return it with its row and its record.
 
     Args:
-        account_id: whose key it is.
-        scopes: what it may do.
-        a_day: the most that its work may cost in a day, in US dollars.
+        account_id: account that the key belongs to.
+        scopes: scopes of the key.
+        a_day: maximum cost of its work in a day, in US dollars.
         name: its name for people.
-        max_cost_usd: the most that its work may cost in all.
-        lifetime: how long it is valid; none for as long as nobody revokes it.
-        replaces: the key that it spends one allowance with, and is rotated from.
+        max_cost_usd: maximum total cost of its work, in US dollars.
+        lifetime: duration for which it is valid; None until it is revoked.
+        replaces: key that it is rotated from; both spend from one allowance.
     """
     key, made_at = generate_key(), now()
     record = ApiKey(
@@ -149,7 +149,7 @@ class ApiKeys:
 
         Raises:
             RequestError: `FORBIDDEN` for a scope that the caller's key lacks, and for a key with an
-                allowance, which would gain a second one that way.
+                allowance, which could otherwise gain a second allowance.
         """
         scopes = [scope for scope in SCOPE_ORDER if scope in request.scopes]
         _check_scopes(context, scopes)
@@ -175,11 +175,11 @@ class ApiKeys:
     async def rotate(self, context: RequestContext, key_id: str, request: KeyRotate) -> KeyCreated:
         """Make a key that replaces another like it; it is shown only once.
 
-        Both spend from one allowance, while the old one is still valid and after.
+        Both keys spend from one allowance, even while the old key is still valid.
 
         Raises:
-            RequestError: `NOT_FOUND`; `CONFLICT` for one that has ended or was rotated before;
-                `FORBIDDEN` for one that can do more than the caller's.
+            RequestError: `NOT_FOUND`; `CONFLICT` for a key that has ended or was rotated before;
+                `FORBIDDEN` for a key with more rights than the caller's.
         """
         old = await self.get(context, key_id)
         if old.rotated_to is not None:
@@ -231,7 +231,7 @@ class ApiKeys:
 
 
 def has_ended(key: ApiKey) -> bool:
-    """Tell whether a key was revoked or has expired."""
+    """Check whether a key was revoked or has expired."""
     return key.revoked_at is not None or (key.expires_at is not None and key.expires_at <= now())
 
 

@@ -1,4 +1,4 @@
-"""Grants: the secrets that an account's pointers may lead to (decisions, "Pointers")."""
+"""Grants: the environment variables that an account's pointers may name (decisions, "Pointers")."""
 
 import json
 from collections.abc import Collection
@@ -13,7 +13,7 @@ def format_allow_env(allow_env: Collection[str]) -> str:
     """Format the variables that the operator allows an account, for its row.
 
     Raises:
-        RequestError: `INVALID_REQUEST` for what is no variable's name, and for our own settings.
+        RequestError: `INVALID_REQUEST` for an invalid variable name, and for our own settings.
     """
     for name in allow_env:
         if not is_variable_name(name) or name.upper().startswith(SETTINGS_PREFIX):
@@ -24,11 +24,11 @@ def format_allow_env(allow_env: Collection[str]) -> str:
 
 
 class Grants:
-    """The variables that accounts may point to beside those that all may.
+    """The variables that each account may point to in addition to those allowed to all accounts.
 
     Args:
-        store: has the accounts that the operator made, and what each may use.
-        conventional: the vendors' own variables, which each of those accounts has.
+        store: store of the accounts that the operator made, and of their variables.
+        conventional: vendors' own variables, which each of those accounts may use.
     """
 
     def __init__(self, store: Store, conventional: Collection[str]) -> None:
@@ -36,7 +36,7 @@ class Grants:
         self._conventional = frozenset(conventional)
 
     async def find_variables(self, connection_id: str) -> frozenset[str]:
-        """Find the variables of the account that owns a connection; none for one that signed up.
+        """Find the variables of the account that owns a connection; empty if it signed up.
 
         The owner is read from the store, not taken from the caller.
         """

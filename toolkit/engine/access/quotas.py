@@ -16,8 +16,8 @@ MEGABYTE = 1e6
 class Quotas:
     """The quotas that `Settings` allows each account.
 
-    The store sums up what an account keeps, artifacts and records, as it is written; writes still
-    in progress are counted here.
+    The store totals the artifacts and records of an account as they are written. Writes still in
+    progress are counted here.
     """
 
     def __init__(self, store: Store, settings: Settings) -> None:
@@ -28,7 +28,7 @@ class Quotas:
         self._pending_bytes: Counter[str] = Counter()
 
     async def check_queue(self, account_id: str) -> None:
-        """Refuse more work where too much is unfinished, or where its results could not be stored.
+        """Refuse more work if too much is unfinished, or if its results could not be stored.
 
         Raises:
             ServiceError: `RATE_LIMITED`.
@@ -48,10 +48,10 @@ class Quotas:
         await self.check_storage(account_id, 1)
 
     async def check_storage(self, account_id: str, size_bytes: int) -> None:
-        """Refuse bytes that exceed what the account may still store.
+        """Refuse bytes that exceed the rest of the account's storage quota.
 
         Raises:
-            RequestError: `PAYLOAD_TOO_LARGE`: to send less helps, and to send it again does not.
+            RequestError: `PAYLOAD_TOO_LARGE`: sending less helps, sending it again does not.
         """
         most = self._settings.max_stored_bytes
         artifacts, records = await self._store.get_stored_bytes(account_id)

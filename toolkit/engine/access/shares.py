@@ -1,8 +1,8 @@
 """Shares: the connections that an account may use, its own and those an operator shares with it.
 
 Every use of a connection is checked here, so tenancy is decided in one place. A shared connection
-names the account that it is shared with, and leads to no secret once that share has ended
-(`EngineContext.resolve_secret`), wherever the object is held by then.
+names the account that it is shared with. It resolves to no secret once the share has ended
+(`EngineContext.resolve_secret`), even if the object is still in use.
 """
 
 import json
@@ -37,7 +37,7 @@ class SharedConnection(Connection):
     """Another account's connection, as shared with an account that may use it.
 
     Attributes:
-        lent_to: the account that may use it; never sent to anybody.
+        lent_to: account that may use it; never sent to a client.
     """
 
     shared: bool = True
@@ -60,8 +60,8 @@ class Shares:
     async def list_shared(self, scope: ReadScope) -> Sequence[tuple[Connection, Row]]:
         """List the connections that are shared with an account and their rows, newest first.
 
-        Of the rows, the health may be out of date. The list is empty for all accounts, because
-        all connections are their own.
+        The health in these rows may be out of date. The list is empty for a scope of all accounts,
+        because all connections are then its own.
         """
         return () if isinstance(scope, AllAccounts) else await self._lent.find(scope.account_id)
 
@@ -96,7 +96,7 @@ class Shares:
         """Find a connection that an account may change.
 
         Raises:
-            RequestError: `NOT_FOUND`; `FORBIDDEN` for one that is only shared with it.
+            RequestError: `NOT_FOUND`; `FORBIDDEN` for a connection that is only shared with it.
         """
         connection = await self.find(AccountScope(account_id), connection_id)
         if isinstance(connection, SharedConnection):
@@ -107,11 +107,11 @@ class Shares:
         return connection
 
     async def check_usable(self, connection_id: str, borrower: str | None) -> None:
-        """Refuse a connection that was deleted, or was shared and is no longer.
+        """Refuse a connection that was deleted, or that is no longer shared.
 
         Args:
             connection_id: the connection.
-            borrower: the account that it is shared with; none for its owner's own use.
+            borrower: account that it is shared with; None for its owner's own use.
 
         Raises:
             WorkError: `CREDENTIALS_MISSING`.
@@ -153,14 +153,14 @@ class Shares:
         """Return the changes that share a connection with more accounts, or with all.
 
         Args:
-            account_id: whose it is.
-            connection_id: the connection, which may be about to be written itself.
-            accounts: the ids of accounts, or `all`, which includes accounts opened later.
+            account_id: account that owns the connection.
+            connection_id: connection to share, which the same transaction may create.
+            accounts: ids of accounts, or `all`, which includes accounts opened later.
 
         Raises:
             RequestError: `FORBIDDEN` for an account that is no operator's, `NOT_FOUND` for an
-                account that is not there, `INVALID_REQUEST` for the account itself, `CONFLICT` for
-                some accounts where it is shared with all.
+                unknown account, `INVALID_REQUEST` for the account itself, `CONFLICT` for
+                some accounts if it is shared with all.
         """
         await self.check_operator(account_id)
         earlier = await self._store.find_rows("shares", connection_id=connection_id)
@@ -189,7 +189,7 @@ class Shares:
         """Return the changes that end a connection's share with an account; by default, all shares.
 
         Raises:
-            RequestError: `CONFLICT` for one account where it is shared with all.
+            RequestError: `CONFLICT` for a single account if it is shared with all.
         """
         rows = await self._store.find_rows("shares", connection_id=connection_id)
         if account_id is not None and any(row["shared_with"] == SHARED_WITH_ALL for row in rows):
@@ -203,7 +203,7 @@ class Shares:
 
 
 def find_borrower(connection: Connection) -> str | None:
-    """Find the account that a connection is shared with, where it is used by another's leave."""
+    """Return the account that a shared connection is lent to, or None for its owner's own use."""
     return connection.lent_to if isinstance(connection, SharedConnection) else None
 
 
@@ -213,10 +213,10 @@ def read_connection(row: Row) -> Connection:
 
 
 def _can_share(row: Row) -> bool:
-    """Tell whether others may use the connections of a shared connection's owner.
+    """Check whether the owner of a shared connection may still share it.
 
     Args:
-        row: of a connection, with its owner's document; the owner is an operator's account.
+        row: row of a connection, with its owner's document; the owner must be an operator.
     """
     return json.loads(str(row["owner"])).get("disabled_at") is None
 

@@ -1,7 +1,7 @@
-"""Holds of allowances whose engine died: what is released of them, once another one takes over.
+"""Release of allowance holds whose engine died, when another engine takes over the work.
 
-A hold is committed before the record of the call that it is for. Its id says which call that is, so
-that whoever takes the work up can tell a call that may have been made from one that was not.
+A hold is committed before the record of its call. The hold's id names that call, so that the next
+engine can distinguish a call that may have been made from a call that was not.
 """
 
 import secrets
@@ -16,8 +16,8 @@ def make_hold_id(lease: Lease, job_id: str, attempt: int) -> str:
     """Make the id of a hold.
 
     Args:
-        lease: of the work that its call is for.
-        job_id: the job that calls.
+        lease: lease on the work that makes the call.
+        job_id: job that makes the call.
         attempt: the number of the attempt.
     """
     parts = (lease.root_id, str(lease.fence), job_id, str(attempt), secrets.token_hex(8))
@@ -25,10 +25,10 @@ def make_hold_id(lease: Lease, job_id: str, attempt: int) -> str:
 
 
 async def release_abandoned_holds(store: Store, lease: Lease) -> None:
-    """Release what earlier holders of a lease held, before its work goes on.
+    """Release the holds of a lease's earlier holders, before its work continues.
 
-    A call that is on record counts as spent, as its vendor may bill it; one that is not was never
-    made.
+    A recorded call counts as spent, because its vendor may bill it. A call without a record was
+    never made.
     """
     changes: list[Change] = []
     for row in await store.list_reservations(lease.root_id):

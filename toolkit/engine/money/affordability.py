@@ -1,4 +1,4 @@
-"""The check that budgets cover what a call may cost: pure; the router asks it per candidate."""
+"""Check whether budgets cover the cost of a call: pure functions, called for each candidate."""
 
 import json
 from collections.abc import Sequence
@@ -12,9 +12,9 @@ from toolkit.engine.ranking import RankedCandidate, Ranking
 from toolkit.plugins import Model, Operation, TextRequest, Vendor
 from toolkit.plugins.pricing import calculate_max_cost, calculate_time_cost
 
-# An answer of fewer tokens is useless, however little a budget leaves.
+# In tokens: a shorter answer is useless, however little a budget leaves.
 MIN_TOKEN_CAP = 256
-# In the message on the candidates that a budget rules out.
+# For the message about candidates that a budget excludes.
 MAX_REASONS = 3
 UNPRICED_TOKENS = "has no known price of its tokens, so it cannot be kept to a budget"
 UNPRICED_WORKER = (
@@ -28,9 +28,9 @@ class BudgetLeft:
     """The amount that the budgets over a call leave.
 
     Attributes:
-        is_limited: whether there is any budget; if so, nothing without a known bound may be called.
-        available: the most that may still be reserved after calls under way have settled; none for
-            no limit.
+        is_limited: whether any budget applies; if so, a call without a known bound is refused.
+        available: US dollars that may still be reserved once calls in flight have settled; None
+            without a limit.
     """
 
     is_limited: bool = False
@@ -38,18 +38,18 @@ class BudgetLeft:
 
     @classmethod
     def of(cls, options: Options) -> "BudgetLeft":
-        """Make the whole budget that options name."""
+        """Make the whole budget that the options set."""
         return cls().restrict(from_wire_usd(options.max_cost_usd))
 
     def restrict(self, limit: Decimal | None) -> "BudgetLeft":
-        """Return the same under one more limit."""
+        """Return the same amount under one more limit."""
         if limit is None:
             return self
         available = limit if self.available is None else min(self.available, limit)
         return BudgetLeft(is_limited=True, available=available)
 
     def covers(self, amount: Decimal | None) -> bool:
-        """Tell whether a call that may cost `amount` could be made."""
+        """Check whether a call with a maximum cost of `amount` is affordable."""
         if amount is None:
             return not self.is_limited
         return self.available is None or amount <= self.available
@@ -57,7 +57,7 @@ class BudgetLeft:
 
 @dataclass(frozen=True, slots=True)
 class CostBound:
-    """The most a candidate may cost, and the cap on its answer that ensures it."""
+    """The maximum cost of a candidate, and the cap on its answer that ensures it."""
 
     usd: Decimal | None
     max_tokens: int | None = None
@@ -72,16 +72,16 @@ def find_bound(
     rate: Decimal | None,
     whole: Decimal | None,
 ) -> CostBound:
-    """Find the most that one call may cost; lower a cap that nobody set to what is left.
+    """Find the maximum cost of a call; lower a cap that nobody set to fit the remaining budget.
 
     Args:
-        vendor: the vendor to call.
-        model: the model to ask it for.
-        options: name the place where the work is to run.
-        operation: the operation to ask for.
-        budget_left: what budgets leave.
+        vendor: vendor to call.
+        model: model to call.
+        options: options that name the place where the work is to run.
+        operation: operation to request.
+        budget_left: amount that the budgets leave.
         rate: US dollars a second of a worker at the endpoint that the options name.
-        whole: the most that it may cost with the cap that it has; None if that is unknown.
+        whole: maximum cost with its present cap; None if unknown.
     """
     placed = vendor.runs_at_named_place(model)
     if operation is None or (placed and options.compute_id is not None):
@@ -110,9 +110,9 @@ def find_bound(
 def _lower_cap(
     vendor: Vendor, model: Model, operation: TextRequest, room: Decimal
 ) -> CostBound | None:
-    """Find the longest answer that `room` covers; none where that is too short to be one.
+    """Find the longest answer that `room` covers; None if that is too short to be useful.
 
-    The most that a call may cost grows evenly with the cap, so two of them determine it.
+    The maximum cost of a call is linear in the cap, so two points determine it.
     """
     least = calculate_max_cost(vendor, model, replace(operation, max_tokens=MIN_TOKEN_CAP))
     more = calculate_max_cost(vendor, model, replace(operation, max_tokens=MIN_TOKEN_CAP + 1))
@@ -141,11 +141,11 @@ def explain_refusal(
     """Explain why a budget rules a candidate out.
 
     Args:
-        bounded: the most that it may cost.
-        estimate: what it is expected to cost.
-        budget_left: what budgets leave.
-        operation: the operation to ask for.
-        trusted: whether it has billed no more than its bound so far.
+        bounded: maximum cost of the candidate.
+        estimate: expected cost, in US dollars.
+        budget_left: amount that the budgets leave.
+        operation: operation to request.
+        trusted: whether it has never billed more than its bound.
         placed: whether it is to run at an endpoint.
     """
     if not trusted:
@@ -162,7 +162,7 @@ def explain_refusal(
 
 
 def explain_over_budget(routing: Ranking) -> str | None:
-    """Explain why a budget leaves nobody to call, and what to do; none if no budget does."""
+    """Explain which budget excludes every candidate, and suggest a fix; None if no budget does."""
     left = [c for c in routing.candidates if c.connected and c.allowed]
     if not left or any(c.affordable for c in left):
         return None

@@ -32,11 +32,11 @@ from toolkit.store import (
 )
 
 WriteRecord: TypeAlias = Callable[[Sequence[Change]], "asyncio.Future[None]"]
-POLL_INTERVAL_S = 0.2  # how often to look for another process's settlements
-# A reservation older than this is stale, where no lock file tells that its process has gone.
+POLL_INTERVAL_S = 0.2  # seconds between two reads of other processes' settlements
+# A reservation older than this is stale if no lock file shows that its process has ended.
 MAX_CALL_S = 3600.0
-# Ends the id of a row of all days. Pruning deletes rows whose last ten characters sort before
-# those of a day, which begin with a digit.
+# Suffix of the id of the row for all days. Pruning deletes rows whose last ten characters sort
+# before those of a day: these begin with a digit.
 TOTAL_PERIOD = "total-cost"
 
 
@@ -45,10 +45,10 @@ class SpendingLimit:
     """A spending limit, of a day or in total.
 
     Attributes:
-        allowance_id: the id that spending is counted under: the first of a chain of rotated keys,
-            or an account.
-        usd: how much.
-        holder: who holds it, as the subject of a sentence.
+        allowance_id: id that spending is counted under: the first key of a rotation chain, or an
+            account.
+        usd: amount of the limit, in US dollars.
+        holder: holder of the limit, as the subject of a sentence.
         is_daily: False for the total of all days.
     """
 
@@ -73,9 +73,9 @@ class AllowanceHold:
     """The part of one day's allowance that one call holds.
 
     Attributes:
-        id: of the reservation.
-        row_id: of the day's spending.
-        nano_usd: how much, in billionths of a dollar.
+        id: id of the reservation.
+        row_id: id of the row of the day's spending.
+        nano_usd: amount held, in billionths of a dollar.
     """
 
     id: str
@@ -84,11 +84,11 @@ class AllowanceHold:
 
 
 class Allowances:
-    """The daily allowances of keys and accounts, from which calls reserve what they may cost.
+    """The allowances of keys and accounts, from which calls reserve their maximum cost.
 
-    Each call's reservation is a row of its own, so every process can tell what is spent from what
-    may yet be released, and refuses only what does not fit beside what is spent. The reservation
-    of a call that a crash interrupted counts as spent: its vendor may bill it.
+    Each call's reservation is a row of its own. So every process can distinguish spent money from
+    reserved money, and refuses only a call that does not fit in addition to the spent amount.
+    The reservation of a call that a crash interrupted counts as spent: its vendor may bill it.
     """
 
     def __init__(self, store: Store) -> None:
@@ -96,18 +96,18 @@ class Allowances:
         self._limits = ConfigurationCache(store, self._load_limits)
         # Total limits of keys that are never stored, by the id of the key.
         self._local_limits: dict[str, SpendingLimit] = {}
-        self._released = asyncio.Event()  # set and replaced whenever something is released
+        self._released = asyncio.Event()  # set and replaced whenever a reservation is released
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
-        # Reservations of this process whose settlement could not be written, by the day's spending
-        # that they are part of: they are spent, until whoever takes the work up decides.
+        # Reservations of this process whose settlement could not be written, by the id of the day's
+        # row. They count as spent until the process that resumes the work decides.
         self._unwritten: defaultdict[str, set[str]] = defaultdict(set)
 
     async def check_bound(self, context: RequestContext, bound: Decimal | None) -> None:
-        """Refuse work for which too little of today's allowances is left.
+        """Refuse work if too little of today's allowances is left for it.
 
         Args:
-            context: who asks.
-            bound: the most that the work's first call may cost; none where that is not known.
+            context: context of the request.
+            bound: maximum cost of the work's first call, in US dollars; None if unknown.
 
         Raises:
             RequestError: `BUDGET_EXCEEDED`.
@@ -118,7 +118,7 @@ class Allowances:
                 raise RequestError(ErrorCode.BUDGET_EXCEEDED, _explain_exceeded(limit, spent))
 
     async def check_renting(self, context: RequestContext) -> None:
-        """Refuse to rent what is billed by the hour under a daily allowance, which cannot bound it.
+        """Refuse to rent resources billed by the hour, because a daily allowance cannot bound them.
 
         Raises:
             RequestError: `FORBIDDEN`.
@@ -134,14 +134,14 @@ class Allowances:
             )
 
     async def find_remaining(self, context: RequestContext) -> Decimal | None:
-        """Return what today's calls may still cost; none where nothing limits them."""
+        """Return the amount that today's calls may still cost, or None without a limit."""
         rooms = [
             limit.usd - from_nano_usd(spent) async for limit, spent in self._iterate_spent(context)
         ]
         return min(rooms, default=None)
 
     async def find_remaining_today(self, limit: SpendingLimit) -> Decimal:
-        """Return what may still be spent today of one allowance, in US dollars; at least 0."""
+        """Return the rest of an allowance for today, in US dollars; at least 0."""
         spent, _ = await self._read_totals(limit)
         return max(ZERO_USD, limit.usd - from_nano_usd(spent))
 
@@ -173,24 +173,24 @@ class Allowances:
         held: Reservation,
         record: WriteRecord,
     ) -> None:
-        """Hold what a call may cost here too, waiting while other calls may release some.
+        """Hold the maximum cost of a call, waiting while other calls may release some.
 
         Args:
-            lease: of the work that the call is for.
-            call: the job that it is for, and the number of its attempt.
-            limits: what it counts against, as `find_limits` found them.
-            amount: what to hold; none where it is not known.
-            held: the same, in the budgets of this process.
-            record: writes what the call did cost, together with the record of it.
+            lease: lease on the work that makes the call.
+            call: id of the job that makes the call, and the number of its attempt.
+            limits: limits that the call counts against, from `find_limits`.
+            amount: amount to hold, in US dollars; None if unknown.
+            held: reservation of the same amount in the budgets of this process.
+            record: function that writes the call's actual cost together with its record.
 
         Raises:
-            WorkError: `BUDGET_EXCEEDED`, also for a price that is not known; nothing is held then.
+            WorkError: `BUDGET_EXCEEDED`, also if the price is unknown; nothing is held then.
         """
         try:
             if limits:
                 taken = await self._take(lease, call, limits, amount)
                 held.on_settle = partial(self._settle, taken, record)
-                # A cancel that came as it was written comes here, where it is given back.
+                # A cancel that arrived during the write is raised here and releases the hold.
                 await asyncio.sleep(0)
         except BaseException:
             held.settle(ZERO_USD)
@@ -203,7 +203,7 @@ class Allowances:
         limits: Sequence[SpendingLimit],
         amount: Decimal | None,
     ) -> list[AllowanceHold]:
-        """Take an amount from each of the day's allowances, or from none of them."""
+        """Take an amount from all of the limits, or from none of them."""
         if amount is None:
             raise WorkError(
                 ErrorCode.BUDGET_EXCEEDED,
@@ -217,14 +217,14 @@ class Allowances:
             taken = await self._try_to_take(lease, call, limits, nano)
             if taken is not None:
                 return taken
-        # One after the other: else all would try again whenever anything is released.
+        # One call at a time: otherwise all would retry on every release.
         async with line:
             while True:
                 given_back = self._released
                 taken = await self._try_to_take(lease, call, limits, nano)
                 if taken is not None:
                     return taken
-                # Read again each time: the operator may have changed them, or a new day has begun.
+                # Read again each time: a limit may have changed, or a new day has begun.
                 limits = await self.find_limits(RequestContext.of_lease(lease))
                 if await self._must_wait(limits, nano):
                     with suppress(TimeoutError):
@@ -233,9 +233,9 @@ class Allowances:
     async def _try_to_take(
         self, lease: Lease, call: tuple[str, int], limits: Sequence[SpendingLimit], nano: int
     ) -> list[AllowanceHold] | None:
-        """Take an amount if it fits beside what is spent and reserved at this moment.
+        """Take an amount if it fits in addition to the spent and reserved amounts.
 
-        It is written under the lease: once another process has the work, nothing more is held.
+        The write is fenced by the lease: once another process has the work, nothing more is held.
         """
         taken = [AllowanceHold(make_hold_id(lease, *call), limit.row_id, nano) for limit in limits]
         changes: list[Change] = []
@@ -246,7 +246,7 @@ class Allowances:
             ]
         writing = self._store.write(changes, lease=lease, conditional=True)
         try:
-            # Else nobody would know of what was taken, and it would stay so.
+            # Otherwise nothing would ever release the amounts already taken.
             await finish_before_cancel(writing)
         except OverLimit:
             return None
@@ -262,7 +262,7 @@ class Allowances:
         }
 
     async def _must_wait(self, limits: Sequence[SpendingLimit], nano: int) -> bool:
-        """Tell whether an amount still has to wait; refuse it where no waiting helps."""
+        """Check whether an amount must wait; refuse it if waiting cannot help."""
         waits = False
         for limit in limits:
             spent, reserved = await self._read_totals(limit)
@@ -272,7 +272,7 @@ class Allowances:
         return waits
 
     async def _read_totals(self, limit: SpendingLimit) -> tuple[int, int]:
-        """Read what is spent of an allowance today, and what calls in flight hold beside it."""
+        """Read an allowance's spent amount, and the amount held by calls in flight."""
         total, reservations = await self._store.get_spending(limit.row_id)
         self._unwritten[limit.row_id] &= {str(row["id"]) for row in reservations}
         reserved, over = 0, []
@@ -289,7 +289,7 @@ class Allowances:
         return total - reserved, reserved
 
     def _is_under_way(self, row_id: str, reservation_id: str, owner: str) -> bool:
-        """Tell whether a reservation's call may still end and release some of it."""
+        """Check whether a reservation's call may still end and release some of it."""
         if owner == self._store.owner:
             return reservation_id not in self._unwritten[row_id]
         return not self._store.is_stale_owner(owner)
@@ -307,7 +307,7 @@ class Allowances:
     def _finish_settlement(
         self, taken: Sequence[AllowanceHold], written: "asyncio.Future[None]"
     ) -> None:
-        # What could not be written stays taken; the writer of the record is told why.
+        # A failed write leaves the amount taken; the writer of the record gets the error.
         if written.cancelled() or written.exception() is not None:
             for one in taken:
                 self._unwritten[one.row_id].add(one.id)
@@ -317,7 +317,7 @@ class Allowances:
     async def find_limits(self, context: RequestContext) -> Sequence[SpendingLimit]:
         """Find the limits that work counts against, the account's first.
 
-        Nothing without a known bound is called where there is any.
+        If there is any limit, no call without a known bound is made.
         """
         return await self._limits.find((context.account_id, context.key_id))
 
@@ -348,7 +348,7 @@ class Allowances:
 
 
 def make_account_limit(account_id: str, usd: float) -> SpendingLimit:
-    """Make the limit of an account from its daily US dollars."""
+    """Make the limit of an account from its daily amount, in US dollars."""
     return SpendingLimit(account_id, from_wire_usd(usd), "The account")
 
 

@@ -1,4 +1,4 @@
-"""Exact amounts: their sums, and the whole billionths of a US dollar that the store keeps."""
+"""Exact amounts: their sums, and the integer billionths of a US dollar that the store keeps."""
 
 from collections.abc import Iterable
 from decimal import Decimal
@@ -27,7 +27,7 @@ def from_nano_usd(nano: int) -> Decimal:
 
 
 def sum_costs(costs: Iterable[Decimal | None]) -> Decimal | None:
-    """Sum up costs; one that is not known makes the sum unknown too.
+    """Sum costs; an unknown cost makes the sum unknown too.
 
     >>> sum_costs([Decimal("0.1"), Decimal("0.2")]), sum_costs([Decimal(1), None]), sum_costs([])
     (Decimal('0.3'), None, Decimal('0'))

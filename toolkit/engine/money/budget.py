@@ -8,16 +8,16 @@ from toolkit.contract.money import ZERO_USD
 
 
 class InsufficientBudgetError(Exception):
-    """Raised when less is left than a call may cost, even if calls in flight cost nothing."""
+    """Raised if a call may cost more than is left, even if calls in flight cost nothing."""
 
 
 class Budget:
     """A spending limit; settled plus reserved money never exceeds it.
 
     Attributes:
-        limit: US dollars; none means that there is no limit, and only counting.
-        spent: what has been settled so far.
-        reserved: what calls in flight may still cost.
+        limit: limit in US dollars; None counts without a limit.
+        spent: settled amount so far, in US dollars.
+        reserved: maximum cost of the calls in flight, in US dollars.
     """
 
     def __init__(self, limit: Decimal | None = None, spent: Decimal = ZERO_USD) -> None:
@@ -27,16 +27,16 @@ class Budget:
         self._released = asyncio.Event()
 
     def can_reserve(self, amount: Decimal) -> bool:
-        """Tell whether `amount` can be reserved at this moment."""
+        """Check whether `amount` can be reserved now."""
         return self.limit is None or self.spent + self.reserved + amount <= self.limit
 
     def could_reserve(self, amount: Decimal) -> bool:
-        """Tell whether `amount` could be reserved if all calls in flight cost nothing."""
+        """Check whether `amount` could be reserved if all calls in flight cost nothing."""
         return self.limit is None or self.spent + amount <= self.limit
 
     @property
     def available(self) -> Decimal | None:
-        """The most that could still be reserved if calls in flight turned out to cost nothing."""
+        """The maximum that could be reserved if all calls in flight cost nothing."""
         return None if self.limit is None else self.limit - self.spent
 
     def hold(self, amount: Decimal) -> None:
@@ -50,7 +50,7 @@ class Budget:
         self._released.set()
 
     async def wait_for_release(self) -> None:
-        """Wait until some reservation is settled."""
+        """Wait until a reservation is settled."""
         self._released.clear()
         await self._released.wait()
 
@@ -59,8 +59,8 @@ class Reservation:
     """A reservation of money in every budget that a call counts against.
 
     Attributes:
-        amount: what the call may cost.
-        on_settle: called once, with the actual cost.
+        amount: maximum cost of the call, in US dollars.
+        on_settle: function called once, with the actual cost.
     """
 
     def __init__(self, budgets: Sequence[Budget], amount: Decimal) -> None:
@@ -71,7 +71,7 @@ class Reservation:
             budget.hold(amount)
 
     def settle(self, actual: Decimal) -> None:
-        """End the reservation with what the call cost; a second call does nothing."""
+        """Settle the reservation with the actual cost; a second call does nothing."""
         budgets, self._budgets = self._budgets, ()
         for budget in budgets:
             budget.settle(self.amount, actual)
@@ -84,7 +84,7 @@ async def reserve(budgets: Sequence[Budget], amount: Decimal | None) -> Reservat
     """Reserve `amount` in all budgets together, waiting while calls in flight may free some.
 
     Raises:
-        InsufficientBudgetError: when it can never fit, or when it is unknown and a limit is set.
+        InsufficientBudgetError: if it can never fit, or if it is unknown and a limit is set.
     """
     limited = [budget for budget in budgets if budget.limit is not None]
     if amount is None:

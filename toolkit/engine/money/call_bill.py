@@ -15,13 +15,13 @@ from toolkit.plugins.pricing import STANDARD_TIER, calculate_cost, calculate_tim
 
 
 class CallBill:
-    """The reservations of one call, one for each request that may be billed.
+    """The reservations of a call: one for each request that the vendor may bill.
 
-    A call's first reservation covers its first request, and the next one where that was refused.
+    The first reservation covers the first request, and the next request if the first was refused.
 
     Args:
-        held: what was reserved for the first.
-        reserve: reserves as much again.
+        held: reservation for the first request.
+        reserve: function that reserves the same amount again.
     """
 
     def __init__(self, held: Reservation, reserve: Callable[[], Awaitable[Reservation]]) -> None:
@@ -32,14 +32,14 @@ class CallBill:
 
     @property
     def amount(self) -> Decimal:
-        """The most that its last request may cost."""
+        """The maximum cost of the last request."""
         return self._held[-1].amount
 
     async def cover_request(self, request: httpx.Request) -> None:
         """Reserve money for a request that may be billed, before it is sent.
 
         Raises:
-            WorkError: `BUDGET_EXCEEDED` when it needs one more, and nothing is left for it.
+            WorkError: `BUDGET_EXCEEDED` if it needs another reservation and too little is left.
         """
         if not is_billable(request):
             return
@@ -57,7 +57,7 @@ class CallBill:
         self._may_be_billed = False
 
     def note_outcome(self, request: httpx.Request, outcome: httpx.Response | Exception) -> None:
-        """Note the outcome of a request: only one that was refused is surely not billed."""
+        """Note the outcome of a request: only a refused request is certainly not billed."""
         if not is_billable(request):
             return
         if isinstance(outcome, httpx.Response):
@@ -68,7 +68,7 @@ class CallBill:
             self._may_be_billed = isinstance(outcome, OutcomeUnknownError)
 
     def counts_as_spent(self, error: ProviderError) -> bool:
-        """Tell whether a failed call counts as spent, as the vendor may have carried it out."""
+        """Check whether a failed call counts as spent, because the vendor may have executed it."""
         unknown = isinstance(error, OutcomeUnknownError) or self._failed_in_stream
         return unknown or error.code is ErrorCode.PROVIDER_BAD_RESPONSE
 
@@ -76,7 +76,7 @@ class CallBill:
         """Return the cost of the whole call.
 
         Args:
-            actual: what its last request cost; the ones before it count as reserved.
+            actual: actual cost of the last request; earlier requests count as reserved.
         """
         return sum((held.amount for held in self._held[:-1]), actual)
 
@@ -99,12 +99,12 @@ def find_cost(
     """Return the cost of a successful call from the best available source, and that source.
 
     Args:
-        reply: the call's reply.
-        model: that answered; none where it is not known.
-        vendor: whose it is.
+        reply: reply of the call.
+        model: model that answered; None if unknown.
+        vendor: vendor of the model.
         rate: US dollars a second of the worker, at an endpoint of the caller's.
-        took_s: how long the call took.
-        reserved: what was reserved for it; none where nobody could say.
+        took_s: duration of the call, in seconds.
+        reserved: amount reserved for the call; None if unknown.
     """
     if reply.cost.reported_usd is not None:
         return reply.cost.reported_usd, "reported"
@@ -114,12 +114,12 @@ def find_cost(
     if metered is not None:
         return metered, "metered"
     if rate is not None and vendor.endpoint_time is not None:
-        # A worker's time, and what it waits for more work afterwards.
+        # The worker's time, including its idle time afterwards while it waits for more work.
         seconds = reply.cost.units.get("gpu_seconds", took_s) + vendor.endpoint_time.idle_s
         return calculate_time_cost(rate, seconds), "estimated"
     return (reserved, "unknown" if reserved is None else "estimated")
 
 
 def is_billable(request: httpx.Request) -> bool:
-    """Return True if a vendor may bill a request."""
+    """Check whether a vendor may bill a request."""
     return request.method == "POST" and FREE_EXTENSION not in request.extensions
