@@ -18,7 +18,7 @@ from toolkit.store import ReadScope
 
 CACHE_TTL_S = 300.0
 KEY_ERRORS = (ErrorCode.PROVIDER_AUTH_FAILED, ErrorCode.SECRET_UNRESOLVED)
-MAX_NAMED = 12  # the most catalogue entries in an error message
+MAX_NAMED = 12  # the maximum number of catalogue entries in an error message
 
 
 class Catalog:
@@ -33,7 +33,7 @@ class Catalog:
 
         Raises:
             RequestError: `CREDENTIALS_MISSING`, also for a key that the cloud rejects.
-            ServiceError: `UNAVAILABLE` when it did not answer.
+            ServiceError: `UNAVAILABLE` if the cloud did not answer.
         """
         vendor, _ = await self._core.directory.find_cloud(context.scope, GpuListing.kind)
         try:
@@ -49,7 +49,7 @@ class Catalog:
         return [_to_gpu(vendor.id, offer) for offer in offers]
 
     def list_models(self) -> list[CatalogModel]:
-        """List every vendor's models, and those the operator named, with their prices."""
+        """List every vendor's models, and the operator's own models, with their prices."""
         settings, today = self._core.settings.vendors, now().date()
         return [
             _to_catalog_model(vendor, model, today)
@@ -76,7 +76,7 @@ class Catalog:
         _check_known("gpu_ids", pool, known)
 
     async def find_pool_price(self, scope: ReadScope, pool: str) -> float | None:
-        """Find the highest list price of a serverless worker's hour in a pool; none if unknown."""
+        """Find the highest list price of a serverless worker's hour in a pool; None if unknown."""
         offers = await self._try_fetch_offers(scope)
         prices = [offer.usd_per_hour.get("serverless") for offer in offers if offer.pool == pool]
         if not prices or None in prices:
@@ -87,7 +87,7 @@ class Catalog:
         try:
             return await self._fetch_offers(scope)
         except (ProviderError, WorkError):
-            return ()  # the cloud itself reports it to whoever creates something
+            return ()  # the cloud itself reports it when a resource is created
 
     async def _fetch_offers(self, scope: ReadScope) -> tuple[GpuOffer, ...]:
         vendor, connection = await self._core.directory.find_cloud(scope, GpuListing.kind)

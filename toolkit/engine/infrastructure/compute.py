@@ -45,13 +45,13 @@ class Computes(ManagedResource[Compute, PodState]):
         self._catalog = catalog
 
     async def create(self, context: RequestContext, request: ComputeCreate) -> Compute:
-        """Rent a pod; it is `creating` until its container runs.
+        """Rent a pod; its status is `creating` until its container runs.
 
         Raises:
             RequestError: `FORBIDDEN` for a key with an allowance; `CREDENTIALS_MISSING`;
-                `NOT_FOUND` for a template or storage that is not there, `CONFLICT` for one that
-                is not ready; `INVALID_REQUEST` for a GPU that is not in the catalogue, or a
-                template for endpoints.
+                `NOT_FOUND` for an unknown template or storage, `CONFLICT` if either is not ready;
+                `INVALID_REQUEST` for a GPU that is not in the catalogue, or a template for
+                endpoints.
         """
         await self._core.allowances.check_renting(context)
         given = await resolve_refs(
@@ -75,10 +75,10 @@ class Computes(ManagedResource[Compute, PodState]):
         return compute
 
     async def get(self, context: RequestContext, compute_id: str) -> Compute:
-        """Return one pod; its vendor is asked for its state until it is ready.
+        """Return a pod; ask its vendor for the state until it is ready.
 
         Raises:
-            RequestError: `NOT_FOUND`, for one that was deleted too.
+            RequestError: `NOT_FOUND`, also for a deleted pod.
         """
         row = await self._records.get_row(context.scope, compute_id)
         compute = self._records.read(row)
@@ -91,10 +91,10 @@ class Computes(ManagedResource[Compute, PodState]):
         except (ProviderError, ToolkitError) as error:
             gone = isinstance(error, ProviderError) and error.status == 404
             if not gone or not await self._is_unchanged(row):
-                return compute  # its state is unknown now: return the last known one
+                return compute  # its state is unknown now: return the last known state
             message = "The pod is gone at its vendor."
             compute.error = ErrorInfo(code=ErrorCode.PROVIDER_UNAVAILABLE.name, message=message)
-            with suppress(ServiceError):  # still readable; it is saved the next time
+            with suppress(ServiceError):  # the answer is still correct; the next read saves it
                 await self._save(compute, "failed")
         else:
             if await self._is_unchanged(row):

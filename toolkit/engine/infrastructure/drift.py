@@ -21,7 +21,7 @@ from toolkit.store.maintenance.upkeep_database import DataDirIssue
 _Kind = type[ManagedResource[Any, Any]]
 RESOURCE_TYPES: tuple[_Kind, ...] = (Endpoints, Computes, Templates, Storages)
 _ID_IN_NAME = re.compile(r"(?:ep|cmp|tpl|sto)_[0-7][0-9a-hjkmnp-tv-z]{25}")
-# Templates cost nothing, and people keep their own.
+# Templates cost nothing, and people keep templates of their own.
 _BILLED_TABLES = {"endpoints", "compute", "storage"}
 
 
@@ -31,7 +31,7 @@ async def find_drift(
     """Compare the resources at the connected GPU clouds with the records here; change nothing.
 
     Args:
-        kept: the rows of `connections`, and of the table of each kind.
+        kept: rows of `connections` and of each kind's table, by table name.
     """
     found: list[DataDirIssue] = []
     ours = {str(row["id"]) for kind in RESOURCE_TYPES for row in kept[kind.table]}
@@ -56,7 +56,7 @@ async def find_drift(
 def _list_clouds(
     reach: ProviderContext, rows: Sequence[Row]
 ) -> Iterator[tuple[Vendor, Connection, frozenset[str]]]:
-    """List each GPU cloud once for each pointer to it, with the connections of that pointer."""
+    """Yield each GPU cloud once for each distinct pointer, with the connections of that pointer."""
     read = [(row, Connection.model_validate_json(str(row["doc"]))) for row in rows]
     pointers = {_get_pointer(one): one for row, one in read if not row["deleted"]}
     for pointer, connection in pointers.items():
@@ -80,7 +80,7 @@ def _compare_kind(
     connections: frozenset[str],
     ours: Container[str],
 ) -> Iterator[DataDirIssue]:
-    """Compare one kind: report what exists only at the cloud, and what exists only here.
+    """Compare one kind: report resources that exist only at the cloud or only here.
 
     A name that contains the id of another resource of ours is its companion, such as the template
     that a vendor creates and deletes together with an endpoint.

@@ -35,10 +35,10 @@ class Endpoints(ManagedResource[Endpoint, ResourceState]):
         """Create an endpoint at the GPU cloud that the account has connected.
 
         Raises:
-            RequestError: `FORBIDDEN` for a key with an allowance, of workers that never stop;
-                `CREDENTIALS_MISSING`; `NOT_FOUND` for a template or storage that is not
-                there, `CONFLICT` for one that is not ready; `INVALID_REQUEST` for fewer workers at
-                most than at least, a pool that is not in the catalogue, or a template for pods.
+            RequestError: `FORBIDDEN` for a key with an allowance if workers never stop;
+                `CREDENTIALS_MISSING`; `NOT_FOUND` for an unknown template or storage,
+                `CONFLICT` if either is not ready; `INVALID_REQUEST` if the maximum of workers is
+                below the minimum, a pool is not in the catalogue, or a template is for pods.
         """
         if request.workers_min > request.workers_max:
             raise RequestError(

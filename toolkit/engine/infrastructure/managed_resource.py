@@ -1,16 +1,16 @@
 """Managed resources at a GPU cloud: recorded before the vendor is called, never orphaned.
 
-A record is written before the vendor is asked to create or delete the resource, with the process
-that asks; the resource's name at the vendor contains the record's id. So whatever a crash, a lost
-reply or a cancelled call leaves unfinished is *reconciled* later: the vendor's list tells whether
-the resource exists. Two rules distinguish that from what is still in flight:
+A record is written before the vendor is asked to create or delete the resource. It names the
+process that asks, and the resource's name at the vendor contains the record's id. So work that a
+crash, a lost reply or a cancelled call leaves unfinished is *reconciled* later: the vendor's list
+shows whether the resource exists. Two rules distinguish unfinished work from calls in flight:
 
 - *Owner*: a record is reconciled by the process that asked, once it no longer waits for the reply,
-  or by another one when that process has gone (its lock file tells). The process that takes it
-  over first writes its own id there, by compare and swap, so that only one does.
-- *Age*: a resource counts as missing only after twice the time that a call may take, as the vendor
-  may still be working on what the dead process asked for. It counts as present as soon as it is
-  listed, and deleting what may be gone needs no wait at all.
+  or by another process once the owner's lock file shows that it has ended. The process that takes
+  over first writes its own id there, by compare and swap, so that only one process does.
+- *Age*: a resource counts as missing only after twice the maximum duration of a call, because the
+  vendor may still execute the dead process's request. It counts as present as soon as it is
+  listed. Deleting a resource that may be gone needs no wait.
 """
 
 import json
@@ -37,7 +37,7 @@ K = TypeVar("K", bound=Infrastructure)
 S = TypeVar("S", bound=ResourceState)
 
 UNCONFIRMED = "unconfirmed"  # the status detail of a resource that may or may not exist
-MAX_CALL_S = 3600.0  # an older call is not in flight any more, where no lock file tells
+MAX_CALL_S = 3600.0  # an older call is not in flight any more, even if no lock file shows it
 MAX_NAME_CHARS = 160  # the part of our name in the vendor's, which also contains the id
 
 
@@ -45,11 +45,11 @@ class ManagedResource(RecordReader[K], Generic[K, S]):
     """A kind of infrastructure that an account creates, reads and deletes.
 
     Attributes:
-        table: the table of its records.
-        creation: the operation that creates one; vendors with a flow for it offer the kind.
-        listing: the operation that lists them.
-        deletion: the operation that destroys one.
-        used_as: the field by which endpoints and pods name one that they use; empty if none do.
+        table: table of its records.
+        creation: operation that creates a resource; vendors with a flow for it offer the kind.
+        listing: operation that lists the resources.
+        deletion: operation that destroys a resource.
+        used_as: field by which endpoints and pods name a resource that they use; empty if none do.
     """
 
     table: ClassVar[str]
@@ -62,8 +62,8 @@ class ManagedResource(RecordReader[K], Generic[K, S]):
         """Have the vendor destroy a resource; return its last state.
 
         Raises:
-            RequestError: `NOT_FOUND`; `CONFLICT` when it is in use, still being created, or the
-                vendor did not delete it; `CREDENTIALS_MISSING` when its vendor is not connected.
+            RequestError: `NOT_FOUND`; `CONFLICT` if it is in use, is still being created, or the
+                vendor did not delete it; `CREDENTIALS_MISSING` if its vendor is not connected.
         """
         row = await self._records.get_row(context.scope, record_id)
         record = self._records.read(row)
@@ -80,17 +80,17 @@ class ManagedResource(RecordReader[K], Generic[K, S]):
         return record
 
     async def reconcile(self) -> bool:
-        """Reconcile what was left half created or half deleted, as far as is known now.
+        """Reconcile half-created and half-deleted resources, if their state is known now.
 
         Returns:
-            whether some of it has to be reconciled later.
+            whether some of them must be reconciled later.
         """
         later = False
         lists: dict[str, Sequence[S]] = {}
         for record_id in await self._list_abandoned():
             row = await self._core.store.get_row(self.table, record_id)
             if row is None or not self.is_abandoned(row):
-                continue  # another process was quicker
+                continue  # another process was first
             self._core.in_flight.add(record_id)
             try:
                 later |= not (await self.take_over(row) and await self._reconcile_row(row, lists))
@@ -111,8 +111,8 @@ class ManagedResource(RecordReader[K], Generic[K, S]):
         """Write a record, then have the vendor create the resource.
 
         Args:
-            record: its record; the status and error tell how the call went.
-            named: our ids of what the request names by the vendor's.
+            record: record of the resource; its status and error report the outcome of the call.
+            named: our ids of the resources that the request names by the vendor's ids.
 
         Raises:
             RequestError: `CREDENTIALS_MISSING`.
@@ -181,7 +181,7 @@ class ManagedResource(RecordReader[K], Generic[K, S]):
         return [str(row["id"]) for row in rows if self.is_abandoned(row)]
 
     def is_abandoned(self, row: Row) -> bool:
-        """Tell whether a resource is unfinished and no process is working on it."""
+        """Check whether a resource is unfinished and no process is working on it."""
         begun = row["status"] == "creating" and row["vendor_id"] is None
         if not begun and row["status"] != "deleting":
             return False
@@ -193,7 +193,7 @@ class ManagedResource(RecordReader[K], Generic[K, S]):
         return self._core.store.is_stale_owner(spec["owner"]) or _compute_age_s(row) > MAX_CALL_S
 
     async def take_over(self, row: Row) -> bool:
-        """Take a record over for this process to reconcile, unless another one was quicker."""
+        """Claim a record for this process to reconcile, unless another process was first."""
         spec = json.loads(row["spec"])
         if spec["owner"] == self._core.store.owner:
             return True
@@ -217,7 +217,7 @@ class ManagedResource(RecordReader[K], Generic[K, S]):
             if there:
                 await self._core.ask_vendor(vendor, connection, self.deletion(vendor_id=str(there)))
         if not await self._is_unchanged(row):
-            return False  # somebody changed it meanwhile
+            return False  # it was changed meanwhile
         if row["status"] == "deleting":
             record.deleted = True
             await self._save(record, "deleted")
@@ -233,7 +233,7 @@ class ManagedResource(RecordReader[K], Generic[K, S]):
         return True
 
     async def _check_unused(self, account_id: str, record_id: str) -> None:
-        """Refuse to delete what an existing endpoint or pod of an account uses.
+        """Refuse to delete a resource that an existing endpoint or pod of an account uses.
 
         Raises:
             RequestError: `CONFLICT`, which names the resource that uses it.
@@ -263,17 +263,17 @@ class ManagedResource(RecordReader[K], Generic[K, S]):
         await self._core.store.write([saved])
 
     async def _is_unchanged(self, row: Row) -> bool:
-        """Tell whether a record is unchanged since it was read: it may have been deleted."""
+        """Check whether a record is unchanged since it was read: it may have been deleted."""
         current = await self._core.store.get_row(self.table, str(row["id"]), "doc")
         return current is not None and bool(current["doc"] == row["doc"])
 
     def _make_spec(self, known: Mapping[str, object], at: str | None = None) -> str:
-        """Return the engine's notes on a record: who called the vendor, when, and which cloud."""
+        """Return the engine's notes on a record: calling process, time, and cloud."""
         ours = {"owner": self._core.store.owner, "sandbox": self._core.settings.sandbox}
         return json.dumps({**known, "at": at or format_rfc3339(now()), **ours})
 
     async def _find_place(self, row: Row) -> tuple[Vendor, Connection]:
-        """Find a resource's vendor and connection; once that is deleted, one with an equal pointer.
+        """Find a resource's vendor and connection; if deleted, a connection with an equal pointer.
 
         Another key may belong to another account at the vendor, where it would seem to be gone.
 
@@ -296,7 +296,7 @@ def make_vendor_name(record: Infrastructure) -> str:
 
 
 def _changed_nothing(error: ProviderError | ToolkitError) -> bool:
-    """Tell whether a failed request has certainly changed nothing at the vendor."""
+    """Check whether a failed request has certainly changed nothing at the vendor."""
     if isinstance(error, ToolkitError):
         return True  # it was not sent
     if isinstance(error, OutcomeUnknownError) or error.code is ErrorCode.PROVIDER_BAD_RESPONSE:
@@ -305,6 +305,6 @@ def _changed_nothing(error: ProviderError | ToolkitError) -> bool:
 
 
 def _compute_age_s(row: Row) -> float:
-    """Return the seconds since the vendor was to be called."""
+    """Return the seconds since the call to the vendor was due."""
     asked_at = json.loads(row["spec"])["at"]
     return (now() - datetime.fromisoformat(asked_at)).total_seconds()

@@ -1,4 +1,4 @@
-"""Reconciliation of what crashes, lost replies and outages left half done at vendors."""
+"""Reconciliation of work that crashes, lost replies and outages left half done at vendors."""
 
 import asyncio
 import logging
@@ -18,7 +18,7 @@ class Reconciler:
     """A background reconciler of each kind in turn, from the start on, blocking nothing.
 
     Args:
-        stocks: the kinds, those that others depend on first.
+        stocks: kinds of infrastructure, in the order in which they are reconciled.
     """
 
     def __init__(self, stocks: Sequence[ManagedResource[Any, Any]]) -> None:
@@ -37,7 +37,7 @@ class Reconciler:
             await asyncio.sleep(wait_s)
 
     async def reconcile(self) -> bool:
-        """Reconcile what can be done now; return whether something is left for later."""
+        """Reconcile all that is possible now; return whether anything is left for later."""
         later = False
         for stock in self._resources:
             try:

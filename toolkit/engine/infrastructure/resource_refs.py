@@ -13,8 +13,8 @@ class ResolvedRefs:
     """A volume and a template, by the vendor's ids.
 
     Attributes:
-        data_center: the volume's data center.
-        own_ids: our ids of both, by the vendor's.
+        data_center: data center of the volume.
+        own_ids: our ids of both, by the vendor's ids.
     """
 
     volume_id: str | None = None
@@ -34,10 +34,10 @@ async def resolve_refs(
     """Look up the volume and the template that a request names.
 
     Args:
-        serverless: whether it is for an endpoint, and not a pod.
+        serverless: whether the request is for an endpoint, not for a pod.
 
     Raises:
-        RequestError: `NOT_FOUND`; `CONFLICT` for what is not ready; `INVALID_REQUEST` for a
+        RequestError: `NOT_FOUND`; `CONFLICT` if either is not ready; `INVALID_REQUEST` for a
             template of the other kind.
     """
     found = ResolvedRefs()

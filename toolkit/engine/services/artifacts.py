@@ -28,25 +28,25 @@ from toolkit.store.writing.writer import WORK_WAIT_S
 
 log = logging.getLogger(__name__)
 
-# SQLite reads and writes what is this small faster than a file system does, and in the same
-# transaction as the record.
+# SQLite reads and writes content up to this size faster than a file system does, and in the
+# same transaction as the record.
 MAX_INLINE_BYTES = 4096
 MAX_INLINE_HASH_BYTES = 256 * 1024
-# Uploads held in memory to be parsed as JSON; all others are never in memory whole.
+# Maximum number of uploads in memory as a whole, to be parsed as JSON; other uploads never are.
 MAX_IN_MEMORY = 2
-# The longest time between storing bytes and writing their record; deleted bytes wait as long.
+# The longest time between storing bytes and writing their record; deletion of bytes waits as long.
 RECORD_GRACE_S = 5.0
 DELETE_WAIT_S = 0.2
-RESULT_RETRY_S = 1.0  # between two tries to store a result
+RESULT_RETRY_S = 1.0  # seconds between two attempts to store a result
 
 
 class ResultNotStoredError(ServiceError):
-    """A paid result could not be stored for as long as results wait; it is not asked for again."""
+    """A paid result could not be stored within the waiting time; it is not requested again."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredArtifact:
-    """An artifact's record, with its bytes where the row holds them."""
+    """An artifact's record, with its bytes if the row holds them."""
 
     artifact: Artifact
     content: bytes | None
@@ -73,16 +73,16 @@ class Artifacts(RecordReader[Artifact]):
     async def store(
         self, account_id: str, blob: Blob, *, job_id: str | None, artifact_id: str | None = None
     ) -> tuple[StoredArtifact, InsertRow]:
-        """Store the bytes; the caller writes the record, together with what it belongs to.
+        """Store the bytes; the caller commits the record, together with the work it belongs to.
 
         A crash in between leaves bytes that no record names, never a record without bytes.
 
-        The result may have been paid for, so it is kept in hand while it cannot be stored, and no
+        The result may have been paid for, so it stays in memory while it cannot be stored, and no
         call begins meanwhile.
 
         Raises:
-            RequestError: `PAYLOAD_TOO_LARGE` where it exceeds the account's quota.
-            ResultNotStoredError: it could not be stored for too long.
+            RequestError: `PAYLOAD_TOO_LARGE` if it exceeds the account's quota.
+            ResultNotStoredError: if it could not be stored for too long.
         """
         media_type = blob.media_type.partition(";")[0].strip().lower()
         if media_type not in MEDIA_TYPES:
@@ -180,8 +180,8 @@ class Artifacts(RecordReader[Artifact]):
         """Find an artifact if both its record and its bytes are present.
 
         Raises:
-            ServiceError: `UNAVAILABLE` where that cannot be told now: what is there would be paid
-                for again.
+            ServiceError: `UNAVAILABLE` if the check fails now: otherwise an existing result would
+                be paid for again.
         """
         try:
             stored = await self.find(scope, artifact_id or "")
@@ -225,16 +225,16 @@ class Artifacts(RecordReader[Artifact]):
         """Find one artifact, with its bytes if they are few.
 
         Raises:
-            RequestError: `NOT_FOUND`, for someone else's as well.
+            RequestError: `NOT_FOUND`, also for another account's artifact.
         """
         row = await self._records.get_row(scope, artifact_id)
         return StoredArtifact.of(row)
 
     async def delete(self, context: RequestContext, artifact_id: str) -> Artifact:
-        """Delete an artifact; its bytes go too, unless another artifact has the same.
+        """Delete an artifact; delete its bytes too, unless another artifact has the same bytes.
 
         Raises:
-            RequestError: `NOT_FOUND`; `CONFLICT` while the work that it is part of is unfinished.
+            RequestError: `NOT_FOUND`; `CONFLICT` while the work that uses it is unfinished.
         """
         artifact = await self.get(context, artifact_id)
         if artifact.job_id is not None:
@@ -278,10 +278,10 @@ class Artifacts(RecordReader[Artifact]):
     ) -> bytes:
         """Return the bytes of an artifact, from `start` up to but not including `end`.
 
-        All of them are checked against the hash that they were stored under.
+        All bytes are verified against the hash that they were stored under.
 
         Raises:
-            RequestError: `NOT_FOUND` where they are lost or damaged.
+            RequestError: `NOT_FOUND` if they are lost or damaged.
         """
         stored = await self.find(context.scope, artifact_id)
         if stored.content is not None:
@@ -291,7 +291,7 @@ class Artifacts(RecordReader[Artifact]):
             artifact.sha256, start, end, limit_s=REQUEST_LIMIT_S
         )
         is_whole = start == 0 and (end is None or end >= artifact.size_bytes)
-        # A file that ends too early has an error of its own.
+        # A file that ends too early raises an error of its own.
         if is_whole and len(data) >= artifact.size_bytes:
             await _check_content(artifact, data)
         return data
@@ -299,14 +299,14 @@ class Artifacts(RecordReader[Artifact]):
     async def stream_content(
         self, context: RequestContext, artifact: Artifact, start: int, end: int
     ) -> AsyncGenerator[bytes]:
-        """Yield the bytes of an artifact piece by piece; one is read ahead while one is sent.
+        """Yield the bytes of an artifact piece by piece; read each piece while sending the last.
 
-        Where all are asked for, the last piece comes only if they have the hash that they were
-        stored under.
+        If all bytes are requested, the last piece comes only after the whole content matches the
+        hash that it was stored under.
 
         Raises:
-            RequestError: `NOT_FOUND` where they are lost or damaged.
-            ServiceError: `UNAVAILABLE` where they end too early.
+            RequestError: `NOT_FOUND` if they are lost or damaged.
+            ServiceError: `UNAVAILABLE` if they end too early.
         """
         if start >= end:
             return
@@ -340,10 +340,10 @@ class Artifacts(RecordReader[Artifact]):
                 reading.exception()  # marks it as retrieved
 
     async def find_link(self, context: RequestContext, artifact: Artifact) -> str | None:
-        """Make the signed URL of an artifact's bytes; None where the service sends them itself.
+        """Make the signed URL of an artifact's bytes; None if the service sends them itself.
 
         Raises:
-            RequestError: `NOT_FOUND` where the bytes are lost or damaged.
+            RequestError: `NOT_FOUND` if the bytes are lost or damaged.
             ServiceError: `UNAVAILABLE`.
         """
         settings = self._core.settings
@@ -352,7 +352,7 @@ class Artifacts(RecordReader[Artifact]):
         stored = await self.find(context.scope, artifact.id)
         if stored.content is not None:
             return None
-        # The storage's own error would be another's, and in its own words.
+        # Checked here, because the storage would report an error in its own format.
         size_bytes = await self._core.store.blobs.get_size(artifact.sha256, limit_s=REQUEST_LIMIT_S)
         if size_bytes != artifact.size_bytes:
             raise make_damage_error(artifact)
@@ -365,7 +365,7 @@ class Artifacts(RecordReader[Artifact]):
         )
 
     async def load_blob(self, stored: StoredArtifact) -> Blob:
-        """Load an artifact with all its bytes, checked against the hash it was stored under."""
+        """Load an artifact with all its bytes, verified against the hash they were stored under."""
         artifact, data = stored.artifact, stored.content
         if data is None:
             data = await self._core.store.blobs.get(artifact.sha256)
@@ -374,7 +374,7 @@ class Artifacts(RecordReader[Artifact]):
 
 
 async def _hash_content(content: Content) -> str:
-    """Return the SHA-256 of bytes, computed in a thread where they are many."""
+    """Return the SHA-256 of bytes, computed in a thread if they are many."""
     if len(content) <= MAX_INLINE_HASH_BYTES:
         return compute_sha256(content)
     return await start_thread(lambda: compute_sha256(content))
@@ -390,7 +390,7 @@ def _compare_digest(artifact: Artifact, sha256: str) -> None:
 
 
 def make_damage_error(artifact: Artifact) -> RequestError:
-    """Make the error for bytes that are not those that were stored."""
+    """Make the error for bytes that differ from the stored bytes."""
     return RequestError(
         ErrorCode.NOT_FOUND,
         f"The bytes of `{artifact.id}` are damaged in the store: restore them from a backup.",
@@ -398,5 +398,5 @@ def make_damage_error(artifact: Artifact) -> RequestError:
 
 
 def make_missing_bytes_error() -> ServiceError:
-    """Make the error for bytes of which there are fewer than there should be."""
+    """Make the error for content that is shorter than its record states."""
     return ServiceError(ErrorCode.UNAVAILABLE, "The bytes of this artifact end too early.")

@@ -1,4 +1,4 @@
-"""Billing: a month's calls and pods, grouped by who bills them."""
+"""Billing: a month's calls and pods, grouped by the vendor that bills them."""
 
 import json
 from calendar import monthrange
@@ -16,7 +16,7 @@ from toolkit.engine.services.usage import Usage
 from toolkit.store import ReadScope
 
 HOUR = timedelta(hours=1)
-# By who bills, and by the key or the account where lines are split by them.
+# Key: the vendor that bills, and the key or the account if lines are split by them.
 BillingLines: TypeAlias = dict[tuple[str, str | None], BillingLine]
 
 
@@ -30,11 +30,11 @@ class Billings:
     async def get(
         self, context: RequestContext, month: date | None = None, *, by: BillingGroup | None = None
     ) -> Billing:
-        """Return what each vendor bills an account for a month; the current one, by default.
+        """Return the amounts that each vendor bills an account for a month, by default this month.
 
         Args:
-            by: tell apart what was asked for with each of the account's keys; or, of all that was
-                done by its own connections, whose work it was.
+            by: split the lines by the account's keys; or by the account that requested the work,
+                for all work through the account's own connections.
         """
         first = (month or now().date()).replace(day=1)
         last = first.replace(day=monthrange(first.year, first.month)[1])
@@ -92,7 +92,7 @@ class Billings:
                 continue
             whose = json.loads(row["spec"]).get("key_id") if by == "key" else None
             if by == "account":
-                whose = str(row["account_id"])  # nothing is rented by a connection that is shared
+                whose = str(row["account_id"])  # a shared connection rents nothing
             line = await self._find_line(str(row["connection_id"]), whose, lines, by)
             line.pod_hours += existed / HOUR
             if pod.cost_per_hour_usd is None:
@@ -104,7 +104,7 @@ class Billings:
     async def _find_line(
         self, connection_id: str, whose: str | None, lines: BillingLines, by: BillingGroup | None
     ) -> BillingLine:
-        """Return the line of a connection's vendor, adding it if need be."""
+        """Return the line of a connection's vendor, adding it if it is missing."""
         row = await self._core.store.get_row("connections", connection_id, "provider")
         provider = str(row["provider"]) if row else "?"
         named = {} if by is None else {f"{by}_id": whose}

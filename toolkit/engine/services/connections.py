@@ -25,7 +25,7 @@ from toolkit.plugins import ProviderError, TextRequest, Vendor
 from toolkit.plugins.key_redaction import redact_message
 from toolkit.store import Change
 
-MAX_LISTED_MODELS = 200  # the most models of a provider in an answer
+MAX_LISTED_MODELS = 200  # the maximum number of a provider's models in an answer
 
 
 class Connections:
@@ -40,12 +40,12 @@ class Connections:
         """Store a pointer to a secret, and test it for free; a failure becomes a warning.
 
         Args:
-            tested: whether to test it; not done with a cassette, whose calls are those of the work
-                alone.
+            tested: whether to test it; False with a cassette, which holds only the calls of the
+                work itself.
 
         Raises:
             RequestError: `INVALID_REQUEST` for a provider that is not in the catalogue; the errors
-                of `share` where it is to be shared.
+                of `share` if it is to be shared.
         """
         known = self._core.registry.vendors
         if request.provider not in known:
@@ -77,7 +77,7 @@ class Connections:
         return connection
 
     async def _find_error(self, connection: Connection, timeout_s: float) -> ErrorInfo | None:
-        """Return the error of a connection that was just made, if one is found in time."""
+        """Return the error of a new connection, if the test finds an error in time."""
         try:
             async with asyncio.timeout(timeout_s):
                 return (await self._run_test(connection)).error
@@ -89,7 +89,7 @@ class Connections:
             )
 
     async def get(self, context: RequestContext, connection_id: str) -> Connection:
-        """Return one connection, the account's own or one that is shared with it.
+        """Return a connection that the account owns or that is shared with it.
 
         Raises:
             RequestError: `NOT_FOUND`.
@@ -100,7 +100,7 @@ class Connections:
     async def list(
         self, context: RequestContext, limit: int, before: str | None
     ) -> list[Connection]:
-        """List a page of connections, the account's own and those shared with it, newest first."""
+        """List a page of connections, own and shared, newest first."""
         shares = self._core.shares
         own = await self._core.records.connections.list(context.scope, limit, before)
         lent = [
@@ -125,7 +125,7 @@ class Connections:
         """
         found = await self._core.shares.find(context.scope, connection_id)
         result = await self._run_test(found)
-        if found.shared:  # the models that its owner has, or should name, are private to the owner
+        if found.shared:  # the owner's models are private, and so are the suggestions
             result.models, result.next_step = [], ""
         return result
 
@@ -166,7 +166,7 @@ class Connections:
         return result
 
     def _suggest_next_step(self, vendor: Vendor, listed: Sequence[str]) -> str:
-        """Suggest how to use a listed model, where none of the configured ones is listed."""
+        """Suggest how to use a listed model if none of the configured models is listed."""
         asked = [model.id for model in self._core.directory.list_models(vendor, TextRequest.kind)]
         # A dated or suffixed id is another spelling of the configured name.
         if not listed or any(name.startswith(each) for name in listed for each in asked):
@@ -177,10 +177,10 @@ class Connections:
         )
 
     async def trust(self, context: RequestContext, connection_id: str) -> Connection:
-        """Allow models under budgets again that billed more than was reserved for them.
+        """Allow models under budgets again although they billed more than their reservation.
 
         Raises:
-            RequestError: `NOT_FOUND`; `FORBIDDEN` for one that is only shared with the account.
+            RequestError: `NOT_FOUND`; `FORBIDDEN` for a connection only shared with the account.
         """
         connection = await self._core.shares.find_own(context.account_id, connection_id)
         connection.overbilled = []
@@ -190,16 +190,15 @@ class Connections:
     async def share(
         self, context: RequestContext, connection_id: str, accounts: Everyone | Sequence[str]
     ) -> Connection:
-        """Share a connection with other accounts, whose work by it is at their own expense.
+        """Share a connection with other accounts, whose work through it is at their own expense.
 
         Args:
-            accounts: the ids of the accounts that it is shared with from now on, beside those that
-                it is shared with already, or `all`.
+            accounts: ids of the additional accounts that it is shared with from now on, or `all`.
 
         Raises:
-            RequestError: `NOT_FOUND`, for an account, too; `FORBIDDEN` for one that is only shared
-                with the account, and for an account that is no operator's; `CONFLICT` for some
-                accounts where it is shared with all; `INVALID_REQUEST` for the account itself.
+            RequestError: `NOT_FOUND`, also for an unknown account; `FORBIDDEN` for a connection
+                only shared with the account, and if the account is no operator's; `CONFLICT` for
+                some accounts if it is shared with all; `INVALID_REQUEST` for the account itself.
         """
         shares = self._core.shares
         connection = await shares.find_own(context.account_id, connection_id)
@@ -213,8 +212,8 @@ class Connections:
         """Stop sharing a connection with an account; with all, by default.
 
         Raises:
-            RequestError: `NOT_FOUND`; `FORBIDDEN` for one that is only shared with the account;
-                `CONFLICT` for one account where it is shared with all.
+            RequestError: `NOT_FOUND`; `FORBIDDEN` for a connection only shared with the account;
+                `CONFLICT` for a single account if it is shared with all.
         """
         shares = self._core.shares
         connection = await shares.find_own(context.account_id, connection_id)
@@ -225,7 +224,7 @@ class Connections:
         """Delete a connection and end its shares; return its last state.
 
         Raises:
-            RequestError: `NOT_FOUND`; `FORBIDDEN` for one that is only shared with the account.
+            RequestError: `NOT_FOUND`; `FORBIDDEN` for a connection only shared with the account.
         """
         connection = await self._core.shares.find_own(context.account_id, connection_id)
         connection.deleted = True

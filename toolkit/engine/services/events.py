@@ -14,7 +14,7 @@ from toolkit.store import ReadOnlyStore, ReadScope
 
 # The table of each kind of resource, by the prefix of its id.
 TABLES_BY_PREFIX = {"run": "jobs", "job": "jobs", "wfl": "workflows", "tsk": "tasks"}
-# The last event of work that goes on only if its caller, or nobody, does something.
+# Last event of work that continues only if its caller acts, or not at all.
 SETTLING_EVENTS = TERMINAL_EVENTS | {"task.blocked"}
 BATCH_WINDOW_S = 0.02
 ABANDONED_MESSAGE = (
@@ -32,33 +32,33 @@ class Events:
     async def list(
         self, context: RequestContext, resource_id: str, *, after: int, wait_s: float
     ) -> list[Event]:
-        """List the events numbered above `after`, waiting up to `wait_s` seconds for the first.
+        """List the events numbered above `after`, by a long poll of up to `wait_s` seconds.
 
         Raises:
-            RequestError: `NOT_FOUND`; `CONFLICT` where no process will continue it.
+            RequestError: `NOT_FOUND`; `CONFLICT` if no process will continue the work.
         """
         store, until = self._core.store, time.monotonic() + wait_s
         while True:
             source = await self._find_source(context.scope, resource_id)
-            # Read before the events, so that none that arrives meanwhile is missed by the wait.
+            # Read before the events, so that the wait misses no event that arrives meanwhile.
             last = await store.get_last_event_number(source.id)
             events = await self._read_events(source, after)
             left = until - time.monotonic()
             if events or source.is_over or left <= 0:
                 return list(events)
             await self._check_not_abandoned(resource_id)
-            # A caller that names a number no event has yet still learns when the resource ends.
+            # A caller that names a future number still learns when the resource ends.
             await store.wait_for_event(source.id, after=last, timeout_s=left)
-            # Wait a moment for more, as one event a request would flood the caller with requests.
+            # Wait a moment for more: one event a response would flood the caller with requests.
             await store.wait_for_event(
                 source.id, after=last, timeout_s=BATCH_WINDOW_S, types=TERMINAL_EVENTS
             )
 
     async def wait(self, context: RequestContext, resource_id: str, seconds: float) -> None:
-        """Wait until a run, job, workflow or task has ended or is blocked, or the time is up.
+        """Wait until a run, job, workflow or task has ended or is blocked, or until the timeout.
 
         Raises:
-            RequestError: `NOT_FOUND`; `CONFLICT` if no process will continue it.
+            RequestError: `NOT_FOUND`; `CONFLICT` if no process will continue the work.
         """
         source = await self._find_source(context.scope, resource_id)
         if not source.is_over:
@@ -68,12 +68,12 @@ class Events:
             )
 
     async def is_exhausted(self, context: RequestContext, resource_id: str, after: int) -> bool:
-        """Tell whether no event will follow a number: the resource has ended, and all are read."""
+        """Check whether no event will follow a number: the resource has ended, and all are read."""
         source = await self._find_source(context.scope, resource_id)
         return source.is_over and not await self._read_events(source, after)
 
     async def _check_not_abandoned(self, resource_id: str) -> None:
-        """Refuse to wait for work that nobody continues: in a copy, or in a read-only store."""
+        """Refuse to wait for work that no process continues: in a copy or a read-only store."""
         store = self._core.store
         if not store.is_copy and not isinstance(store, ReadOnlyStore):
             return
@@ -104,11 +104,11 @@ class Events:
         return events
 
     async def _find_source(self, scope: ReadScope, resource_id: str) -> "_EventSource":
-        """Find where the events of a resource are stored."""
+        """Find the stored events of a resource."""
         kind = resource_id.partition("_")[0]
         if kind not in TABLES_BY_PREFIX:
             raise build_not_found("resource", resource_id)
-        # A state and its event are one write; that nobody works on it any more is written later.
+        # A state and its event are one write; the end of the work item is written later.
         if kind == "run":
             jobs = await self._core.records.jobs.find_rows(scope, run_id=resource_id)
             row = next(iter(jobs), None)
@@ -131,8 +131,8 @@ class _EventSource:
     """The stored events of a resource, and the resource they are reported for.
 
     Attributes:
-        resource_id: the requested resource.
-        id: the id that the events are stored under: an agent's run has those of its task.
+        resource_id: id of the requested resource.
+        id: id that the events are stored under: for an agent's run, the id of its task.
         is_over: whether no more events will come.
     """
 

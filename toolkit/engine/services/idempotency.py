@@ -1,7 +1,7 @@
-"""Idempotency: a request that is sent again is carried out once (decisions, "Idempotency").
+"""Idempotency: a repeated request is executed once (decisions, "Idempotency").
 
-The claim of a request's idempotency key is written in the very transaction that accepts what the
-request asks for: after a crash either both are there or neither is.
+The claim of a request's idempotency key is written in the transaction that accepts the requested
+work. So after a crash either both are stored or neither is.
 """
 
 import asyncio
@@ -29,13 +29,13 @@ async def commit_accepted(
     *,
     lease: Lease | None = None,
 ) -> None:
-    """Commit what a request asked for, together with the claim of its idempotency key.
+    """Commit the requested changes together with the claim of the request's idempotency key.
 
     Args:
-        context: who asks, with the claim.
+        context: context of the request, with the claim.
 
     Raises:
-        ServiceError: `UNAVAILABLE` when another process has accepted the same request first.
+        ServiceError: `UNAVAILABLE` if another process has accepted the same request first.
     """
     claim = context.claim
     if claim is None or claim.outcome is not None:
@@ -60,19 +60,19 @@ class IdempotencyStore:
         self._core = core
 
     async def sweep_expired(self) -> None:
-        """Delete expired outcomes, every so often, until cancelled."""
+        """Delete expired outcomes, at intervals, until cancelled."""
         while True:
-            with suppress(ServiceError):  # it is tried again at the next interval
+            with suppress(ServiceError):  # the next interval tries again
                 await self._core.store.delete_older_than(
                     "idempotency", format_rfc3339(now() - IDEMPOTENCY_RETENTION)
                 )
             await asyncio.sleep(SWEEP_INTERVAL_S)
 
     async def find(self, claim: IdempotencyClaim) -> Outcome | None:
-        """Find the first outcome of a key, for as long as it is kept.
+        """Find the first outcome of a key, until it expires.
 
         Raises:
-            RequestError: `IDEMPOTENCY_CONFLICT` for the key of another request.
+            RequestError: `IDEMPOTENCY_CONFLICT` if the key belongs to another request.
         """
         row = await self._core.store.get_row("idempotency", claim.id)
         if row is None:
@@ -95,7 +95,7 @@ class IdempotencyStore:
         try:
             await self._core.store.write([_make_insert(claim, outcome)])
         except Conflict:
-            claim.is_lost = True  # another process was quicker; here, twice does no harm
+            claim.is_lost = True  # another process was first; here, executing twice does no harm
 
 
 def _make_insert(claim: IdempotencyClaim, outcome: Outcome) -> InsertRow:

@@ -1,4 +1,4 @@
-"""Lineage: the jobs and artifacts that an artifact came from, traced back through the store."""
+"""Lineage: the jobs and artifacts that an artifact was made from, read from the store."""
 
 from collections import deque
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ class Lineages:
         self._core = core
 
     async def get(self, context: RequestContext, artifact_id: str) -> Lineage:
-        """Return the jobs and artifacts that an artifact came from.
+        """Return the jobs and artifacts that an artifact was made from.
 
         Raises:
             RequestError: `NOT_FOUND`.
@@ -44,7 +44,7 @@ class Lineages:
         return lineage
 
     async def _find_job(self, context: RequestContext, artifact: Artifact) -> LineageJob | None:
-        """Find the job that made an artifact; none for an upload, or where it was pruned."""
+        """Find the job that made an artifact; None for an upload, or if the job was pruned."""
         job = await self._core.records.jobs.find(context.scope, artifact.job_id or "")
         if job is None:
             return None
@@ -59,7 +59,7 @@ class Lineages:
 
 
 def _find_artifact_ids(given: Mapping[str, object]) -> dict[str, str]:
-    """Find the artifact ids in an input: by the upstream node, and by the field that names one."""
+    """Find the artifact ids in an input, by the upstream node or by the input field."""
     found = {
         field: value
         for field, value in given.items()

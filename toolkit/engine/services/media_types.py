@@ -1,4 +1,4 @@
-"""Detection of the media type of bytes, whatever their sender declares."""
+"""Detection of the media type from the bytes themselves, not from the sender's declaration."""
 
 import codecs
 
@@ -23,9 +23,9 @@ async def find_media_type(
     """Detect the media type of bytes; large ones are scanned in a thread or worker process.
 
     Args:
-        driver: has the worker processes, where documents that may be slow are parsed.
-        in_memory: bounds how many documents are in memory whole.
-        account_id: the account, for fairness among accounts.
+        driver: driver whose worker processes parse documents that may be slow.
+        in_memory: semaphore that limits the documents that are in memory whole.
+        account_id: id of the account, for fairness among accounts.
     """
     if len(content) <= MAX_INLINE_BYTES:
         found = detect_media_type(content)
@@ -37,12 +37,12 @@ async def find_media_type(
         try:
             step = RunInProcess(is_json, (await start_thread(lambda: _read_all(content)),))
             return _choose_text_type(bool(await driver.run_in_process(step, account_id)))
-        except ProviderError:  # what a worker cannot parse, no reader will either
+        except ProviderError:  # a document that a worker cannot parse is of no use to any reader
             return "text/plain"
 
 
 def detect_media_type(content: Content) -> str | None:
-    """Detect the media type of bytes; none for a text that may be JSON.
+    """Detect the media type of bytes; None for a text that may be JSON.
 
     >>> detect_media_type(b"hello")
     'text/plain'

@@ -1,4 +1,4 @@
-"""The reading of the records of one table, which most areas of `/v1` offer alike."""
+"""The reader of the records of a table, which most areas of `/v1` share."""
 
 from typing import Generic, TypeVar
 
@@ -27,7 +27,7 @@ class RecordReader(Generic[T]):
         """Return one record.
 
         Raises:
-            RequestError: `NOT_FOUND`, for one that was deleted too.
+            RequestError: `NOT_FOUND`, also for a deleted record.
         """
         return await self._records.get(context.scope, record_id)
 
@@ -49,7 +49,7 @@ class WorkReader(Generic[W]):
         self._work_list = work_list
 
     async def get_row(self, context: RequestContext, work_id: str) -> Row:
-        """Return the row of one.
+        """Return the row of a work record.
 
         Raises:
             RequestError: `NOT_FOUND`.
@@ -57,7 +57,7 @@ class WorkReader(Generic[W]):
         return await self._records.get_row(context.scope, work_id)
 
     async def get(self, context: RequestContext, work_id: str) -> W:
-        """Return one as it stands.
+        """Return the current record.
 
         Raises:
             RequestError: `NOT_FOUND`.
@@ -65,7 +65,7 @@ class WorkReader(Generic[W]):
         return await self.read_current(await self.get_row(context, work_id))
 
     async def read_current(self, row: Row) -> W:
-        """Read one from its row, which is annotated if it is of a list."""
+        """Read a record from its row, which has annotations if it is from a list."""
         record = self._records.read(row)
         if "note" in row:
             return annotate_record(record, row)
@@ -78,18 +78,18 @@ class WorkReader(Generic[W]):
         before: str | None,
         wanted: WorkFilter = NO_FILTER,
     ) -> list[W]:
-        """Return a page of the work that a filter lets through, newest first."""
+        """Return a page of the work that matches a filter, newest first."""
         rows = await self._core.store.list_work(
             self._work_list, context.scope, wanted, limit, before
         )
         return [await self.read_current(row) for row in rows]
 
     async def count(self, context: RequestContext, wanted: WorkFilter = NO_FILTER) -> int | None:
-        """Count the work that a filter lets through; None if that takes too long."""
+        """Count the work that matches a filter; None if that takes too long."""
         return await self._core.store.count_work(self._work_list, context.scope, wanted)
 
     async def annotate(self, context: RequestContext, work_id: str, request: WorkAnnotate) -> W:
-        """Change the tags or the note of one.
+        """Change the tags or the note of a work record.
 
         Raises:
             RequestError: `NOT_FOUND`.

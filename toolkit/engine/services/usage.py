@@ -1,4 +1,4 @@
-"""Usage: counted in the transactions that record jobs, summed up on request."""
+"""Usage: counted in the transactions that record jobs, totalled on request."""
 
 from collections.abc import Sequence
 from datetime import date, datetime, timedelta
@@ -17,7 +17,7 @@ from toolkit.store import IncrementColumns, Lease
 
 DEFAULT_DAYS = 30
 MAX_PERIOD = timedelta(days=366)
-# The column of each group, and the columns that are summed up.
+# The column of each group, and the columns that are totalled.
 _COLUMNS: dict[UsageGroup, str] = {
     "day": "day",
     "capability": "capability",
@@ -46,12 +46,12 @@ class Usage:
         last: date | None = None,
         groups: Sequence[UsageGroup] = DEFAULT_GROUPS,
     ) -> list[UsageLine]:
-        """List what an account used, summed up by the requested groups, the newest day first.
+        """List an account's usage, totalled by the requested groups, the newest day first.
 
         Args:
-            first, last: the days from and up to which, by UTC; the last 30 days by default.
-            groups: what to group by. With `account`, it covers all that was done by the account's
-                own connections, whoever requested it, instead of all that the account requested.
+            first, last: first and last day of the period, by UTC; the last 30 days by default.
+            groups: groups of the totals. With `account`, the totals cover all work through the
+                account's own connections, by any account, instead of the account's requests.
 
         Raises:
             RequestError: `INVALID_REQUEST` for more than a year, for days in the wrong order, or
@@ -65,7 +65,7 @@ class Usage:
                 details=[Detail("group_by", "names account with agent or key")],
             )
         last = last or now().date()
-        # Dates begin with the year 1: an earlier one cannot be represented.
+        # Dates begin with the year 1: an earlier date cannot be represented.
         first = first or date.fromordinal(max(1, last.toordinal() - DEFAULT_DAYS + 1))
         if not timedelta(0) <= last - first < MAX_PERIOD:
             raise RequestError(
