@@ -1,1 +1,1 @@
-"""The work that callers ask for: runs, jobs, workflows, plans, tasks, reviews and agents."""
+"""The work that callers request: runs, jobs, workflows, plans, tasks, reviews and agents."""

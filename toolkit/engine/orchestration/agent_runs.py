@@ -1,4 +1,4 @@
-"""Runs of agents: each is a task that the wire shows as a run."""
+"""Runs of agents: each is a task that the API shows as a run."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -24,7 +24,7 @@ from toolkit.store import AGENT_RUN_LIST
 
 # The state of a run whose task has ended; until then it is `running`.
 RUN_STATUSES: dict[TaskStatus, JobStatus] = {"completed": "completed", "failed": "failed"}
-# The options that an agent's run may have; the others are for one call of one vendor.
+# Options that an agent's run may have; the other options are for a single call of a vendor.
 _ALLOWED_OPTIONS = PLACE_FIELDS | {"optimize_for", "max_cost_usd"}
 
 
@@ -39,11 +39,11 @@ class AgentRuns:
     _tasks: Tasks
 
     async def create(self, context: RequestContext, request: RunCreate) -> Run:
-        """Accept a run of an agent; it is durable and under way when this returns.
+        """Accept a run of an agent; it is durable and in progress when this returns.
 
         Raises:
-            RequestError: `NOT_FOUND` for an agent that is not there, `INVALID_REQUEST` for an
-                input that is not what its objective needs or an option that does not apply,
+            RequestError: `NOT_FOUND` for an unknown agent, `INVALID_REQUEST` for an input that does
+                not fit the objective or an option that does not apply,
                 `CREDENTIALS_MISSING`, `CAPABILITY_UNAVAILABLE`.
         """
         agent = await self._agents.find(context, request.name, request.version)
@@ -66,7 +66,7 @@ class AgentRuns:
         return to_run(task)
 
     async def find(self, context: RequestContext, run_id: str) -> Task | None:
-        """Find the task that a run is, if it is an agent's."""
+        """Find the task behind a run; None if the run is not an agent's."""
         tasks = self._core.records.tasks
         rows = await tasks.find_rows(context.scope, run_id=run_id)
         return tasks.read(rows[0]) if rows else None
@@ -74,7 +74,7 @@ class AgentRuns:
     async def list(
         self, context: RequestContext, limit: int, before: str | None, wanted: WorkFilter
     ) -> list[Run]:
-        """Return a page of agents' runs that a filter lets through, newest first."""
+        """Return a page of agents' runs that match a filter, newest first."""
         rows = await self._core.store.list_work(
             AGENT_RUN_LIST, context.scope, wanted, limit, before
         )
@@ -82,20 +82,20 @@ class AgentRuns:
         return [to_run(annotate_record(read(row), row)) for row in rows]
 
     async def count(self, context: RequestContext, wanted: WorkFilter) -> int | None:
-        """Count the agents' runs that a filter lets through; None if that takes too long."""
+        """Count the agents' runs that match a filter; None if that takes too long."""
         if wanted.provider is not None:
             return 0  # an agent's run names no provider
         return await self._core.store.count_work(AGENT_RUN_LIST, context.scope, wanted)
 
     async def cancel(self, context: RequestContext, task_id: str) -> Run:
-        """Cancel a run; one that has ended is returned as it is."""
+        """Cancel a run; return a run that has ended unchanged."""
         return to_run(await self._tasks.cancel(context, task_id))
 
     async def _check_plan(self, account_id: str, asked: TaskCreate) -> None:
-        """Refuse what could not be run, before anything is stored or spent."""
+        """Refuse a plan that could not run, before anything is stored or spent."""
         await self._plans.check(account_id, asked)
         if await self._planning.is_by_model(account_id, asked):
-            return  # nobody knows before a model is asked, which costs something
+            return  # unknown before a model is asked, which costs money
         plan = await self._plans.make(account_id, asked)
         if plan.missing_connections:
             names = ", ".join(plan.missing_connections)
@@ -113,7 +113,7 @@ class AgentRuns:
 
 
 def to_run(task: Task) -> Run:
-    """Return a task as the run that it is the work of."""
+    """Return a task as the run whose work it is."""
     if task.agent is None:
         raise ValueError(f"{task.id} is no agent's")
     status = RUN_STATUSES.get(task.status, "running")
@@ -172,7 +172,7 @@ def _fill_objective(agent: Agent, given: JsonObject) -> str:
 
 
 def _merge_constraints(agent: Agent, options: Options) -> Constraints:
-    """Merge a run's constraints into an agent's, where they are stricter or left open."""
+    """Merge a run's constraints into an agent's, if they are stricter or the agent's are unset."""
     asked = options.model_dump(exclude_defaults=True)
     faults = [Detail(f"options.{name}", "does not apply to an agent") for name in asked]
     faults = [fault for fault in faults if fault.path.partition(".")[2] not in _ALLOWED_OPTIONS]
@@ -183,7 +183,7 @@ def _merge_constraints(agent: Agent, options: Options) -> Constraints:
     limits = [agent.constraints.max_cost_usd, options.max_cost_usd]
     if any(limit is not None for limit in limits):
         asked["max_cost_usd"] = min(limit for limit in limits if limit is not None)
-    if PLACE_FIELDS & asked.keys():  # the run says where, so the agent does not
+    if PLACE_FIELDS & asked.keys():  # the run sets the place, so the agent does not
         asked = dict.fromkeys(PLACE_FIELDS) | asked
     allowed = agent.constraints.capabilities or agent.capabilities or None
     return agent.constraints.model_copy(update={**asked, "capabilities": allowed})

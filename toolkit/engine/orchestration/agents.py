@@ -22,8 +22,8 @@ class Agents(RecordReader[Agent]):
         """Register a version of an agent.
 
         Raises:
-            RequestError: `CONFLICT` for a name and version that are there, `NOT_FOUND` for a
-                capability, endpoint or compute that is not, `CAPABILITY_UNAVAILABLE`.
+            RequestError: `CONFLICT` for an existing name and version, `NOT_FOUND` for an unknown
+                capability, endpoint or compute, `CAPABILITY_UNAVAILABLE`.
         """
         constraints = request.constraints
         for name in (*request.capabilities, *(constraints.capabilities or ())):
@@ -54,11 +54,11 @@ class Agents(RecordReader[Agent]):
         """Find the agent of a name, in the given or its newest version.
 
         Args:
-            name: its name, or `name@version`.
-            version: the version, where it is not in the name.
+            name: name of the agent, or `name@version`.
+            version: version, if the name does not include it.
 
         Raises:
-            RequestError: `NOT_FOUND`; `INVALID_REQUEST` when name and version disagree.
+            RequestError: `NOT_FOUND`; `INVALID_REQUEST` if name and version disagree.
         """
         bare, _, named = name.partition("@")
         if named and version is not None and named != version:

@@ -21,12 +21,12 @@ class Jobs(RecordReader[Job]):
         self._single_jobs = single_jobs
 
     async def create(self, context: RequestContext, request: JobCreate) -> Job:
-        """Accept a job on a compute; it is durable and under way when this returns.
+        """Accept a job on a compute; it is durable and in progress when this returns.
 
         Raises:
-            RequestError: `INVALID_REQUEST` for a type that no compute carries out or two different
-                computes, `NOT_FOUND` for a compute that is not there, `PROVIDER_NOT_ALLOWED` for
-                another provider than the compute's, and whatever admission refuses.
+            RequestError: `INVALID_REQUEST` for a type that no compute runs or for two different
+                computes, `NOT_FOUND` for an unknown compute, `PROVIDER_NOT_ALLOWED` for a provider
+                other than the compute's, and every error of admission.
         """
         capability = self._find_capability(request.type)
         value = validate_input(capability, request.input, frozenset(), "input")
@@ -55,11 +55,11 @@ class Jobs(RecordReader[Job]):
         )
 
     async def cancel(self, context: RequestContext, job_id: str) -> Job:
-        """Cancel a single job; one that has ended is returned as it is.
+        """Cancel a single job; return a job that has ended unchanged.
 
         Raises:
-            RequestError: `NOT_FOUND`; `CONFLICT` for a workflow's node or what a task asks of a
-                model, which end with it.
+            RequestError: `NOT_FOUND`; `CONFLICT` for a workflow's node or a task's call of a model,
+                because these end with the workflow or task.
         """
         row = await self._records.get_row(context.scope, job_id)
         job = self._records.read(row)

@@ -1,6 +1,6 @@
-"""Calls of a language model that the engine itself needs: its planner's, and its judge's.
+"""Calls of a language model that the engine itself needs, for its planner and its judge.
 
-Each is an ordinary job of `llm.generate`: routed, retried, reserved and counted like all others.
+Each is an ordinary job of `llm.generate`: routed, retried, reserved and counted like other jobs.
 """
 
 from dataclasses import replace
@@ -25,35 +25,35 @@ from toolkit.engine.routing.router import is_servable
 from toolkit.settings import ModelUse
 from toolkit.store import AccountScope, Lease
 
-# What a plan that is only previewed may cost to make, where its constraints set no limit.
+# Limit on the cost of making a plan for a preview, if its constraints set no limit.
 PREVIEW_LIMIT_USD = Decimal("0.05")
-# Its answer is held to the schema by whoever asked, who can say all that is wrong with it.
+# The caller validates the answer against the schema, because it can report every fault.
 ASKED_CAPABILITY = replace(CAPABILITY, flow=answer_unchecked)
 
 
 class ModelCalls(Protocol):
-    """A way to ask a model."""
+    """An interface for calls of a language model."""
 
     @property
     def left(self) -> Decimal | None:
-        """What the limit that the caller set leaves; none without one."""
+        """The rest of the limit that the caller set, in US dollars; None without a limit."""
 
     async def ask(self, given: JsonObject) -> JobRecord:
-        """Ask the model, and return the job as it ended.
+        """Ask the model, and return the ended job.
 
         Args:
-            given: the input of `llm.generate`.
+            given: input of `llm.generate`.
 
         Raises:
-            RequestError: it could not be asked.
+            RequestError: if the model could not be asked.
         """
 
 
 class TaskModelCalls:
     """The calls that a task makes of a model, as jobs under its lease.
 
-    A call that an earlier process completed is not made again, and one that it was cut off in is
-    carried on, with what it may have cost counted.
+    A call that an earlier process completed is not repeated. An interrupted call is resumed, and
+    its possible cost counts as spent.
     """
 
     def __init__(
@@ -67,8 +67,8 @@ class TaskModelCalls:
         """Prepare to make calls.
 
         Args:
-            task: whose budget pays; its record names the jobs, so it is stored as it stands
-                whenever a call is added: a step changes it after it has asked.
+            task: task whose budget pays. Its record names the jobs, so it is stored whenever a call
+                is added: a step must change the task only after its call.
         """
         self._core = core
         self._executor = executor
@@ -82,12 +82,12 @@ class TaskModelCalls:
 
     @property
     def left(self) -> Decimal | None:
-        """What the budget leaves; none without one."""
+        """The rest of the budget, in US dollars; None without a budget."""
         available = self._budget.available
         return None if available is None else max(ZERO_USD, available)
 
     async def ask(self, given: JsonObject) -> JobRecord:
-        """Ask the model, and return the job as it ended."""
+        """Ask the model, and return the ended job."""
         job_run = await self._find_earlier(given) or await self._add_job_run(given)
         if job_run.job.status not in FINAL_STATUSES:
             outcome = await self._executor.execute(job_run)
@@ -95,7 +95,7 @@ class TaskModelCalls:
         return job_run.job
 
     async def _find_earlier(self, given: JsonObject) -> JobRun | None:
-        """Find the first earlier call with the same input that did not fail; each serves once."""
+        """Find the first earlier call with the same input that did not fail; use each only once."""
         for job_id in self._unused:
             row = await self._core.store.get_row("jobs", job_id)
             job = None if row is None else read_job(row)
@@ -104,7 +104,7 @@ class TaskModelCalls:
             if job.status in FINAL_STATUSES - {"completed"}:
                 continue
             self._unused.remove(job_id)
-            if row["status"] not in FINAL_STATUSES:  # the document may be ahead of it
+            if row["status"] not in FINAL_STATUSES:  # the document may be ahead of the column
                 known = job.cost_incurred_usd
                 job = requeue_interrupted(job)
                 self._budget.spent += job.cost_incurred_usd - known
@@ -114,7 +114,7 @@ class TaskModelCalls:
         return None
 
     async def _add_job_run(self, given: JsonObject) -> JobRun:
-        """Add a call, which the task's record names before it is made."""
+        """Add a call; the task's record names it before it is made."""
         job = JobRecord(
             id=new_id(Prefix.JOB),
             capability=ASKED_CAPABILITY.name,
@@ -142,7 +142,7 @@ class TaskModelCalls:
 
 
 class RunModelCalls:
-    """The calls for a plan that is only previewed: each is a run of its own."""
+    """The calls for a plan that is only previewed: each is a separate run."""
 
     def __init__(
         self,
@@ -154,10 +154,10 @@ class RunModelCalls:
         """Prepare to make calls.
 
         Args:
-            limit: the most US dollars of the plan and what it runs, where the caller set one.
+            limit: maximum cost of making and running the plan, in US dollars; None if not set.
         """
         self._single_jobs = single_jobs
-        # The claim of the request is the plan's.
+        # The claim of the request belongs to the plan.
         self._context = replace(context, claim=None)
         self._options = options
         self._limit = from_wire_usd(limit)
@@ -165,11 +165,11 @@ class RunModelCalls:
 
     @property
     def left(self) -> Decimal | None:
-        """What the limit that the caller set leaves; none without one."""
+        """The rest of the limit that the caller set, in US dollars; None without a limit."""
         return None if self._limit is None else max(ZERO_USD, self._limit - self._spent)
 
     async def ask(self, given: JsonObject) -> JobRecord:
-        """Ask the model, and return the job as it ended."""
+        """Ask the model, and return the ended job."""
         left = self.left
         if left is None:
             left = max(ZERO_USD, PREVIEW_LIMIT_USD - self._spent)
@@ -180,7 +180,7 @@ class RunModelCalls:
 
 
 async def can_ask(core: EngineContext, account_id: str, options: Options) -> bool:
-    """Tell whether an account has a connection to a language model that may be asked."""
+    """Check whether an account has a connection to a language model that may be asked."""
     pool = await core.directory.find_providers(AccountScope(account_id), ASKED_CAPABILITY, options)
     return is_servable(ASKED_CAPABILITY, options, pool)
 

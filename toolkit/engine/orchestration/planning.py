@@ -52,7 +52,7 @@ KEYWORDS_IN_SANDBOX = "In the sandbox, `auto` plans by keywords."
 
 @dataclass(eq=False, slots=True)
 class Planning:
-    """The service that plans: by a language model, and by keywords where there is none."""
+    """The service that plans by a language model, or by keywords if no model is available."""
 
     _core: EngineContext
     _steps: PlanningSteps
@@ -62,7 +62,7 @@ class Planning:
     _single_jobs: SingleJobs
 
     async def create(self, context: RequestContext, request: PlanCreate) -> Plan:
-        """Plan an objective and store the plan; spend nothing but a model's own tokens.
+        """Plan an objective and store the plan; spend only the cost of a model's tokens.
 
         Raises:
             RequestError: `NOT_FOUND`, `INVALID_REQUEST`.
@@ -78,7 +78,7 @@ class Planning:
         return plan
 
     async def plan_task(self, task: Task, lease: Lease) -> Plan:
-        """Plan a task; what a model is asked for it are jobs under its lease."""
+        """Plan a task; calls of a model for it are jobs under its lease."""
         request = await self.build_request(lease.account_id, task)
         if request.plan is not None:
             return await self._plans.make(lease.account_id, request)
@@ -90,10 +90,10 @@ class Planning:
     async def build_request(
         self, account_id: str, task: Task, answers: Sequence[TaskAnswer] = ()
     ) -> TaskCreate:
-        """Build the request that a task is planned by: its own, with what was answered since.
+        """Build the request to plan a task: its own request, with all answers given since.
 
         Raises:
-            ValidationError: objective and answers are too long together.
+            ValidationError: if objective and answers are too long together.
         """
         told = [task.objective, *(one.answer for one in (*task.answers, *answers))]
         given = None
@@ -104,7 +104,7 @@ class Planning:
         return TaskCreate(objective="\n\n".join(told), constraints=task.constraints, plan=given)
 
     def choose_planner(self, request: PlanCreate) -> PlannerChoice:
-        """Choose who plans: as the constraints say, else as the operator does."""
+        """Choose the planner from the constraints, or else from the operator's settings."""
         wanted = request.constraints.planner or self._core.settings.planner
         return "rules" if wanted == "auto" and self._core.settings.sandbox else wanted
 
@@ -112,7 +112,7 @@ class Planning:
         return choose_call_options(self._core.settings.planning, request.constraints.optimize_for)
 
     async def is_by_model(self, account_id: str, request: PlanCreate) -> bool:
-        """Tell whether a language model is asked for the plan of an objective."""
+        """Check whether a language model is asked for the plan of an objective."""
         choice, options = self.choose_planner(request), self._choose_options(request)
         return choice == "llm" or (
             choice == "auto" and await can_ask(self._core, account_id, options)
@@ -125,10 +125,10 @@ class Planning:
         calls: ModelCalls,
         reworded: str | None = None,
     ) -> Plan:
-        """Plan by a model; by keywords where that is asked for, or `auto` and no model can.
+        """Plan by a model; by keywords if that is requested, or if `auto` finds no model.
 
         Args:
-            reworded: the objective in other words, as a person answered the last question.
+            reworded: the objective in other words, from a person's answer to the last question.
         """
         choice = self.choose_planner(request)
         view = await self._plans.find_view(account_id, request.constraints)
@@ -192,7 +192,7 @@ class Planning:
         failure: str,
         obstacle: str | None,
     ) -> Plan:
-        """Make the plan of an objective that a model was to plan, and did not."""
+        """Make the plan of an objective after a model failed to plan it."""
         if obstacle is None:
             question = f'{failure} Say it in other words, or plan it by keywords: planner="rules".'
             draft = PlanDraft([], question=question)
@@ -212,13 +212,13 @@ class Planning:
 
 
 def is_placed(draft: PlanDraft) -> bool:
-    """Tell whether the keyword planner placed everything, so that its plan may run."""
+    """Check whether the keyword planner placed everything, so that its plan may run."""
     return bool(draft.nodes) and draft.question is None and not draft.missing_capabilities
 
 
 @dataclass(eq=False, slots=True)
 class _ModelPlanning:
-    """One objective that a model plans, and repairs its plan of, as often as it may."""
+    """The planning of one objective by a model, with repairs up to the limit of tries."""
 
     _core: EngineContext
     _steps: PlanningSteps
@@ -235,7 +235,7 @@ class _ModelPlanning:
     cost: Decimal = ZERO_USD
 
     async def plan(self) -> Plan | None:
-        """Have the model plan; nothing where it makes no plan that can be used."""
+        """Have the model plan; return None if it makes no usable plan."""
         if self._calls.left == 0:
             self._stopped_by = "The budget leaves nothing for a language model."
             return None
@@ -269,11 +269,11 @@ class _ModelPlanning:
         return None
 
     def only_asks(self, plan: Plan) -> bool:
-        """Tell whether all that the model made is a question."""
+        """Check whether the model's plan is only a question."""
         return bool(self.job_ids and plan.question) and not (plan.nodes or plan.missing)
 
     def explain_failure(self) -> str:
-        """Say why there is no plan of the model's."""
+        """Explain why the model made no usable plan."""
         if self._stopped_by or not self._failed:
             return self._stopped_by or "No capability is offered to plan with."
         first = self._failed[-1].faults[0]
@@ -285,7 +285,7 @@ class _ModelPlanning:
         """Find the artifacts that the objective names.
 
         Returns:
-            the media types of those that are there by their ids, and the ids of all others.
+            the media types of existing artifacts by their ids, and the ids of all others.
         """
         found, unknown = {}, []
         named = dict.fromkeys(_ARTIFACT_ID.findall(self._request.objective))
@@ -301,7 +301,7 @@ class _ModelPlanning:
         return found, unknown
 
     async def _find_voices(self) -> Mapping[str, str]:
-        """Find the voices that the account cloned last, by what it called them."""
+        """Find the voices that the account cloned last, by the names it gave them."""
         wanted = WorkFilter(capability="voice.clone", status="completed")
         rows = await self._core.store.list_work(
             RUN_LIST, AccountScope(self._account_id), wanted, MAX_VOICES, None
@@ -310,7 +310,7 @@ class _ModelPlanning:
         return {str(one["name"]): str(one["voice"]) for one in outputs if one.get("voice")}
 
     async def _ask(self, given: dict[str, object]) -> JobRecord | None:
-        """Ask once; nothing where it is of no use to go on."""
+        """Ask once; return None if further tries are useless."""
         try:
             job = await self._calls.ask(given)
         except RequestError as error:
@@ -329,7 +329,7 @@ class _ModelPlanning:
         return f"{told} does not cover what a language model may cost to plan it."
 
     async def _read_answer(self, job: JobRecord) -> Plan | None:
-        """Read the plan in an answer; nothing if it has faults, or there is none."""
+        """Read the plan in an answer; return None if it has faults or there is no plan."""
         if job.status != "completed" or job.output is None:
             why = job.error.message if job.error else "it was not answered"
             if job.error is not None and job.error.code == ErrorCode.BUDGET_EXCEEDED.name:
@@ -338,7 +338,7 @@ class _ModelPlanning:
             if job.error is None or job.error.code != ErrorCode.INVALID_OUTPUT.name:
                 self._stopped_by = f"The language model did not answer ({why})"
                 return None
-            # Nothing, or nothing but its reasoning.
+            # The answer is empty, or holds only the model's reasoning.
             self._refuse("", [Detail("", why)], is_cut_off="max_tokens" in why)
             return None
         text = str(job.output["text"])
@@ -349,7 +349,7 @@ class _ModelPlanning:
             read = await self._steps.read_reply(
                 self._account_id, text, self._request.objective, self._view, rules
             )
-        except ValueError as error:  # another answer would be paid for, and end the same way
+        except ValueError as error:  # a further answer would cost money and fail the same way
             self._stopped_by = f"The language model answered, and {error}."
             return None
         plan: Plan | None = None
@@ -361,14 +361,14 @@ class _ModelPlanning:
         return plan
 
     def _refuse(self, text: str, faults: Sequence[Detail], *, is_cut_off: bool) -> None:
-        """Note an answer that is no plan; one that was cut off may be twice as long next time."""
+        """Note an answer without a plan; double the token limit if the answer was cut off."""
         if is_cut_off:
             text, faults = "", [Detail("", f"it was cut off after {self._max_tokens} tokens")]
             self._max_tokens = min(2 * self._max_tokens, MAX_ANSWER_TOKENS)
         self._failed.append(FailedTry(text, faults))
 
     async def _check(self, draft: PlanDraft) -> tuple[Plan | None, list[Detail]]:
-        """Hold a plan to its budget, and to what `POST /v1/workflows` takes."""
+        """Validate a plan against its budget and against the rules of `POST /v1/workflows`."""
         left = self._calls.left
         constraints = self._request.constraints.model_copy(
             update={"max_cost_usd": None if left is None else to_wire_usd(left)}

@@ -19,9 +19,9 @@ from toolkit.plugins import ProviderError, RunInProcess
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 
-# The most time on a core that one step of texts alone may use, in seconds.
+# The maximum CPU time of a step that works on texts alone, in seconds.
 TEXT_DEADLINE_S = 5.0
-# A worker process may be killed, for want of memory for one: the step is tried once more.
+# A worker process may be killed, for example if memory runs out: the step is retried once.
 MAX_TRIES = 2
 STEPS = (
     steps.plan_objective,
@@ -33,7 +33,7 @@ STEPS = (
 
 
 class StepEndedError(ValueError):
-    """A text could not be read in time, or ended its worker process; the text says which."""
+    """A text could not be read in time, or ended its worker process; the message says which."""
 
 
 class PlanningSteps:
@@ -43,13 +43,13 @@ class PlanningSteps:
         self._core = core
 
     def prepare(self) -> None:
-        """Start a worker process for a first plan; does not wait."""
+        """Start a worker process for a first plan, without waiting for it."""
         self._core.driver.prepare_steps(STEPS)
 
     async def plan_objective(
         self, account_id: str, request: PlanCreate, view: PlannerView
     ) -> PlanDraft:
-        """Plan an objective by keywords; one that takes too long is asked back."""
+        """Plan an objective by keywords; if that takes too long, the plan is a question instead."""
         constraints = request.constraints.model_dump_json()
         args = (request.objective, constraints, steps.write_view(view))
         try:
@@ -68,7 +68,7 @@ class PlanningSteps:
         """Read a model's plan, and find its faults.
 
         Raises:
-            StepEndedError: the answer takes too long to read, or ends the worker process.
+            StepEndedError: if the answer takes too long to read, or ends the worker process.
         """
         args = (text, objective, steps.write_view(view), steps.write_rules(rules))
         answer = await self._run_on_text(account_id, steps.read_reply, *args)
@@ -81,7 +81,7 @@ class PlanningSteps:
         deliverables: Sequence[str],
         rules: PlanRules,
     ) -> list[Detail]:
-        """Find every fault of a plan that a caller gives."""
+        """Find every fault of a plan that a caller provides."""
         args = (steps.NODES.dump_json(list(nodes)), list(deliverables), steps.write_rules(rules))
         try:
             answer = await self._run_on_text(account_id, steps.find_faults, *args)
@@ -108,7 +108,7 @@ class PlanningSteps:
             one.blob is not None and not one.blob.media_type.startswith(("text/", "application/"))
             for one in evidence
         )
-        # Pictures and sounds take long to measure.
+        # Measuring pictures and sounds takes long.
         timeout_s = settings.cpu_timeout_s if has_media else TEXT_DEADLINE_S
         args = (objective, capabilities, documents, list(deliverables), attempt)
         written = settings.review.model_dump_json()
@@ -118,11 +118,11 @@ class PlanningSteps:
             )
         except ProviderError as error:
             if self._core.is_draining:
-                raise  # the engine ends its worker processes; the task goes on with the next one
+                raise  # the engine ends its worker processes; the next process continues the task
             reason = f"could not be made ({error.message.rstrip('.')})"
             if error.code is ErrorCode.PROVIDER_TIMEOUT:
                 reason = f"took longer than {timeout_s:g} s and were ended"
-            # It ends the task: the same checks would end the same way each time.
+            # This ends the task: the same checks would end the same way each time.
             raise _make_check_error(error.code, reason) from None
         except Exception as error:  # a defect of a check
             log.exception("the checks of the results failed")
@@ -134,7 +134,7 @@ class PlanningSteps:
         """Read a judge's answer, and keep the findings that are proven.
 
         Raises:
-            ValueError: the answer is not the JSON that was asked for, or takes too long to read.
+            ValueError: if the answer is not the requested JSON, or takes too long to read.
         """
         written = steps.BRIEF.dump_json(brief).decode()
         answer = await self._run_on_text(account_id, steps.read_judgement, text, written)
@@ -144,7 +144,7 @@ class PlanningSteps:
         """Run a step of texts alone.
 
         Raises:
-            StepEndedError: it takes too long, or ends the worker process.
+            StepEndedError: if it takes too long, or ends the worker process.
         """
         try:
             return await self._run(account_id, function, *args, timeout_s=TEXT_DEADLINE_S)

@@ -1,4 +1,4 @@
-"""The service of `/v1/plans`; a dry run and a task itself are planned alike, by `Planning`."""
+"""The service of `/v1/plans`; `Planning` plans both dry runs and tasks."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -34,7 +34,7 @@ from toolkit.store import AccountScope
 
 MAX_NODE_RETRIES = 2
 Planner = Literal["rules", "llm"]
-RoomMode = Literal["left", "any"]  # whether a call has to fit the budget, or only be bounded at all
+RoomMode = Literal["left", "any"]  # whether a call must fit the budget, or must only have a bound
 
 
 class Plans(RecordReader[Plan]):
@@ -45,7 +45,7 @@ class Plans(RecordReader[Plan]):
         self._steps = steps
 
     async def check(self, account_id: str, request: PlanCreate) -> None:
-        """Refuse constraints, and options of a given plan's nodes, that name what is not there.
+        """Refuse constraints, and options of a given plan's nodes, that name unknown resources.
 
         Raises:
             RequestError: `NOT_FOUND`, `INVALID_REQUEST` for an objective of white space.
@@ -62,10 +62,10 @@ class Plans(RecordReader[Plan]):
             )
 
     async def make(self, account_id: str, request: PlanCreate) -> Plan:
-        """Plan an objective by rules, with what this account has connected; spend nothing.
+        """Plan an objective by rules, with the account's connections; spend nothing.
 
         Raises:
-            RequestError: `INVALID_WORKFLOW` with every fault of a plan that is given.
+            RequestError: `INVALID_WORKFLOW` with every fault of a plan that the caller provides.
         """
         view = await self.find_view(account_id, request.constraints)
         if isinstance(request, TaskCreate) and request.plan is not None:
@@ -76,7 +76,7 @@ class Plans(RecordReader[Plan]):
         return plan
 
     async def find_view(self, account_id: str, constraints: Constraints) -> PlannerView:
-        """Find what an account may plan with."""
+        """Find the capabilities and providers that an account may plan with."""
         registry = self._core.registry
         capabilities = self._find_capabilities(constraints)
         return PlannerView(
@@ -98,7 +98,7 @@ class Plans(RecordReader[Plan]):
         """Make the plan of a draft, with an id and a price.
 
         Returns:
-            the plan, and why its budget rules it out, if it does.
+            the plan, and the reason why its budget excludes it, or None.
         """
         cost, refusal = await self._estimate_cost(account_id, request, draft)
         plan = Plan(
@@ -121,7 +121,7 @@ class Plans(RecordReader[Plan]):
     async def _adopt(
         self, account_id: str, given: PlanGiven, constraints: Constraints, view: PlannerView
     ) -> PlanDraft:
-        """Take a plan as it is, and find what it lacks."""
+        """Adopt a plan as it is, and find its missing connections."""
         by_name = self._core.registry.by_name
         nodes = [PlanNode(**dict(node)) for node in given.nodes]
         for node in nodes:
@@ -161,10 +161,10 @@ class Plans(RecordReader[Plan]):
     async def _estimate_cost(
         self, account_id: str, request: PlanCreate, draft: PlanDraft
     ) -> tuple[CostRange, str | None]:
-        """Estimate what a plan may cost, and say why its budget rules it out, if it does."""
+        """Estimate the cost of a plan; also return the reason if its budget excludes it."""
         if not draft.nodes or draft.missing_capabilities:
             return CostRange(), None
-        # Regardless of the budget: this is what one that is too small has to be raised to.
+        # Regardless of the budget: a budget that is too small must be raised to this amount.
         estimates = await self._estimate_nodes(account_id, request, draft.nodes, "any")
         cost = sum_estimates(estimates.values())
         limit = request.constraints.max_cost_usd
@@ -172,7 +172,7 @@ class Plans(RecordReader[Plan]):
             return cost, None
         estimates = await self._estimate_nodes(account_id, request, draft.nodes, "left")
         refusal = explain_unaffordable(estimates, from_wire_usd(limit))
-        if refusal is None:  # the budget caps the cost, whatever is called
+        if refusal is None:  # the budget caps the cost of any call
             cost.expected = None if cost.expected is None else min(cost.expected, limit)
             cost.high = None if cost.high is None else min(cost.high, limit)
         return cost, refusal
@@ -180,7 +180,7 @@ class Plans(RecordReader[Plan]):
     async def _estimate_nodes(
         self, account_id: str, request: PlanCreate, nodes: Sequence[PlanNode], room: RoomMode
     ) -> dict[str, Estimate]:
-        """Estimate what each node may cost, as for the workflow that the plan becomes."""
+        """Estimate the cost of each node, as for the workflow that the plan becomes."""
         registry = self._core.registry
         by_id = {node.id: registry.require(node.capability) for node in nodes}
         options = merge_node_options(

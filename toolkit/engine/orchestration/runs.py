@@ -38,10 +38,10 @@ class Runs:
     _agents: AgentRuns
 
     async def create(self, context: RequestContext, request: RunCreate) -> Run:
-        """Accept a run; it is durable and under way when this returns.
+        """Accept a run; it is durable and in progress when this returns.
 
         Raises:
-            RequestError: whatever admission refuses, and `TARGET_UNSUPPORTED`.
+            RequestError: every error of admission, and `TARGET_UNSUPPORTED`.
         """
         if request.target == "agent":
             return await self._agents.create(context, request)
@@ -67,7 +67,7 @@ class Runs:
         )
 
     async def get(self, context: RequestContext, run_id: str) -> Run:
-        """Return one run.
+        """Return a run.
 
         Raises:
             RequestError: `NOT_FOUND`.
@@ -82,10 +82,10 @@ class Runs:
     async def wait_for_end(
         self, context: RequestContext, run_id: str, seconds: float
     ) -> Run | None:
-        """Wait until a run has ended that this process accepted, or the time is up.
+        """Wait until a run that this process accepted has ended, or until the timeout.
 
         Returns:
-            the run as it ended; None for a job that is no run, and if only reading tells its state.
+            the ended run; None for a job that is no run, and if its state must be read first.
         """
         job = await self._single_jobs.wait_for_end(context, run_id, seconds)
         if job is None or job.run_id is None:
@@ -99,14 +99,14 @@ class Runs:
         before: str | None,
         wanted: WorkFilter = NO_FILTER,
     ) -> list[Run]:
-        """Return a page of runs that a filter lets through, newest first."""
+        """Return a page of runs that match a filter, newest first."""
         rows = await self._core.store.list_work(RUN_LIST, context.scope, wanted, limit, before)
         runs = [annotate_record(read_wire_run(row), row) for row in rows]
         runs += await self._agents.list(context, limit, before, wanted)
         return sorted(runs, key=lambda run: run.id, reverse=True)[:limit]
 
     async def count(self, context: RequestContext, wanted: WorkFilter = NO_FILTER) -> int | None:
-        """Count the runs that a filter lets through; None if that takes too long."""
+        """Count the runs that match a filter; None if that takes too long."""
         own = await self._core.store.count_work(RUN_LIST, context.scope, wanted)
         of_agents = None if own is None else await self._agents.count(context, wanted)
         if own is None or of_agents is None or own + of_agents > MAX_TOTAL:
@@ -125,7 +125,7 @@ class Runs:
         return await self.get(context, run_id)
 
     async def cancel(self, context: RequestContext, run_id: str) -> Run:
-        """Cancel a run; one that has ended is returned as it is."""
+        """Cancel a run; return a run that has ended unchanged."""
         run = await self.get(context, run_id)
         if run.task_id is not None:
             return await self._agents.cancel(context, run.task_id)
@@ -137,7 +137,7 @@ class Runs:
         """Show the choice that `create` would make for the same request, and why; spend nothing.
 
         Raises:
-            RequestError: whatever `create` refuses, but for a missing connection: that is shown.
+            RequestError: every error of `create` except a missing connection, which is shown.
         """
         capability, operation = self._resolve_request(request)
         providers = await self._core.directory.find_providers(
@@ -163,7 +163,7 @@ class Runs:
         )
 
     def _resolve_request(self, request: RunCreate) -> tuple[Capability, Operation[Any] | None]:
-        """Return the requested capability, and the operation that a vendor would be asked for."""
+        """Return the requested capability, and the vendor operation for it."""
         if request.target != "capability":
             raise RequestError(ErrorCode.TARGET_UNSUPPORTED)
         capability = self._core.registry.require(request.name, request.version)

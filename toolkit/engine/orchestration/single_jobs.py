@@ -1,4 +1,4 @@
-"""Single jobs, be it a run or one on a compute: accepted, run and cancelled here."""
+"""Single jobs, either runs or jobs on a compute: accepted, run and cancelled here."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -38,12 +38,12 @@ class SingleJobs:
         self._leases = leases
         self._executor = executor
         self._artifacts = artifacts
-        # Accepted by this process and not begun yet: with the flow that was asked for.
+        # Jobs that this process accepted and has not started, with the requested flow.
         self._fresh: dict[str, JobRun] = {}
-        # Begun by this process, but their acceptance is not written, or could not be: there are no
-        # such jobs.
+        # Jobs that this process started, but whose acceptance is not yet written, or could not be:
+        # the store has no such jobs.
         self._unaccepted: set[str] = set()
-        # Accepted by this process and not ended yet, by account and id: what each ends with.
+        # The record at the end of each accepted job that has not ended, by account and id.
         self._endings: dict[tuple[str, str], asyncio.Future[JobRecord | None]] = {}
         leases.register_handler("run", self._run_leased)
         leases.register_handler("job", self._run_leased)
@@ -60,16 +60,16 @@ class SingleJobs:
         run_id: str | None = None,
         beside: Sequence[Change] = (),
     ) -> Shown:
-        """Accept a job; it is durable and under way when this returns.
+        """Accept a job; it is durable and in progress when this returns.
 
         Args:
-            operation: the vendor operation that it would need.
-            show: makes what the caller gets, of the job as it was accepted.
-            run_id: the id of the run that it is, if it is one.
-            beside: what is written with its acceptance.
+            operation: vendor operation that the job would need.
+            show: function that makes the caller's answer from the accepted job.
+            run_id: id of the run, if the job is a run.
+            beside: changes to write in the same transaction.
 
         Raises:
-            RequestError: whatever admission refuses.
+            RequestError: every error of admission.
         """
         gate = Admission(self._core, self._artifacts, context.scope)
         bound = await gate.admit(capability, given, options, operation)
@@ -97,9 +97,9 @@ class SingleJobs:
         self._endings[lease.account_id, lease.root_id] = asyncio.get_running_loop().create_future()
         if context.watches_text:
             self._core.texts.expect(lease.root_id)
-        # Begun first, so that what its first step writes is part of the same transaction. Nothing
-        # is called before that is durable, and where it is refused, so is all that follows; but
-        # what is held of an allowance is written beside it.
+        # Started first, so that the writes of its first step join the same transaction. No call is
+        # made before that is durable; if it is refused, so is all that follows. But a hold of an
+        # allowance is written outside this transaction.
         if begins_first:
             self._unaccepted.add(lease.root_id)
             self._leases.start(lease)
@@ -119,10 +119,10 @@ class SingleJobs:
     async def wait_for_end(
         self, context: RequestContext, root_id: str, seconds: float
     ) -> JobRecord | None:
-        """Wait until a job has ended that this process accepted, or the time is up.
+        """Wait until a job that this process accepted has ended, or until the timeout.
 
         Returns:
-            its record, as it is stored; none where it has to be read to know how it stands.
+            the stored record; None if the job must be read to find its state.
         """
         ending = self._endings.get((context.account_id, root_id))
         if ending is None:
@@ -136,8 +136,8 @@ class SingleJobs:
         """Accept a run and return its record once it has ended.
 
         Raises:
-            RequestError: whatever admission refuses.
-            ServiceError: `UNAVAILABLE` where this process ends before it.
+            RequestError: every error of admission.
+            ServiceError: `UNAVAILABLE` if this process ends before the run.
         """
         value = validate_input(capability, given, frozenset(), "input")
         operation = capability.estimate(value)
@@ -152,7 +152,7 @@ class SingleJobs:
         return read_job(row)
 
     async def cancel(self, root_id: str) -> None:
-        """Cancel a job, wherever it is being worked on."""
+        """Cancel a job in whichever process works on it."""
         await self._leases.cancel(root_id)
 
     async def _run_leased(self, lease: Lease) -> None:
@@ -162,7 +162,7 @@ class SingleJobs:
             return
         named = {"run_id": lease.root_id} if lease.kind == "run" else {"id": lease.root_id}
         (row,) = await finish_before_cancel(self._core.store.find_rows("jobs", **named))
-        if row["status"] in FINAL_STATUSES:  # the document may be ahead of it
+        if row["status"] in FINAL_STATUSES:  # the document may be ahead of the column
             return
         job = read_job(row)
         capability = self._core.registry.require(job.capability)
@@ -172,7 +172,7 @@ class SingleJobs:
         await ended.durable
 
     async def _run_fresh(self, job_run: JobRun, lease: Lease) -> None:
-        """Run a job that was accepted here, and tell who waits for it how it ended."""
+        """Run a job that this process accepted, and report its outcome to waiting callers."""
         ended: JobRecord | None = None
         try:
             await (await self._executor.execute(job_run)).durable

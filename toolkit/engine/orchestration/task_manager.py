@@ -1,4 +1,4 @@
-"""The manager: takes a task from state to state, each step persisted before the next begins."""
+"""The manager: moves a task from state to state, each step persisted before the next begins."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -49,7 +49,7 @@ from toolkit.store import AccountScope, AppendEvent, Change, Lease, StoreUnavail
 
 @dataclass(eq=False, slots=True)
 class TaskManager:
-    """The manager flow of the specification: each state has one step, which sets the next one.
+    """The manager flow of the specification: each state has one step, which sets the next state.
 
     ```
     planning  ── plan not executable ──▶ blocked ── resume ──▶ planning
@@ -71,7 +71,7 @@ class TaskManager:
     _judge: TaskJudge
 
     async def run_task(self, lease: Lease) -> None:
-        """Take a task from wherever it stands to a state in which no step is left."""
+        """Run a task from its present state to a state without further steps."""
         task = await finish_before_cancel(
             self._core.records.tasks.get(AccountScope(lease.account_id), lease.root_id)
         )
@@ -93,7 +93,7 @@ class TaskManager:
             raise
 
     async def check_allowance(self, context: RequestContext, request: TaskCreate) -> None:
-        """Refuse a task of which the day's allowance covers nothing that its plan would cost.
+        """Refuse a task if the day's allowance covers no call of its plan.
 
         Raises:
             RequestError: `BUDGET_EXCEEDED`.
@@ -102,7 +102,7 @@ class TaskManager:
             return
         await self._core.allowances.check_bound(context, None)
         if request.plan is None and await self._planning.is_by_model(context.account_id, request):
-            return  # nobody knows before a model is asked, which costs something
+            return  # unknown before a model is asked, which costs money
         plan = await self._plans.make(context.account_id, request)
         if plan.executable:
             flow = make_workflow_request(request.objective, request.constraints, plan.nodes)
@@ -123,7 +123,7 @@ class TaskManager:
             task.missing_capabilities = plan.missing_capabilities
             task.missing_connections = plan.missing_connections
             task.missing = plan.missing
-            if task.agent is not None:  # a run is not resumed: it fails where a task is blocked
+            if task.agent is not None:  # a run is not resumed: it fails instead of becoming blocked
                 unconnected = bool(task.missing_connections)
                 code = "CREDENTIALS_MISSING" if unconnected else "CAPABILITY_UNAVAILABLE"
                 task.error = make_error_info(ErrorCode[code])
@@ -142,7 +142,7 @@ class TaskManager:
     async def _draft_workflow(
         self, task: Task, lease: Lease, nodes: Sequence[PlanNode], kept: Mapping[str, str]
     ) -> Sequence[Change]:
-        """Draft the workflow that a plan becomes, or one that re-runs the nodes not in `kept`."""
+        """Draft the workflow of a plan, or a workflow that re-runs the nodes not in `kept`."""
         request = make_workflow_request(task.objective, task.constraints, nodes)
         left = from_wire_usd(task.constraints.max_cost_usd)
         if left is not None:
@@ -153,7 +153,7 @@ class TaskManager:
         task.workflow_id = workflow.id
         task.workflow_ids.append(workflow.id)
         if self._core.texts.is_wanted(task.id):
-            # Its first node may be called before who watches the task learns of it.
+            # Its first node may be called before the task's watcher learns of it.
             self._core.texts.expect(workflow.id)
         spec = make_spec(checked.options, kept)
         return self._workflows.to_changes(workflow, lease.account_id, task.id, spec)
@@ -192,7 +192,7 @@ class TaskManager:
         await self._sum_costs(task)
         add_review(task, index, verdict, plan)
         if verdict.decision == "pass" and workflow.status == "completed":
-            # What passed before a person asked for better is delivered unless this is.
+            # An attempt that passed before a person asked for better wins, unless this is better.
             best = find_best(task, PASSED)
             await self.deliver(task, lease, index if best is None else best)
         elif verdict.decision == "retry" and left > 0:
@@ -203,7 +203,7 @@ class TaskManager:
             await self.fail(task, lease, workflow.error or make_error_info(code))
 
     async def deliver(self, task: Task, lease: Lease, index: int) -> None:
-        """Complete a task with what one of its attempts made."""
+        """Complete a task with the results of an attempt."""
         attempt = task.attempts[index]
         context = RequestContext.of_lease(lease)
         workflow = await self._workflows.get(context, attempt.workflow_id)
@@ -224,7 +224,7 @@ class TaskManager:
         """Re-run the nodes to blame and their descendants, each as its action says.
 
         Raises:
-            RequestError: what is changed does not fit a node, or costs more than is left.
+            RequestError: if a change does not fit a node, or costs more than is left.
         """
         dependents = find_dependents(workflow.nodes)
         changes = {action.node_id: action.constraints for action in actions}
@@ -250,16 +250,16 @@ class TaskManager:
         await self.set_status(task, lease, "executing", drafted)
 
     async def _settle(self, task: Task, lease: Lease) -> None:
-        """End the last workflow of a task that is ending, and add up the costs."""
+        """End the last workflow of a task that is ending, and total the costs."""
         if task.workflow_id is not None and task.plan_id is not None:
-            # It may have been stopped before its workflow began, or between two steps of it.
+            # The task may have been stopped before its workflow began, or between two steps of it.
             workflow = await self._workflows.abandon(task.workflow_id, lease)
             plan = await self._plans.get(RequestContext.of_lease(lease), task.plan_id)
             record_attempt(task, workflow, plan)
         await self._sum_costs(task)
 
     async def _sum_costs(self, task: Task) -> None:
-        """Add up what the task has cost so far: its workflows, and what planner and judge asked."""
+        """Total the cost of the task so far: its workflows, and the calls of planner and judge."""
         store = self._core.store
         jobs = [
             read_job(row)
@@ -280,21 +280,21 @@ class TaskManager:
     async def set_status(
         self, task: Task, lease: Lease, status: TaskStatus, changes: Sequence[Change] = ()
     ) -> None:
-        """Persist the task in its next state, with the event and what came with it."""
+        """Persist the task in its next state, with the event and further changes."""
         task.status = status
         if status != "blocked":  # it may be cancelled while it is being blocked
             task.question = None
         if status in FINAL_TASK_STATUSES:
             task.completed_at = now()
         if status in FINAL_TASK_STATUSES | {"blocked"} and not task.workflow_ids:
-            task.cost_usd = 0.0  # it ended before anything was called
+            task.cost_usd = 0.0  # it ended before any call
         saved = self._core.records.tasks.make_update(task, status=status)
         written = self._core.store.write([*changes, saved, make_task_event(task)], lease=lease)
         try:
             await asyncio.shield(written)
         except asyncio.CancelledError:
             if not self._core.is_draining:
-                await written  # what ends the task reads what is stored
+                await written  # the code that ends the task reads the stored record
             raise
 
 

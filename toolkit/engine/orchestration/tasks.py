@@ -57,13 +57,13 @@ class Tasks(WorkReader[Task]):
         """Accept a task; it is durable and being planned when this returns.
 
         Args:
-            request: the objective and its constraints, and the plan, if one is given.
-            agent: the agent that it is a run of, if any.
-            shown: makes the record that the caller is shown.
+            request: objective, constraints, and an optional plan.
+            agent: agent that the task is a run of, if any.
+            shown: function that makes the caller's answer from the task.
 
         Raises:
-            RequestError: `NOT_FOUND` for an endpoint that is not there, `INVALID_WORKFLOW` for a
-                plan that cannot be run.
+            RequestError: `NOT_FOUND` for an unknown endpoint, `INVALID_WORKFLOW` for a plan that
+                cannot run.
         """
         await self._plans.check(context.account_id, request)
         plan = None
@@ -102,7 +102,7 @@ class Tasks(WorkReader[Task]):
         return task
 
     async def cancel(self, context: RequestContext, task_id: str) -> Task:
-        """Cancel a task, which is then `failed` with `CANCELLED`; an ended one stays as it is."""
+        """Cancel a task, which is then `failed` with `CANCELLED`; an ended task stays unchanged."""
         task = await self.get(context, task_id)
         if task.status == "blocked":
             await self._move_blocked(task, "failed", make_error_info(ErrorCode.CANCELLED))
@@ -111,12 +111,11 @@ class Tasks(WorkReader[Task]):
         return await self.get(context, task_id)
 
     async def resume(self, context: RequestContext, task_id: str, request: TaskResume) -> Task:
-        """Take a blocked task back to planning; its costs are charged to the key of the request.
+        """Return a blocked task to planning; charge its costs to the key of the request.
 
         Raises:
-            RequestError: `CONFLICT` when it is not blocked, `INVALID_REQUEST` for a question
-                without an answer or the other way round, `BUDGET_EXCEEDED` for a key whose
-                allowance is used up.
+            RequestError: `CONFLICT` if it is not blocked, `INVALID_REQUEST` for a question without
+                an answer or the reverse, `BUDGET_EXCEEDED` for a key whose allowance is used up.
         """
         task = await self.get(context, task_id)
         if task.status != "blocked":
@@ -149,7 +148,7 @@ class Tasks(WorkReader[Task]):
 
 
 def _check_answer(task: Task, request: TaskResume) -> list[TaskAnswer]:
-    """Return the answer to what a task asks; none where it asks nothing."""
+    """Return the answer to a task's question; empty if the task has no question."""
     if task.question is None:
         if request.answer is not None:
             raise _make_answer_error("is to nothing: leave it out, as the task asks nothing.")

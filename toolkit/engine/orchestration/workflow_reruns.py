@@ -1,4 +1,4 @@
-"""Retries and forks of workflows, which do not pay twice for results that exist."""
+"""Retries and forks of workflows, which do not pay twice for existing results."""
 
 import json
 from collections.abc import Mapping
@@ -34,14 +34,14 @@ class WorkflowReruns:
         self._workflows = workflows
 
     async def retry(self, context: RequestContext, workflow_id: str) -> WorkflowRecord:
-        """Run a workflow that did not complete again, from its failed nodes on.
+        """Run a failed or cancelled workflow again, from its failed nodes on.
 
-        The id and the completed nodes stay, and so does what has been spent. Further costs are
-        charged to the key of the request.
+        The id, the completed nodes and the recorded costs stay. Further costs are charged to the
+        key of the request.
 
         Raises:
-            RequestError: `NOT_FOUND`; `CONFLICT` unless it is failed or cancelled and not a
-                task's; `BUDGET_EXCEEDED` where the key's allowance covers nothing of it.
+            RequestError: `NOT_FOUND`; `CONFLICT` unless it is failed or cancelled and not a task's;
+                `BUDGET_EXCEEDED` if the key's allowance covers no call of it.
         """
         row = await self._workflows.get_row(context, workflow_id)
         workflow = await self._workflows.read_current(row)
@@ -60,7 +60,7 @@ class WorkflowReruns:
         try:
             await self._requeue(context, workflow, lease)
         except BaseException:
-            await self._leases.release(lease)  # nothing was changed: it has still ended
+            await self._leases.release(lease)  # nothing was changed: the workflow is still ended
             raise
         self._leases.start(lease)
         return await self._workflows.get(context, workflow_id)
@@ -93,11 +93,11 @@ class WorkflowReruns:
         workflow_id: str,
         request: WorkflowFork,
     ) -> WorkflowRecord:
-        """Make a new workflow that runs one node again and what depends on it, and keeps the rest.
+        """Make a new workflow that re-runs a node and its descendants, and keeps all other results.
 
         Raises:
-            RequestError: `NOT_FOUND`, `INVALID_REQUEST` for a node that is not there or does not
-                run again, and whatever `create` refuses.
+            RequestError: `NOT_FOUND`, `INVALID_REQUEST` for a node that is unknown or does not run
+                again, and every error of `create`.
         """
         row = await self._workflows.get_row(context, workflow_id)
         source = await self._workflows.read_current(row)
@@ -132,9 +132,9 @@ class WorkflowReruns:
 def _rebuild_request(
     source: WorkflowRecord, spec: Mapping[str, Any], overrides: Mapping[str, JsonObject]
 ) -> WorkflowCreate:
-    """Rebuild the request that a workflow was created by, with other inputs for some nodes.
+    """Rebuild the request that created a workflow, with other inputs for some nodes.
 
-    It has the tags and the note that the workflow has now.
+    It has the workflow's present tags and note.
     """
     return WorkflowCreate(
         name=source.name,
@@ -159,7 +159,7 @@ def _rebuild_request(
 
 
 def _reset_workflow(workflow: WorkflowRecord) -> WorkflowRecord:
-    """Reset a record to before anything of it ran; when it was created stays."""
+    """Reset a record to its state before any run; keep its creation time."""
     planned = ("id", "capability", "input", "depends_on", "optional", "estimated_cost_usd")
     bare = [Node(**{name: getattr(node, name) for name in planned}) for node in workflow.nodes]
     again = {"nodes": bare, "status": "queued", "sink_artifact_ids": {}, "warnings": []}
@@ -168,7 +168,7 @@ def _reset_workflow(workflow: WorkflowRecord) -> WorkflowRecord:
 
 
 def _reset_job(job: JobRecord) -> None:
-    """Reset a job to queued; its attempts and what they cost stay."""
+    """Reset a job to queued; keep its attempts and their costs."""
     job.status, job.status_detail, job.error = "queued", None, None
     job.started_at = job.completed_at = job.latency_ms = job.queue_ms = None
     job.retry_count = 0

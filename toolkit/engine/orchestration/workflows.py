@@ -69,9 +69,9 @@ class CheckedGraph(NamedTuple):
     """A graph that has passed every check and can be run.
 
     Attributes:
-        options: what each node is carried out with, by node id.
-        estimates: what each may come to, by node id; nothing for one that is not run.
-        capabilities: the names of the nodes' capabilities, by what the graph calls them.
+        options: options of each node, by node id.
+        estimates: possible cost of each node, by node id; free for a node that does not run.
+        capabilities: capability names of the nodes, by their names in the graph.
     """
 
     options: dict[str, Options]
@@ -89,14 +89,14 @@ class Workflows(WorkReader[WorkflowRecord]):
         self._leases = leases
         self._executor = executor
         self._artifacts = artifacts
-        # Accepted by this process and not begun yet: these need not be read from the store.
+        # Accepted by this process and not started: these need no read from the store.
         self._fresh: dict[str, tuple[WorkflowRecord, Mapping[str, Any]]] = {}
-        # The functions of workflows that run here: the table has them for as long as somebody does.
+        # Functions of running workflows, because the function table drops unreferenced functions.
         self._functions: dict[str, list[RegisteredFunction]] = {}
         leases.register_handler("workflow", lambda lease: self.run(lease.root_id, lease))
 
     async def read_current(self, row: Row) -> WorkflowRecord:
-        """Read a workflow as it stands: while it runs, its nodes follow from their jobs."""
+        """Read the current workflow; while it runs, its nodes' states come from their jobs."""
         async with Pacer(row["account_id"]) as pacer:
             workflow = await super().read_current(row)
             if workflow.status in FINAL_STATUSES:
@@ -130,11 +130,11 @@ class Workflows(WorkReader[WorkflowRecord]):
         *,
         forked_from: str | None = None,
     ) -> WorkflowRecord:
-        """Accept a workflow; it is durable and under way when this returns.
+        """Accept a workflow; it is durable and in progress when this returns.
 
         Args:
-            kept: the jobs that some nodes have already, by node id.
-            forked_from: the id of the workflow that they belong to.
+            kept: ids of the jobs that some nodes already have, by node id.
+            forked_from: id of the workflow that those jobs belong to.
 
         Raises:
             RequestError: `INVALID_WORKFLOW`, `INVALID_REQUEST`, `NOT_FOUND` for an unknown
@@ -170,14 +170,14 @@ class Workflows(WorkReader[WorkflowRecord]):
         *,
         limit: Decimal | None = None,
     ) -> CheckedGraph:
-        """Refuse what cannot be run, before anything is stored.
+        """Refuse a graph that cannot run, before anything is stored.
 
         Args:
-            kept: the nodes that are not run, as their results are there.
-            limit: what it may cost, beside what the request says.
+            kept: ids of nodes that do not run, because their results exist.
+            limit: additional limit on the cost, in US dollars.
 
         Returns:
-            what each node is carried out with, and what it may come to.
+            the options, the estimated cost and the capability of each node.
 
         Raises:
             RequestError: see `create`.
@@ -248,7 +248,7 @@ class Workflows(WorkReader[WorkflowRecord]):
     def _refuse_missing_functions(
         self, account_id: str, nodes: Sequence[NodeCreate], kept: Collection[str]
     ) -> None:
-        """Refuse nodes whose functions are not here, or not for this account to call."""
+        """Refuse nodes whose functions are missing here, or not callable by this account."""
         asked = [node for node in nodes if node.capability == FUNCTION_CAPABILITY]
         if asked:
             from toolkit.functions.node_capability import refuse_missing_functions
@@ -272,10 +272,10 @@ class Workflows(WorkReader[WorkflowRecord]):
         request: WorkflowCreate,
         kept: Collection[str] = (),
     ) -> None:
-        """Refuse a graph of which the day's allowance covers nothing that costs anything.
+        """Refuse a graph if the day's allowance covers none of its paid calls.
 
         Args:
-            kept: the nodes that are not run, as their results are there.
+            kept: ids of nodes that do not run, because their results exist.
 
         Raises:
             RequestError: `BUDGET_EXCEEDED`.
@@ -346,7 +346,7 @@ class Workflows(WorkReader[WorkflowRecord]):
         root_id: str,
         spec: Mapping[str, Any],
     ) -> list[Change]:
-        """Return the changes that insert a workflow; `spec` is what its record does not show."""
+        """Return the changes that insert a workflow; `spec` holds facts that its record lacks."""
         inserted = self._core.records.workflows.make_insert(
             account_id,
             workflow,
@@ -360,17 +360,17 @@ class Workflows(WorkReader[WorkflowRecord]):
         return [inserted, event]
 
     async def cancel(self, context: RequestContext, workflow_id: str) -> WorkflowRecord:
-        """Cancel a workflow; one that has ended is returned as it is."""
+        """Cancel a workflow; return a workflow that has ended unchanged."""
         row = await self.get_row(context, workflow_id)
         if row["status"] not in FINAL_STATUSES:
-            # A task's workflow has no lease of its own: the task is what is cancelled.
+            # A task's workflow has no lease of its own, so the task is cancelled.
             await self._leases.cancel(row["task_id"] or workflow_id)
         return await self.get(context, workflow_id)
 
     async def run(
         self, workflow_id: str, lease: Lease, budgets: Sequence[Budget] = ()
     ) -> WorkflowRecord:
-        """Run a stored workflow to its end, from wherever it stands."""
+        """Run a stored workflow to its end, from its present state."""
         fresh = self._fresh.pop(workflow_id, None)
         if fresh is not None:
             workflow, spec = fresh
@@ -396,7 +396,7 @@ class Workflows(WorkReader[WorkflowRecord]):
         return watched.workflow
 
     async def abandon(self, workflow_id: str, lease: Lease) -> WorkflowRecord:
-        """End a stored workflow that its task does not run any more; one that has ended stays."""
+        """End a stored workflow that its task no longer runs; an ended workflow stays unchanged."""
         self._fresh.pop(workflow_id, None)
         workflow, spec = await self._load(workflow_id, lease)
         if workflow.status in FINAL_STATUSES:

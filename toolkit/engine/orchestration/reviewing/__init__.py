@@ -1,1 +1,1 @@
-"""Reviewing what tasks made: attempts, evidence, the judge, and the verdicts of people."""
+"""Review of tasks' results: attempts, evidence, the judge, and the verdicts of people."""

@@ -1,4 +1,4 @@
-"""The evidence that a task's results are reviewed by: what was asked, what was made, by whom."""
+"""The evidence for the review of a task's results: inputs, outputs and providers of its nodes."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -16,19 +16,19 @@ from toolkit.planning.review.evidence import Evidence
 from toolkit.plugins import Blob, Capability, Upstream
 from toolkit.store import AccountScope
 
-# A field that holds a provider's own name for something: to the others it says nothing.
+# A field with a provider's own name for something, which other providers do not know.
 _PROVIDERS_NAME = "voice"
 
 
 @dataclass(frozen=True)
 class NodeHistory:
-    """What was asked of a node, from its plan on and by every review.
+    """The inputs of a node, from its plan and from every review.
 
     Attributes:
-        planned_input: as planned, with what a person set.
-        instructions: what reviews added to it.
-        remarks: what a person said of its results.
-        options: how it is carried out by now.
+        planned_input: planned input, with a person's changes.
+        instructions: instructions that reviews added.
+        remarks: a person's remarks on its results.
+        options: present options of the node.
     """
 
     planned_input: JsonObject
@@ -57,7 +57,7 @@ def _iterate_actions(node_id: str, reviews: Sequence[Review]) -> Iterator[Recomm
 
 
 class EvidenceReader:
-    """Reads the evidence of a workflow that a task has run."""
+    """The reader of the evidence of a workflow that a task has run."""
 
     def __init__(self, core: EngineContext, artifacts: Artifacts) -> None:
         self._core = core
@@ -66,7 +66,7 @@ class EvidenceReader:
     async def read(
         self, account_id: str, task: Task, workflow: WorkflowRecord, plan: Plan
     ) -> list[Evidence]:
-        """Read what every node was asked and made, dependencies before dependents."""
+        """Read the input and output of every node, dependencies before dependents."""
         evidence: dict[str, Evidence] = {}
         for item in await self.read_requests(account_id, task, workflow, plan):
             node = next(one for one in workflow.nodes if one.id == item.node.id)
@@ -89,7 +89,7 @@ class EvidenceReader:
     async def read_requests(
         self, account_id: str, task: Task, workflow: WorkflowRecord, plan: Plan
     ) -> list[Evidence]:
-        """Read what every node was asked, and how that ended, without what it made."""
+        """Read the input and outcome of every node, without its output."""
         planned = {node.id: node for node in plan.nodes}
         before = [
             await self._core.records.workflows.get(AccountScope(account_id), workflow_id)
@@ -135,7 +135,7 @@ class EvidenceReader:
     async def _find_others(
         self, account_id: str, item: Evidence, runs: Sequence[Node]
     ) -> tuple[str, ...]:
-        """Find who else could do what a node asks for, the default provider first."""
+        """Find the other connected providers for a node, the default provider first."""
         capability = item.capability
         options = (item.node.options or Options()).model_copy(update={"provider": None})
         pool = await self._core.directory.find_providers(
@@ -153,7 +153,7 @@ class EvidenceReader:
 
 
 def _is_bound(item: Evidence, planned: PlanNode, upstream: Sequence[Evidence]) -> bool:
-    """Tell whether a node is for no other provider than the one that it has."""
+    """Check whether a node works only with its present provider."""
     if item.capability.operation is None or (planned.options and planned.options.provider):
         return True
     return _PROVIDERS_NAME in item.node.input or any(
@@ -172,7 +172,7 @@ def _is_same(error: ErrorInfo | None, other: ErrorInfo) -> bool:
 
 
 def _find_pictures(item: Evidence, upstream: list[Evidence]) -> dict[str, Blob]:
-    """Find the pictures that upstream nodes filled fields of a node with."""
+    """Find the pictures from upstream nodes that filled fields of a node."""
     found: dict[str, Blob] = {}
     for name, binding in item.capability.accepts.items():
         if binding.mode != "artifact" or name in item.node.input:
@@ -185,7 +185,7 @@ def _find_pictures(item: Evidence, upstream: list[Evidence]) -> dict[str, Blob]:
 
 
 def _join_texts(capability: Capability, upstream: list[Evidence]) -> str | None:
-    """Join the texts of the upstream nodes as their dependent was given them."""
+    """Join the texts of the upstream nodes as the dependent node received them."""
     bindings = [binding for binding in capability.accepts.values() if binding.mode == "text"]
     texts = [
         text

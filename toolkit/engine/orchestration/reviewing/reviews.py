@@ -51,11 +51,11 @@ class Reviews:
         The costs of a retry are charged to the key of the request.
 
         Raises:
-            RequestError: `NOT_FOUND`; `CONFLICT` for a task that is still worked on, made nothing,
-                was retried as often as it may be, or would come out the same; `INVALID_REQUEST`
-                for a node or an attempt that is not there, or constraints that do not fit it;
+            RequestError: `NOT_FOUND`; `CONFLICT` for a task that is in progress, has no results,
+                has no retries left, or would have the same results; `INVALID_REQUEST`
+                for an unknown node or attempt, or constraints that do not fit the node;
                 `BUDGET_EXCEEDED` for a retry that the key's allowance does not cover.
-            ServiceError: `RATE_LIMITED` for a retry while too much of the account's is queued.
+            ServiceError: `RATE_LIMITED` for a retry while the account has too much queued work.
         """
         task = await self._tasks.get(context, task_id)
         if task.status not in FINAL_TASK_STATUSES or not task.workflow_id or not task.plan_id:
@@ -93,7 +93,7 @@ class Reviews:
             task.final_attempt, task.final_artifact_id, task.artifact_ids = None, None, {}
             await self._apply_review(task, lease, workflow, plan, verdict)
         except BaseException:
-            await self._leases.release(lease)  # nothing was changed: it has still ended
+            await self._leases.release(lease)  # nothing was changed: the task is still ended
             raise
         if verdict.decision == "retry":
             self._leases.start(lease)
@@ -121,7 +121,7 @@ class Reviews:
         plan: Plan,
         request: ReviewCreate,
     ) -> list[RecommendedAction]:
-        """Choose what a retry runs again: the node that is named, or what is there to be told."""
+        """Choose a retry's actions: for the named node, or for nodes that can use the remarks."""
         if task.review_attempts >= MAX_REVIEW_RETRIES:
             raise RequestError(
                 ErrorCode.CONFLICT,

@@ -1,4 +1,4 @@
-"""The attempts of a task: each workflow with what it made and how that was judged, compared."""
+"""The attempts of a task: each workflow with its results and its verdict, compared."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ from toolkit.contract.plans import Plan, PlanNode
 from toolkit.contract.tasks import PERSON_REVIEWER, Review, Task, TaskAttempt
 from toolkit.contract.workflows import WorkflowRecord
 
-# How a verdict ranks the attempt that it is on, by who gave it; a person's stands above the checks.
+# Rank of an attempt by its verdict and the reviewer; a person's verdict outranks the checks.
 _STANDINGS = {
     (True, "pass"): 3,
     (False, "pass"): 2,
@@ -18,7 +18,7 @@ PASSED = 2
 
 
 def record_attempt(task: Task, workflow: WorkflowRecord, plan: Plan) -> int:
-    """Record a workflow that has ended as an attempt, unless it is one, and return its index."""
+    """Record an ended workflow as an attempt unless it is recorded, and return its index."""
     made = {node.id: node.artifact_id for node in workflow.nodes}
     attempt = TaskAttempt(
         workflow_id=workflow.id,
@@ -46,10 +46,10 @@ def add_review(task: Task, index: int, review: Review, plan: Plan) -> None:
 
 
 def find_best(task: Task, standing: int = 0) -> int | None:
-    """Find the index of the best attempt that made something; the last of equals.
+    """Find the index of the best attempt with results; the last of equals.
 
     Args:
-        standing: how it has to be judged at least, such as `PASSED`.
+        standing: minimum standing of the attempt, such as `PASSED`.
     """
     ranked = [
         (_rank(task, i), i)
@@ -62,7 +62,7 @@ def find_best(task: Task, standing: int = 0) -> int | None:
 def _rank(task: Task, index: int) -> tuple[int, float]:
     """Rank an attempt: by whether it passed, then by its score.
 
-    A `retry` asks for something better and takes nothing away from what there is.
+    A `retry` verdict asks for a better result and does not lower the rank of the attempt.
     """
     verdicts = [one for one in task.reviews if one.attempt == index + 1]
     decided = [one for one in verdicts if one.decision != "retry"]
@@ -80,7 +80,7 @@ def _name_best(task: Task, plan: Plan) -> None:
 
 
 def _choose_artifact(artifact_ids: dict[str, str], plan: Plan) -> str | None:
-    """Choose an attempt's one artifact: of the last node made that nothing depends on."""
+    """Choose an attempt's main artifact: from the last node made that nothing depends on."""
     last = [node_id for node_id in find_sinks(plan.nodes) if node_id in artifact_ids]
     return artifact_ids[last[-1]] if last else next(reversed(artifact_ids.values()), None)
 

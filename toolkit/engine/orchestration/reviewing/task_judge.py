@@ -1,4 +1,4 @@
-"""The judge of a task's texts: asks a language model, and says so where it could not be asked."""
+"""The judge of a task's texts: asks a language model, and reports if it could not ask."""
 
 from collections.abc import Sequence
 
@@ -28,7 +28,7 @@ from toolkit.store import Lease
 
 
 class TaskJudge:
-    """The judge: asked by jobs of the task, under its budget, about what the checks let pass."""
+    """The judge of results that passed the checks: asked by jobs under the task's budget."""
 
     def __init__(self, core: EngineContext, steps: PlanningSteps, executor: JobExecutor) -> None:
         self._core = core
@@ -45,13 +45,13 @@ class TaskJudge:
         issues: Sequence[ReviewIssue],
         retries_left: int,
     ) -> Review:
-        """Reconsider what the checks suspect, where the task or else the operator wants it.
+        """Reconsider the checks' suspicions, if the task or else the operator wants it.
 
-        What the checks are certain of stands; the judge decides on the rest.
+        A certain finding of the checks stands; the judge decides on the rest.
 
         Args:
-            task: whose results are reviewed; its record names the jobs by which the judge is asked.
-            retries_left: how many times it may still be run again.
+            task: task whose results are reviewed; its record names the jobs that ask the judge.
+            retries_left: number of further retries that the task may have.
         """
         wanted = task.constraints.review or self._core.settings.reviewer
         certain = [issue for issue in issues if not issue.is_hint]
@@ -75,7 +75,7 @@ class TaskJudge:
         return verdict
 
     async def _is_offered(self, task: Task, account_id: str, brief: JudgeBrief) -> bool:
-        """Tell whether `auto` asks the judge: where it can be asked outside the sandbox."""
+        """Check whether `auto` asks the judge: if the judge is available and the sandbox is off."""
         if self._core.settings.sandbox:
             return False
         options = self._choose_options(task)
@@ -93,7 +93,7 @@ class TaskJudge:
         """Ask the judge.
 
         Returns:
-            its judgement, or None if it gave none; a note on how it came about, or none.
+            the judgement, or None without an answer; a note on its origin, which may be empty.
         """
         options = self._choose_options(task)
         obstacle = await self._find_obstacle(task, lease.account_id, brief, options)
@@ -117,7 +117,7 @@ class TaskJudge:
     async def _find_obstacle(
         self, task: Task, account_id: str, brief: JudgeBrief, options: Options
     ) -> str | None:
-        """Find why the judge cannot be asked at all; none if it can."""
+        """Find the reason why the judge cannot be asked; None if it can."""
         if not brief.texts:
             return "there is no text to judge"
         allowed = task.constraints.capabilities
