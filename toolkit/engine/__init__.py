@@ -1,4 +1,4 @@
-"""The engine: a plain async object that knows no HTTP. `Engine` is the only door."""
+"""The engine: a plain async object without HTTP. `Engine` is the only entry point."""
 
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ _EXPORTS = {"Engine": "toolkit.engine.engine", "Registry": "toolkit.engine.routi
 
 
 def __getattr__(name: str) -> object:
-    # Lazy (PEP 562): an operator's command that needs accounts alone need not import the rest.
+    # Lazy (PEP 562): an operator's command that needs only accounts skips the other imports.
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module

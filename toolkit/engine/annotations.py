@@ -1,6 +1,6 @@
 """The annotations of runs, workflows and tasks: tags and a note, which their owner may change.
 
-They stand apart from the records, which whoever works on them writes as a whole.
+They are stored apart from the records, because the worker writes each record as a whole.
 """
 
 import json
@@ -24,12 +24,12 @@ class Annotations:
         self._store = store
 
     async def show(self, record: R, work_id: str) -> R:
-        """Return a record with the tags and the note that the work has now."""
+        """Return a record with the present tags and note of the work."""
         row = await self._store.get_row(_TABLE, work_id, "tags", "note")
         return record if row is None else annotate_record(record, row)
 
     async def change(self, account_id: str, work_id: str, request: WorkAnnotate) -> None:
-        """Change the tags, the note or both of work that is the account's."""
+        """Change the tags, the note or both of the account's work."""
         changed: dict[str, object] = {}
         if request.tags is not None:
             changed["tags"] = _dump_tags(request.tags)
@@ -41,14 +41,14 @@ class Annotations:
             try:
                 await self._store.write([_make_insert(account_id, work_id, changed)])
             except Conflict:
-                pass  # somebody else was quicker, and it is there now
+                pass  # another request was first, so the row exists now
             else:
                 return
         await self._store.write([UpdateRow(_TABLE, work_id, changed)])
 
 
 def build_annotation(account_id: str, work_id: str, tags: Sequence[str], note: str) -> list[Change]:
-    """Build the changes that annotate work as it is accepted; none where nothing was given."""
+    """Build the changes that annotate work at its acceptance; empty without tags and note."""
     if not tags and not note:
         return []
     return [_make_insert(account_id, work_id, {"tags": _dump_tags(tags), "note": note})]
@@ -63,7 +63,7 @@ def annotate_record(record: R, row: Mapping[str, Any]) -> R:
 
 
 def list_given_tags(tags: Sequence[str]) -> list[str]:
-    """List tags that were given, each once."""
+    """List the given tags without duplicates."""
     return list(dict.fromkeys(tags))
 
 

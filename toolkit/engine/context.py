@@ -29,18 +29,18 @@ class EngineContext(ProviderContext):
     """The engine's shared parts.
 
     Attributes:
-        records: the repositories of what is stored.
-        directory: finds the vendors, models and connections that an account may use.
-        is_reproducible: whether the same work is to be routed alike in every process: latencies and
-            error rates then do not count.
-        concurrency: the limit of concurrent jobs, in all and by account.
-        in_flight: ids of what this process is creating or deleting at a GPU cloud.
-        deployment: the engines that share the store.
-        observer: watches workflows, jobs and calls.
-        texts: the texts that vendors are writing.
-        functions: the functions of this process that workflows may call; none calls none.
-        function_limits: how many of them are called at once; not counted among other jobs, as they
-            may wait for these.
+        records: repositories of the stored records.
+        directory: finder of the vendors, models and connections that an account may use.
+        is_reproducible: whether the same work must be routed alike in every process: latencies and
+            error rates are then ignored.
+        concurrency: limit of concurrent jobs, in total and by account.
+        in_flight: ids of resources that this process is creating or deleting at a GPU cloud.
+        deployment: engines that share the store.
+        observer: observer of workflows, jobs and calls.
+        texts: streams of the texts that vendors are writing.
+        functions: functions of this process that workflows may call; None allows no functions.
+        function_limits: limit of concurrent function calls; separate from jobs' limit, because
+            functions may wait for jobs.
     """
 
     store: Store
@@ -77,7 +77,7 @@ class EngineContext(ProviderContext):
         )
 
     def require_for_node(self, name: str) -> Capability:
-        """Find the capability of a workflow's node; a function is one there, and nowhere else.
+        """Find the capability of a workflow's node; functions count as capabilities only here.
 
         Raises:
             RequestError: see `Registry.require`.
@@ -99,8 +99,8 @@ class EngineContext(ProviderContext):
         """Resolve the secret of a connection, if its account may use it.
 
         Raises:
-            WorkError: `SECRET_UNRESOLVED`; `CREDENTIALS_MISSING` for one that was deleted, or was
-                shared with the account that works by it and is no longer.
+            WorkError: `SECRET_UNRESOLVED`; `CREDENTIALS_MISSING` if the connection was deleted, or
+                is no longer shared with the account that works through it.
         """
         granted = await self._granted.find((connection.id, find_borrower(connection)))
         return await self.resolver.resolve(
@@ -119,7 +119,7 @@ class EngineContext(ProviderContext):
 
     @cached_property
     def services(self) -> dict[str, str]:
-        """The base URLs of public services, and the ZIM file if there is one, by name."""
+        """The base URLs of public services, and the ZIM file if it exists, by name."""
         services = {"encyclopedia": self.settings.encyclopedia_url}
         if self.settings.contact:
             services["contact"] = self.settings.contact

@@ -1,4 +1,4 @@
-"""The engine, put together: the one object that servers and notebooks hold."""
+"""The engine as a whole: the one object that servers and notebooks hold."""
 
 import asyncio
 import logging
@@ -64,19 +64,19 @@ Args = TypeVarTuple("Args")
 T = TypeVar("T")
 
 
-# Who asks if this process lives is told at once, also while a store that is away does not answer.
+# A liveness probe is answered at once, even while an unreachable store does not answer.
 ALIVE_WAIT_S, READY_WAIT_S = 0.5, 2.0
 MAX_ASKING_S = 30.0  # longer than the store itself waits for an answer
 
 
 class Engine:
-    """The engine: accepts work, runs it and reports on it; knows no HTTP of its own.
+    """The engine: accepts work, runs it and reports on it; it contains no HTTP server.
 
     Every method belongs on the event loop it was opened on, and raises only `ToolkitError`s.
 
     Attributes:
-        core: the parts that all of it shares, such as the store.
-        leases: the work items that this process works on.
+        core: shared parts of the engine, such as the store.
+        leases: leases on the work items that this process works on.
 
     >>> async def main() -> None:
     ...     engine = await Engine.open(Settings(data_dir="somewhere"))
@@ -145,22 +145,22 @@ class Engine:
     ) -> Self:
         """Open the data directory, resume abandoned work, and be ready for new work.
 
-        Work that this process has no secrets for is left, and so is everything in a copy.
+        Work whose secrets this process lacks is left alone, and so is all work in a copy.
 
         Args:
-            settings: where the data is, how vendors are reached; `TOOLKIT_…` variables by default.
-            transport: the HTTP transport to vendors; the network by default.
-            resolver: turns pointers into secrets; this process's environment by default.
-            registry: the capabilities and vendors; the built-in and installed ones by default.
-            reproducible: route the same work alike in every process, whatever its latencies.
-            observer: watches workflows, jobs, calls and commits; none by default.
-            take_up: true resumes abandoned work in a copy, too, which is a data directory of its
-                own from then on; false resumes nothing; none is as the settings say.
-            read_only: only read what is there, of all accounts.
-            functions: the functions of this process that workflows may call; none calls none.
+            settings: location of the data and access to vendors; `TOOLKIT_…` variables by default.
+            transport: HTTP transport to vendors; the network by default.
+            resolver: resolver of pointers to secrets; this process's environment by default.
+            registry: capabilities and vendors; the built-in and installed ones by default.
+            reproducible: whether to route the same work alike in every process, ignoring latencies.
+            observer: observer of workflows, jobs, calls and commits; None by default.
+            take_up: True resumes abandoned work even in a copy, which becomes an independent data
+                directory; False resumes nothing; None follows the settings.
+            read_only: whether to only read the records, of all accounts.
+            functions: functions of this process that workflows may call; None allows no functions.
 
         Raises:
-            ServiceError: `UNAVAILABLE` when the data directory cannot be used.
+            ServiceError: `UNAVAILABLE` if the data directory cannot be used.
         """
         settings = settings or Settings()
         registry = registry or Registry.load()
@@ -190,7 +190,7 @@ class Engine:
         deployment = Deployment(store.limits)
         if settings.artifact_reads == "presigned":
             try:
-                # Tried now: a caller who wants bytes is not who can change what cannot sign.
+                # Tried now, because a caller who reads bytes cannot fix storage that cannot sign.
                 await store.blobs.make_link("0" * 64, settings.artifact_link_s, {})
             except ToolkitError:
                 await store.close()
@@ -203,7 +203,7 @@ class Engine:
                 (lambda: transport) if transport else NetworkTransport,
                 executor,
                 settings.reply_limit_bytes,
-                # What is recorded, or replayed, is all that is asked for.
+                # A recording or replay must contain every request.
                 lookup_cache=None if reproducible else LookupCache(),
             ),
             resolver=resolver or EnvironmentResolver(None),
@@ -233,7 +233,7 @@ class Engine:
 
     @property
     def is_read_only(self) -> bool:
-        """True if the directory was opened for reading alone."""
+        """True if the directory was opened only for reading."""
         return isinstance(self.core.store, ReadOnlyStore)
 
     @property
@@ -242,7 +242,7 @@ class Engine:
         return self.core.store.is_copy
 
     async def take_up(self, root_id: str) -> None:
-        """Resume one run, workflow or task, if it was abandoned; nothing of a copy is."""
+        """Resume one run, workflow or task if it was abandoned; do nothing in a copy."""
         if not self.is_held:
             await self.leases.take_up(root_id)
 
@@ -268,7 +268,7 @@ class Engine:
         await self.core.store.close()
 
     async def get_health(self) -> Health:
-        """Report the status of the engine, and how many jobs it runs."""
+        """Report the status of the engine and the number of running jobs."""
         status = await self.find_readiness(ALIVE_WAIT_S)
         if status == "ok" and self.core.store.limits.has_engines_apart:
             status = "degraded"
@@ -282,14 +282,14 @@ class Engine:
     async def find_readiness(
         self, wait_s: float = READY_WAIT_S
     ) -> Literal["ok", "draining", "degraded"]:
-        """Find out whether new work is taken (`ok`), and can be stored.
+        """Report whether the engine takes new work (`ok`) and can store it.
 
         Args:
-            wait_s: how long the store may take to answer.
+            wait_s: maximum time for the store to answer, in seconds.
         """
         if self.is_draining:
             return "draining"
-        # One that is asked goes on being asked: a read that is cut off costs a connection.
+        # A pending check is reused, because a cancelled read costs a connection.
         if self._asking_store is None or self._asking_store.done():
             self._asking_store = asyncio.create_task(self._can_use_store(), name="readiness")
         asking = self._asking_store
@@ -309,12 +309,12 @@ class Engine:
         return self.core.gates.list_states()
 
     def prepare_worker(self, *, plans: bool) -> None:
-        """Start a worker process for what a caller may ask for first; does not wait.
+        """Start a worker process for likely first requests, without waiting for it.
 
         It loads the steps of capabilities that need no vendor, such as cards.
 
         Args:
-            plans: load those of planning, too, which takes longer.
+            plans: whether to load the steps of planning too, which takes longer.
         """
         if plans:
             self._prepare_planning()
@@ -324,10 +324,10 @@ class Engine:
     async def run_in_worker(
         self, account_id: str, function: Callable[[Unpack[Args]], T], *args: *Args
     ) -> T:
-        """Call a function of a module in a worker process, in turns by account.
+        """Call a module-level function in a worker process, in turns by account.
 
         Raises:
-            ServiceError: `UNAVAILABLE`: it took too long, or the process died.
+            ServiceError: `UNAVAILABLE` if it took too long, or the process died.
         """
         try:
             found = await self.core.driver.run_in_process(RunInProcess(function, args), account_id)
@@ -336,10 +336,10 @@ class Engine:
         return cast("T", found)
 
     async def wait(self, context: RequestContext, resource_id: str, seconds: float) -> Run | None:
-        """Wait until a run, workflow or task has ended, or the time is up.
+        """Wait until a run, workflow or task has ended, or until the timeout.
 
         Returns:
-            a run that this process accepted, as it ended; none for all else, which is to be read.
+            the ended run if this process accepted it; None for all other work, which must be read.
         """
         until = time.monotonic() + seconds
         ended = await self.runs.wait_for_end(context, resource_id, seconds)

@@ -1,8 +1,8 @@
-"""The engine's record of a job: what is stored of it, and what the wire's models are made from.
+"""The engine's record of a job: its stored form, and the source of the API's models.
 
-Amounts are exact here. The JSON that is stored has numbers for them, as the wire has. What upstream
-gave stands apart from the input there, and in it on
-the wire, as the specification says: so a node's input stays what its capability's schema describes.
+Amounts are exact here; the stored JSON has numbers for them, like the API. Here, results from
+upstream are separate from the input; in the API they are part of it, as specified. So a node's
+input stays as its capability's schema describes.
 """
 
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ from toolkit.engine.ranking import Ranking, StoredUsd, read_routing, unpack_rank
 
 
 def _read_ranking(stored: object) -> object:
-    """Spell out a packed decision."""
+    """Unpack a packed decision."""
     return unpack_ranking(stored) if isinstance(stored, bytes) else stored
 
 
@@ -44,8 +44,8 @@ class AttemptRecord:
     """One try at a vendor or on this machine, as `Attempt` describes it; the costs are exact.
 
     Attributes:
-        is_counted: whether the account's usage includes it. That is not stored: what has ended is
-            counted in the transaction that says so.
+        is_counted: whether the account's usage includes it; never stored, because the transaction
+            that records its end also counts it.
     """
 
     n: int
@@ -69,7 +69,7 @@ class JobRecord:
     """A job as the engine works on it, as `Job` describes it; the costs are exact.
 
     Attributes:
-        from_artifacts: the ids of the artifacts that it works from, by the id of the upstream node.
+        from_artifacts: ids of its input artifacts, by the id of the upstream node.
         unknown: members of the stored document that a later version has added; they are kept.
     """
 
@@ -111,7 +111,7 @@ class JobRecord:
     unknown: Annotated[JsonObject, Field(exclude=True)] = field(default_factory=dict)
 
     def to_json(self) -> str:
-        """Write the document that is stored, without what is at its default."""
+        """Return the document to store, without default values."""
         known = _STORED_JOB.dump_json(self, exclude_none=True, exclude_defaults=True)
         if self.unknown:
             known = b"%s,%s" % (known[:-1], to_json(self.unknown)[1:])
@@ -119,15 +119,15 @@ class JobRecord:
 
     @property
     def packed_ranking(self) -> bytes | None:
-        """The router's decision as it is stored, beside the document."""
+        """The router's decision in its stored form, next to the document."""
         return None if self.routing is None else self.routing.packed
 
     def to_wire(self) -> Job:
-        """Make the job that the wire shows."""
+        """Make the API's model of the job."""
         return Job.model_validate(self._to_wire_members())
 
     def to_run(self) -> Run:
-        """Make the run that the wire shows, of a job that was asked for alone."""
+        """Make the API's run model of a job that was requested alone."""
         return Run.model_validate(_make_run_members(self._to_wire_members()))
 
     def _to_wire_members(self) -> dict[str, Any]:
@@ -153,17 +153,17 @@ def read_job(row: Mapping[str, Any]) -> JobRecord:
 
 
 def read_wire_job(row: Mapping[str, Any]) -> Job:
-    """Read a row of the store as the wire shows it, for half of what reading a record costs."""
+    """Read a row of the store as the API's job, at half the cost of reading a record."""
     return Job.model_validate(_make_wire_members(_load_stored(row)))
 
 
 def read_wire_run(row: Mapping[str, Any]) -> Run:
-    """Read a row of the store, of a job that was asked for alone, as the wire shows its run."""
+    """Read a row of the store, of a job that was requested alone, as the API's run."""
     return Run.model_validate(_make_run_members(_make_wire_members(_load_stored(row))))
 
 
 def _load_stored(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Load the document of a row, with the decision as it is stored."""
+    """Load the document of a row, with the decision in its stored form."""
     stored: dict[str, Any] = from_json(row["doc"])
     if packed := row.get("ranking"):
         stored["routing"] = packed

@@ -1,7 +1,7 @@
-"""The observer interface: one seam of the engine for logs, metrics and traces.
+"""The observer interface: the engine's interface for logs, metrics and traces.
 
-A span is entered where something begins and left where it ends; between the two, the object that
-it was given changes, so that on exit its record holds the outcome.
+A span is entered at the start of an operation and left at its end. In between, the span's object
+changes, so that on exit its record holds the outcome.
 """
 
 from collections.abc import Iterable, Iterator
@@ -42,8 +42,8 @@ class GateState:
     """The state of a connection in this process.
 
     Attributes:
-        breaker: the state of its circuit breaker.
-        waiting: the number of calls that wait for a slot.
+        breaker: state of its circuit breaker.
+        waiting: number of calls that wait for a slot.
     """
 
     provider: str
@@ -52,7 +52,7 @@ class GateState:
 
 
 class Observer:
-    """An observer of an engine, by itself of nothing; its methods must neither wait nor raise."""
+    """An observer of an engine, which ignores everything; its methods must not wait or raise."""
 
     def watch_workflow(self, watched: WatchedWorkflow) -> Span:  # noqa: ARG002
         """Return a span around all that this process does for a workflow."""
@@ -97,7 +97,7 @@ class CompositeObserver(Observer):
 
 
 def combine_spans(spans: Iterable[Span]) -> Span:
-    """Combine several spans to one; it costs nothing where not more than one does anything."""
+    """Combine several spans into one; free of cost unless several of them do something."""
     busy = [span for span in spans if span is not NO_SPAN]
     if len(busy) > 1:
         return _enter_spans(busy)

@@ -1,4 +1,4 @@
-"""The context that is needed to call vendors, without a store."""
+"""The context for calls of vendors, without a store."""
 
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
@@ -24,8 +24,8 @@ class VendorHosts(NamedTuple):
     """The hosts of a vendor, by the settings.
 
     Attributes:
-        base_urls: the address of each.
-        is_other: whether another server stands in for it.
+        base_urls: base URLs of the vendor, by name.
+        is_other: whether another server replaces the vendor.
     """
 
     base_urls: dict[str, str]
@@ -45,7 +45,7 @@ class ProviderContext:
     _refusals: dict[tuple[str | None, ...], set[str]] = field(default_factory=dict)
 
     def get_timeouts(self, vendor_id: str, capability_id: str = "") -> Timeouts:
-        """Return the timeouts of a call; computed once, as every job asks."""
+        """Return the timeouts of a call; computed once, because every job needs them."""
         found = self._timeouts.get((vendor_id, capability_id))
         if found is None:
             found = self.settings.resolve_timeouts(vendor_id, capability_id)
@@ -88,7 +88,7 @@ class ProviderContext:
         )
 
     def _get_hosts(self, vendor: Vendor) -> VendorHosts:
-        """Return a vendor's hosts; found once, as every call asks."""
+        """Return a vendor's hosts; computed once, because every call needs them."""
         found = self._known_hosts.get(vendor.id)
         if found is None:
             settings = self.settings.vendors.get(vendor.id)
@@ -99,7 +99,7 @@ class ProviderContext:
         return found
 
     def _get_refusals(self, asked: tuple[str | None, ...]) -> set[str]:
-        """Return what a server is known to refuse; a new entry may evict the oldest."""
+        """Return the known refusals of a server; a new entry may evict the oldest."""
         if asked not in self._refusals and len(self._refusals) >= MAX_REFUSAL_SETS:
             del self._refusals[next(iter(self._refusals))]
         return self._refusals.setdefault(asked, set())
@@ -118,7 +118,7 @@ class ProviderContext:
         """Ask a vendor about its infrastructure, once.
 
         Raises:
-            ProviderError: its failure.
+            ProviderError: if the vendor's call fails.
             WorkError: `SECRET_UNRESOLVED`.
         """
         access = await self.resolve_access(vendor, connection, "")

@@ -1,4 +1,4 @@
-"""The providers that an account may use: their models, its connections, and who rents out what."""
+"""The providers that an account may use: their models, its connections and GPU clouds."""
 
 import json
 import logging
@@ -31,12 +31,12 @@ class ProviderDirectory:
     """Finds the vendors, models and connections for work, as of now.
 
     Args:
-        settings: the operator's models of each vendor.
-        registry: the capabilities and vendors.
-        store: where connections are.
-        records: the repositories over the store.
-        shares: the connections that accounts have, and share.
-        gates: the gate of each connection.
+        settings: settings, with the operator's models of each vendor.
+        registry: capabilities and vendors.
+        store: store of the connections.
+        records: repositories over the store.
+        shares: connections that accounts own and share.
+        gates: gates of the connections.
         has_statistics: whether latencies and error rates count; without them, the same work is
             routed alike in every process.
     """
@@ -70,8 +70,8 @@ class ProviderDirectory:
     ) -> ProviderPool:
         """Find the vendors, models and connections for a capability and a scope, as of now.
 
-        At an endpoint or a pod that the options name, its vendor is asked by the connection that
-        rented it, unless they pin another one; never by one that is only shared with the account.
+        At an endpoint or a pod that the options name, its vendor is called through the connection
+        that rented it, unless they pin another connection; never through a shared connection.
 
         Raises:
             RequestError: `PROVIDER_NOT_ALLOWED` for such a pin.
@@ -116,7 +116,7 @@ class ProviderDirectory:
     async def list_connections(self, scope: ReadScope) -> Mapping[str, Sequence[Connection]]:
         """List the connections to each vendor that an account may use.
 
-        Its own come before those that are shared with it, and the newest of each first.
+        Its own connections come before shared connections, each newest first.
         """
         return (await self._connections.find(scope)).by_provider
 
@@ -137,8 +137,8 @@ class ProviderDirectory:
     ) -> dict[str, Sequence[Connection]]:
         """Exclude shared connections to vendors that rent out infrastructure.
 
-        An endpoint or pod is at the account that rented it, which the key of another one does not
-        reach.
+        An endpoint or pod belongs to the account that rented it, and another account's key does not
+        reach it.
         """
         kept: dict[str, Sequence[Connection]] = {}
         for provider, some in pool.items():
@@ -155,7 +155,7 @@ class ProviderDirectory:
         return kept
 
     async def _find_place(self, scope: ReadScope, options: Options) -> Row | None:
-        """Find the row of the endpoint or pod that options name, if the account has it."""
+        """Find the row of the endpoint or pod that the options name, if the account has it."""
         if options.endpoint_id is not None:
             return await self._records.endpoints.find_row(scope, options.endpoint_id)
         if options.compute_id is not None:
@@ -163,7 +163,7 @@ class ProviderDirectory:
         return None
 
     async def find_renter(self, place: Row) -> Connection:
-        """Find the connection by which something was rented; once deleted, one by an equal pointer.
+        """Find the connection that rented a place; if deleted, a connection with an equal pointer.
 
         Raises:
             RequestError: `CREDENTIALS_MISSING`.
@@ -209,10 +209,10 @@ class ProviderDirectory:
     async def find_cloud(self, scope: ReadScope, kind: str) -> tuple[Vendor, Connection]:
         """Find the vendor that offers a kind of infrastructure, and the account's connection to it.
 
-        What is rented is billed by the hour to the owner of the key: it must be the account's own.
+        Rented resources are billed by the hour to the key's owner, so the account must own the key.
 
         Raises:
-            RequestError: `CREDENTIALS_MISSING`; `FORBIDDEN` where one is only shared with it.
+            RequestError: `CREDENTIALS_MISSING`; `FORBIDDEN` if a connection is only shared with it.
         """
         offering = [v for v in self._registry.vendors.values() if kind in v.infrastructure]
         pool = await self.list_connections(scope)
@@ -249,6 +249,6 @@ class ProviderDirectory:
 
 
 def _find_rate(place: Row) -> Decimal | None:
-    """Find the US dollars a second of a worker at an endpoint, by its price when it was made."""
+    """Return a worker's US dollars a second at an endpoint, by its price at its creation."""
     told = json.loads(str(place["doc"])).get("price_per_hour_usd")
     return None if told is None else from_wire_usd(told) / 3600

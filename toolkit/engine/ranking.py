@@ -1,8 +1,8 @@
 """The router's decision: the candidates in order, and the compact form in which it is stored.
 
-Nearly all of a decision is the same words again and again, for some twenty candidates. Stored as it
-is shown it would be most of a job's record, so it is packed: a row of values for each candidate,
-without the names of the members, compressed. It is spelled out when somebody reads the job.
+Decisions repeat the same words for some twenty candidates. In its wire form, a decision would be
+most of a job's record. So it is packed: compressed rows of values, one for each candidate, without
+the names of the members. It is unpacked when the job is read.
 """
 
 import zlib
@@ -29,16 +29,16 @@ StoredUsd = Annotated[
     ),
     PlainSerializer(to_wire_usd, return_type=float),
 ]
-MAX_UNPACKED = 64  # decisions that are kept spelled out: work that measures the same shares one
-# Of some 40 kB each. More than the work that is begun at a time, which asks twice: when it is
-# admitted, and at its first attempt.
+MAX_UNPACKED = 64  # unpacked decisions to cache: jobs with the same measurements share a decision
+# Some 40 kB each. More than the work that starts at a time, which needs its ranking twice: at
+# admission and at its first attempt.
 MAX_RANKINGS = 256
 
 
 class RankedCandidate(NamedTuple):
     """A candidate of the router, as `Candidate` describes it; the costs are exact.
 
-    It is stored as a row of these members, in this order. A new one goes to the end: rows that
+    It is stored as a row of these members, in this order. A new member goes to the end: rows that
     lack it have its default.
     """
 
@@ -69,9 +69,9 @@ _PAST_AMOUNTS = PACKED_MEMBERS.index("reservation_usd") + 1
 
 @cache
 def _load_words() -> bytes:
-    """Load the words that decisions are made of, which are referred to instead of stored.
+    """Load the words of which decisions are made, as a compression dictionary.
 
-    The file never changes: what was packed with it could not be read with another one.
+    The file never changes, because data packed with it cannot be read with another file.
     """
     text = (Path(__file__).parent / "ranking_words.txt").read_text(encoding="utf-8")
     return text.replace("\n", "").encode()
@@ -88,7 +88,7 @@ class UnpackedRanking(TypedDict):
 class Ranking:
     """The router's decision; the first candidate that is not excluded is called first.
 
-    Jobs share it: nobody changes one that was made.
+    Jobs share it, so it must never be changed.
     """
 
     policy: str
@@ -96,24 +96,24 @@ class Ranking:
 
     @cached_property
     def first_choice(self) -> RankedCandidate | None:
-        """The candidate that is called first; none where nobody may be called now."""
+        """The candidate that is called first; None if no candidate may be called now."""
         return next((c for c in self.candidates if not c.excluded), None)
 
     @cached_property
     def packed(self) -> bytes:
-        """The form in which it is stored."""
+        """The stored form."""
         document = to_json([self.policy, self._rows])
         packer = zlib.compressobj(zdict=_load_words())
         return packer.compress(document) + packer.flush()
 
     @cached_property
     def wire(self) -> Routing:
-        """The decision as the wire shows it: whoever reads it changes nothing."""
+        """The decision as the API shows it; readers must not change it."""
         return Routing.model_validate(_name_members(self.policy, self._rows))
 
     @cached_property
     def _rows(self) -> list[tuple[object, ...]]:
-        """The candidates, with amounts as the wire has them."""
+        """The candidates, with amounts as the API has them."""
         return [
             (
                 *one[:_FIRST_AMOUNT],
@@ -126,21 +126,21 @@ class Ranking:
 
 
 class RankingCache:
-    """A cache of rankings, of all accounts; the oldest makes room for a new one.
+    """A cache of rankings, of all accounts; a new ranking evicts the oldest.
 
-    A key names all that a ranking follows from, the routing table itself included: so what is in
-    here never grows wrong, and what is of a table that is gone is not found again.
+    A key includes everything that a ranking depends on, even the routing table. So an entry never
+    becomes wrong, and entries of an old table are never found again.
     """
 
     def __init__(self) -> None:
         self._rankings: dict[Hashable, Ranking] = {}
 
     def __len__(self) -> int:
-        """Return how many are kept."""
+        """Return the number of cached rankings."""
         return len(self._rankings)
 
     def find(self, key: Hashable, make: Callable[[], Ranking]) -> Ranking:
-        """Return the ranking of a key, which is made unless it is there."""
+        """Return the ranking of a key, making it if it is missing."""
         ranking = self._rankings.get(key)
         if ranking is None:
             ranking = make()
@@ -152,19 +152,19 @@ class RankingCache:
 
 @lru_cache(maxsize=MAX_UNPACKED)  # a packed decision never changes
 def read_routing(packed: bytes) -> Routing:
-    """Read a packed decision as the wire shows it; whoever reads it changes nothing.
+    """Read a packed decision as the API shows it; readers must not change it.
 
     Raises:
-        ValueError: it is damaged.
+        ValueError: if it is damaged.
     """
     return Routing.model_validate(unpack_ranking(packed))
 
 
 def unpack_ranking(packed: bytes) -> UnpackedRanking:
-    """Spell a packed decision out.
+    """Unpack a packed decision.
 
     Raises:
-        ValueError: it is damaged.
+        ValueError: if it is damaged.
     """
     try:
         unpacker = zlib.decompressobj(zdict=_load_words())
@@ -175,6 +175,6 @@ def unpack_ranking(packed: bytes) -> UnpackedRanking:
 
 
 def _name_members(policy: str, rows: Iterable[Iterable[object]]) -> UnpackedRanking:
-    """Give the values of each row the names of their members."""
+    """Return the values of each row with the names of their members."""
     candidates = [dict(zip(PACKED_MEMBERS, row, strict=False)) for row in rows]
     return {"policy": policy, "candidates": candidates}

@@ -17,7 +17,7 @@ from toolkit.store import Repository, Row, Store
 
 
 class JobRepository(Repository[Job]):
-    """The jobs, as callers see them; what the engine works on is read by `read_job`."""
+    """The jobs, as callers see them; the engine reads its own form with `read_job`."""
 
     def read(self, row: Row) -> Job:
         """Read a row."""

@@ -1,4 +1,4 @@
-"""The context of a request: who asks, with which key, and the claim of its idempotency key."""
+"""The context of a request: account, key, and the claim of its idempotency key."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -12,9 +12,8 @@ class Outcome:
     """The outcome of a request with an idempotency key.
 
     Attributes:
-        code: a number that whoever serves the request has stored with it; the engine never reads
-            it.
-        document: the record in its envelope, as JSON.
+        code: number that the server has stored with it; the engine never reads it.
+        document: record in its envelope, as JSON.
     """
 
     code: int
@@ -26,10 +25,10 @@ class IdempotencyClaim:
     """The claim of a request on its idempotency key, while it is being served.
 
     Attributes:
-        id: made of the account and a hash of the key.
-        fingerprint: of the request; the same key must not be used for another one.
-        accepted_code: the code of the outcome once a record is accepted.
-        outcome: the outcome that is stored with it; none before it is.
+        id: id made of the account and a hash of the key.
+        fingerprint: fingerprint of the request; another request must not use the same key.
+        accepted_code: code of the outcome once a record is accepted.
+        outcome: outcome that is stored with it; None until then.
         is_lost: whether another process has written it first.
     """
 
@@ -46,13 +45,13 @@ class RequestContext:
     """The context of a request, which the methods of services take first.
 
     Attributes:
-        account_id: the account whose records it writes, and reads unless it reads all.
-        key_id: the API key that costs are charged to; none for the engine's own work.
-        scopes: of that key; none for work that goes on by itself.
-        allowance_id: the id that the key's spending is counted under, for a key with an allowance.
-        claim: the claim of the request's idempotency key, if it has one.
+        account_id: account whose records it writes, and reads unless it reads all.
+        key_id: id of the API key that costs are charged to; None for the engine's own work.
+        scopes: scopes of that key; empty for work that continues by itself.
+        allowance_id: id that the key's spending is counted under, for a key with an allowance.
+        claim: claim of the request's idempotency key, if it has a key.
         watches_text: whether its caller will watch texts as they are written (`Prefer: stream`).
-        reads_all_accounts: True if it reads the records of all accounts, and writes nothing.
+        reads_all_accounts: whether it reads the records of all accounts, and writes nothing.
     """
 
     account_id: str
@@ -70,5 +69,5 @@ class RequestContext:
 
     @classmethod
     def of_lease(cls, lease: Lease) -> Self:
-        """Return the context of work that goes on under a lease, after its request was answered."""
+        """Return the context of work that continues under a lease after its request's answer."""
         return cls(lease.account_id, lease.key_id)

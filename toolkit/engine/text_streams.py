@@ -1,4 +1,4 @@
-"""Texts as they are written: shown to who watches, never stored, gone with the process."""
+"""Texts as they are written: shown to watchers, never stored, lost when the process ends."""
 
 import asyncio
 from collections import OrderedDict
@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 from toolkit.contract.events import TextDelta
 
-# Of what is expected to be watched, so many resources are kept, and so much text of each.
+# Limits on streams without a watcher yet: number of resources, and text of each.
 MAX_EXPECTED = 256
 MAX_KEPT_CHARACTERS = 64 * 1024
 
 
 class TextWatch:
-    """The texts of one resource, for one who watches: what was not taken is joined.
+    """The texts of a resource for one watcher, with pieces joined until they are taken.
 
     So the slowest reader holds no more than the texts that are being written.
     """
@@ -33,30 +33,30 @@ class TextWatch:
         self._changed.set()
 
     def take(self) -> list[TextDelta]:
-        """Take what has come since the last time, by job and attempt."""
+        """Take the new pieces since the last call, by job and attempt."""
         taken = list(self._pending.values())
         self._pending.clear()
         self._changed.clear()
         return taken
 
     async def wait(self) -> None:
-        """Wait until there is something to take."""
+        """Wait until there is a piece to take."""
         await self._changed.wait()
 
 
 @dataclass(slots=True)
 class _Written:
-    """What one attempt of a job has written so far, and whether it writes no more."""
+    """The text that an attempt of a job has written so far, and whether it is complete."""
 
     delta: TextDelta
     is_over: bool = False
 
 
 class TextStreams:
-    """The texts that vendors are writing for this process, by the resource whose they are.
+    """The texts that vendors are writing for this process, by resource.
 
-    Who begins to watch gets what is being written from its beginning. Who said so when the work
-    was asked for gets what is over by then as well: a quick vendor is done before a client is back.
+    A watcher gets the texts in progress from their beginning. A watcher announced with the request
+    also gets finished texts: a fast vendor may finish before the client returns.
     """
 
     def __init__(self) -> None:
@@ -65,18 +65,18 @@ class TextStreams:
         self._expected: OrderedDict[str, None] = OrderedDict()
 
     def expect(self, resource_id: str) -> None:
-        """Have the texts of a resource streamed, and kept until somebody watches it."""
+        """Stream the texts of a resource, and keep them until the first watcher comes."""
         self._expected[resource_id] = None
         if len(self._expected) > MAX_EXPECTED:
             oldest, _ = self._expected.popitem(last=False)
             self._drop_ended(oldest)
 
     def is_wanted(self, *resource_ids: str) -> bool:
-        """Tell whether somebody watches one of these, or is expected to."""
+        """Check whether any of these resources has a watcher or expects one."""
         return any(one in self._watches or one in self._expected for one in resource_ids)
 
     def add(self, *resource_ids: str, delta: TextDelta) -> None:
-        """Show a piece of a text to who watches one of these resources."""
+        """Show a piece of a text to the watchers of these resources."""
         for resource_id in resource_ids:
             shown = delta.model_copy(update={"resource_id": resource_id})
             written = self._written.setdefault(resource_id, {})
