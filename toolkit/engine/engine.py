@@ -1,4 +1,4 @@
-"""The engine as a whole: the one object that servers and notebooks hold."""
+"""The engine as a whole: the single object that servers and notebooks hold."""
 
 import asyncio
 import logging
@@ -151,7 +151,7 @@ class Engine:
             settings: location of the data and access to vendors; `TOOLKIT_…` variables by default.
             transport: HTTP transport to vendors; the network by default.
             resolver: resolver of pointers to secrets; this process's environment by default.
-            registry: capabilities and vendors; the built-in and installed ones by default.
+            registry: capabilities and vendors; all built-in and installed vendors by default.
             reproducible: whether to route the same work alike in every process, ignoring latencies.
             observer: observer of workflows, jobs, calls and commits; None by default.
             take_up: True resumes abandoned work even in a copy, which becomes an independent data
@@ -190,7 +190,7 @@ class Engine:
         deployment = Deployment(store.limits)
         if settings.artifact_reads == "presigned":
             try:
-                # Tried now, because a caller who reads bytes cannot fix storage that cannot sign.
+                # Tried now, because only the operator can fix storage that cannot sign.
                 await store.blobs.make_link("0" * 64, settings.artifact_link_s, {})
             except ToolkitError:
                 await store.close()

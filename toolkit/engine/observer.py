@@ -21,7 +21,7 @@ NO_SPAN: Span = nullcontext()
 
 
 class ObservedJob(Protocol):
-    """A job in progress; its record is the final one once it has ended."""
+    """A job in progress; once it has ended, its record is final."""
 
     job: JobRecord
     capability: Capability
@@ -31,7 +31,7 @@ class ObservedJob(Protocol):
 
 @dataclass(slots=True)
 class WatchedWorkflow:
-    """A workflow in progress; its record is the final one once it has ended."""
+    """A workflow in progress; once it has ended, its record is final."""
 
     account_id: str
     workflow: WorkflowRecord

@@ -62,7 +62,7 @@ class ProviderContext:
         pod: str | None = None,
         resume: str | None = None,
     ) -> Access:
-        """Resolve a connection's pointer and put together what a vendor's flow needs.
+        """Resolve a connection's pointer, and make the access object for a vendor's flow.
 
         Raises:
             WorkError: `SECRET_UNRESOLVED`, also for a value that cannot be a key.

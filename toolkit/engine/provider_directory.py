@@ -70,8 +70,8 @@ class ProviderDirectory:
     ) -> ProviderPool:
         """Find the vendors, models and connections for a capability and a scope, as of now.
 
-        At an endpoint or a pod that the options name, its vendor is called through the connection
-        that rented it, unless they pin another connection; never through a shared connection.
+        If the options name an endpoint or a pod, its vendor is called through the connection that
+        rented it, unless they pin another of the account's own; never through a shared connection.
 
         Raises:
             RequestError: `PROVIDER_NOT_ALLOWED` for such a pin.

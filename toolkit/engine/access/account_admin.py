@@ -65,8 +65,8 @@ class AccountDetails(AccountSummary):
         artifact_bytes, record_bytes: sizes of its artifacts and of its records.
         max_stored_bytes: maximum size that it may store, by the settings of this process.
         under_way: number of its runs, jobs, workflows and tasks that have not ended.
-        allow_env: variables that its pointers may name in addition to the conventional variables;
-            None for an account that signed up, which may name no variables of its own.
+        allow_env: variables that its pointers may name in addition to the conventional variables.
+            None for an account that signed up, which may name no own variables.
     """
 
     left_usd_today: float | None
@@ -204,7 +204,7 @@ class AccountAdmin:
         seen: set[str] = set()
         until = time.monotonic() + MAX_END_WAIT_S
         while time.monotonic() < until:
-            # A request that was authenticated just before may be accepted just after.
+            # A request that was authenticated just before may have its work accepted just after.
             await asyncio.sleep(POLL_INTERVAL_S)
             held = await self._find_open(account_id)
             late = [str(root["id"]) for root in held if not root["cancel_requested"]]

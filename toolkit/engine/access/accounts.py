@@ -198,7 +198,7 @@ class Accounts:
         return account, self.make_local_key(account.id, ALL_SCOPES)
 
     def make_local_key(self, account_id: str, scopes: Sequence[Scope]) -> str:
-        """Make a key that is never stored and is valid until this process ends."""
+        """Make a key that is never stored and is valid until this process ends, even by a crash."""
         return self._add_local_key(
             RequestContext(account_id, new_id(Prefix.KEY), frozenset(scopes))
         )

@@ -175,7 +175,7 @@ class ApiKeys:
     async def rotate(self, context: RequestContext, key_id: str, request: KeyRotate) -> KeyCreated:
         """Make a key that replaces another like it; it is shown only once.
 
-        Both keys spend from one allowance, even while the old key is still valid.
+        Both keys spend from one allowance, while the old key is valid and afterwards.
 
         Raises:
             RequestError: `NOT_FOUND`; `CONFLICT` for a key that has ended or was rotated before;

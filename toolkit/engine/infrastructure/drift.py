@@ -82,8 +82,8 @@ def _compare_kind(
 ) -> Iterator[DataDirIssue]:
     """Compare one kind: report resources that exist only at the cloud or only here.
 
-    A name that contains the id of another resource of ours is its companion, such as the template
-    that a vendor creates and deletes together with an endpoint.
+    A resource whose name contains the id of another resource of ours is its companion. For example,
+    a vendor creates and deletes a template together with an endpoint.
     """
     real = [row for row in rows if not json.loads(row["spec"]).get("sandbox")]
     by_vendor_id = {row["vendor_id"]: row for row in real if row["vendor_id"]}

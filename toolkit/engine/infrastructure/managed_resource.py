@@ -5,11 +5,11 @@ process that asks, and the resource's name at the vendor contains the record's i
 crash, a lost reply or a cancelled call leaves unfinished is *reconciled* later: the vendor's list
 shows whether the resource exists. Two rules distinguish unfinished work from calls in flight:
 
-- *Owner*: a record is reconciled by the process that asked, once it no longer waits for the reply,
-  or by another process once the owner's lock file shows that it has ended. The process that takes
-  over first writes its own id there, by compare and swap, so that only one process does.
-- *Age*: a resource counts as missing only after twice the maximum duration of a call, because the
-  vendor may still execute the dead process's request. It counts as present as soon as it is
+- *Owner*: the process that asked reconciles the record once it no longer waits for the reply. If
+  its lock file shows that it has ended, another process may. The process that takes over first
+  writes its own id into the record, by compare and swap, so that only one process does.
+- *Age*: a resource counts as missing only after twice the maximum duration of a call: until then,
+  the vendor may still execute the dead process's request. It counts as present as soon as it is
   listed. Deleting a resource that may be gone needs no wait.
 """
 
@@ -275,7 +275,7 @@ class ManagedResource(RecordReader[K], Generic[K, S]):
     async def _find_place(self, row: Row) -> tuple[Vendor, Connection]:
         """Find a resource's vendor and connection; if deleted, a connection with an equal pointer.
 
-        Another key may belong to another account at the vendor, where it would seem to be gone.
+        Another key may belong to another account at the vendor, which does not have the resource.
 
         Raises:
             RequestError: `CREDENTIALS_MISSING`.

@@ -1,7 +1,7 @@
 """Release of allowance holds whose engine died, when another engine takes over the work.
 
 A hold is committed before the record of its call. The hold's id names that call, so that the next
-engine can distinguish a call that may have been made from a call that was not.
+engine can distinguish a call that was possibly made from a call that never was.
 """
 
 import secrets

@@ -36,7 +36,7 @@ POLL_INTERVAL_S = 0.2  # seconds between two reads of other processes' settlemen
 # A reservation older than this is stale if no lock file shows that its process has ended.
 MAX_CALL_S = 3600.0
 # Suffix of the id of the row for all days. Pruning deletes rows whose last ten characters sort
-# before those of a day: these begin with a digit.
+# before a day's, and a day begins with a digit.
 TOTAL_PERIOD = "total-cost"
 
 
@@ -70,7 +70,7 @@ class SpendingLimit:
 
 @dataclass(frozen=True, slots=True)
 class AllowanceHold:
-    """The part of one day's allowance that one call holds.
+    """The part of a day's allowance that a call holds.
 
     Attributes:
         id: id of the reservation.

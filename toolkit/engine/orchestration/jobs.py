@@ -1,4 +1,4 @@
-"""The service of `/v1/jobs`: reads all jobs, and creates those that run on a compute."""
+"""The service of `/v1/jobs`: reads all jobs, and creates jobs on a compute."""
 
 from toolkit.contract.errors import Detail, ErrorCode, RequestError
 from toolkit.contract.ids import Prefix, is_id

@@ -152,7 +152,7 @@ class SingleJobs:
         return read_job(row)
 
     async def cancel(self, root_id: str) -> None:
-        """Cancel a job in whichever process works on it."""
+        """Cancel a job in any process that works on it."""
         await self._leases.cancel(root_id)
 
     async def _run_leased(self, lease: Lease) -> None:

@@ -20,7 +20,7 @@ _BLANK = b" \t\r\n"
 async def find_media_type(
     content: Content, driver: Driver, in_memory: FairSemaphore, account_id: str
 ) -> str:
-    """Detect the media type of bytes; large ones are scanned in a thread or worker process.
+    """Detect the media type of bytes; large content is scanned in a thread or worker process.
 
     Args:
         driver: driver whose worker processes parse documents that may be slow.

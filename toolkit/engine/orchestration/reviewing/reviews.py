@@ -1,4 +1,4 @@
-"""The service of reviews by a person, who passes, fails or re-runs part of an ended task."""
+"""The service of reviews by people, which pass, fail or partly re-run an ended task."""
 
 from dataclasses import dataclass
 
