@@ -252,11 +252,11 @@ class Engine:
         return self.core.is_draining
 
     def drain(self) -> None:
-        """Take no new work from now on."""
+        """Refuse new work from now on."""
         self.core.is_draining = True
 
     async def close(self, grace_s: float = 10.0) -> None:
-        """Let vendor calls under way end for `grace_s` seconds; the rest is left resumable."""
+        """Wait up to `grace_s` seconds for calls in flight, then close; the rest is resumable."""
         self.drain()
         for task in self._upkeep:
             task.cancel()

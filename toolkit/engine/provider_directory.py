@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 
 class ProviderDirectory:
-    """Finds the vendors, models and connections for work, as of now.
+    """The finder of the present vendors, models and connections for work.
 
     Args:
         settings: settings, with the operator's models of each vendor.
@@ -95,7 +95,7 @@ class ProviderDirectory:
     def _make_pool(
         self, capability: Capability, known: ConnectionSet, usd_per_s: Decimal | None = None
     ) -> ProviderPool:
-        """Make the pool of a capability, of some connections as they are now."""
+        """Make the pool of a capability from some connections."""
         known.refresh()
         return ProviderPool(
             vendors=self._registry.find_vendors(capability),
@@ -203,7 +203,7 @@ class ProviderDirectory:
             await self.save_connection(connection)
 
     async def save_connection(self, connection: Connection) -> None:
-        """Save a connection as it stands now."""
+        """Save the present state of a connection."""
         await self._store.write([self._records.connections.make_update(connection)])
 
     async def find_cloud(self, scope: ReadScope, kind: str) -> tuple[Vendor, Connection]:

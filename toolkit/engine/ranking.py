@@ -21,7 +21,7 @@ from toolkit.contract.base import Usd
 from toolkit.contract.jobs import BreakerState, Routing
 from toolkit.contract.money import from_wire_usd, to_wire_usd
 
-# Read as the wire's number, and then exact.
+# Read from the API's number, then converted to an exact amount.
 StoredUsd = Annotated[
     Decimal,
     GetPydanticSchema(

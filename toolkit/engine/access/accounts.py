@@ -67,7 +67,7 @@ class Accounts:
         self._requests = RequestRates(
             "requests", settings.rate_limit_per_s, settings.rate_limit_burst, deployment
         )
-        # By the whole digest, which only the key's owner can know.
+        # Cached by the whole digest, which only the key's owner can know.
         self._keys = ConfigurationCache(store, self._load_key)
         # The keys of notebooks in this process: never stored, gone when it ends.
         self._local_keys: dict[str, RequestContext] = {}
@@ -77,7 +77,7 @@ class Accounts:
 
         Raises:
             RequestError: `FORBIDDEN` if sign-up is closed, `CONFLICT`.
-            ServiceError: `RATE_LIMITED` when that address has opened too many.
+            ServiceError: `RATE_LIMITED` if that address has opened too many accounts.
         """
         if self._settings.closed_signup:
             raise RequestError(
@@ -106,14 +106,14 @@ class Accounts:
         """Open an account; the key in the answer is shown only once.
 
         Args:
-            request: name and address of the new account.
+            request: request with the email address of the new account.
             allow_env: variables that its pointers may name in addition to the vendors' conventional
                 variables, if the operator makes the account; None for a sign-up.
             max_cost_usd_per_day: maximum cost of all its work in a day, in US dollars.
             operator: whether the account is an operator's, which may share its connections.
 
         Raises:
-            RequestError: `CONFLICT` when the address has an account.
+            RequestError: `CONFLICT` if the email address already has an account.
         """
         account, changes = _make_account(
             request.email, allow_env, max_cost_usd_per_day, operator=operator

@@ -138,7 +138,7 @@ def explain_refusal(
     trusted: bool,
     placed: bool,
 ) -> str:
-    """Explain why a budget rules a candidate out.
+    """Explain why a budget excludes a candidate.
 
     Args:
         bounded: maximum cost of the candidate.
