@@ -22,8 +22,8 @@ from toolkit.store.sqlite.connections import make_unavailable_error
 MIN_THREAD_BYTES = 256 * 1024
 # Between two tries to hold ballast on a disk that has no room for it.
 BALLAST_INTERVAL_S = 0.5
-# What a request waits for storage that makes no progress: longer than a healthy one takes for a
-# piece of this size, and shorter than callers and proxies wait for an answer.
+# The longest wait of a request for storage that makes no progress: longer than healthy storage
+# takes for a piece of this size, shorter than callers and proxies wait for an answer.
 REQUEST_LIMIT_S = 10.0
 PIECE_BYTES = 8 * 1024 * 1024
 FULL_ERRNOS = frozenset({errno.ENOSPC, errno.EDQUOT})
@@ -39,14 +39,14 @@ def open_place(
     aws_profile: str | None = None,
     synced: bool = False,
 ) -> BlobPlace:
-    """Open the place of a deployment's artifacts; nothing is connected to yet.
+    """Open the place of a deployment's artifacts, without connecting yet.
 
     Args:
-        data_dir: the data directory, in which they are without a URL.
-        url: the operator's `artifact_url`: a folder, or a URL as fsspec spells it.
-        endpoint_url: of a service that speaks S3.
-        aws_profile: whose credentials it takes; those of the environment by default.
-        synced: whether a file is on the disk before it counts as stored.
+        data_dir: data directory, which has the artifacts if there is no URL.
+        url: operator's `artifact_url`: a folder, or a URL as fsspec spells it.
+        endpoint_url: endpoint of an S3-compatible service.
+        aws_profile: AWS profile with the credentials; the environment's credentials by default.
+        synced: whether a file must be on the disk before it counts as stored.
     """
     if url is None:
         return BlobFolder(data_dir / "artifacts", synced=synced, is_default=True)
@@ -149,8 +149,8 @@ class BlobStore:
         """Delete bytes, unless they were stored too recently; return whether nothing is to do.
 
         Args:
-            stored_before_s: the least age, in seconds.
-            is_referenced: tells whether a record names them, which keeps them.
+            stored_before_s: minimum age, in seconds.
+            is_referenced: function that checks whether a record names them, which keeps them.
 
         Raises:
             ServiceError: `UNAVAILABLE`.
@@ -161,12 +161,12 @@ class BlobStore:
             held = await self._run(self.place.hold, digest, stored_before_s)
             if held is None:
                 return True
-            # Asked again, now that the age is known: what is that old had its record by then.
+            # Checked again now that the age is known: bytes that are old had their record by then.
             kept = True
             try:
                 kept = not held.is_old or await is_referenced()
             finally:
-                # Also where this is cancelled: what is held must not stay so.
+                # Also if this call is cancelled, because held bytes must not stay held.
                 await asyncio.shield(self._run(held.release if kept else held.delete))
             return held.is_old
         except OSError as error:
@@ -208,11 +208,11 @@ class BlobStore:
         """Make a URL by which bytes can be read without a key, for some seconds.
 
         Args:
-            seconds: how long it holds.
+            seconds: validity of the URL, in seconds.
             headers: `Content-Type` and `Content-Disposition` of the answer.
 
         Raises:
-            RequestError: `INVALID_REQUEST` where they are in no place that signs URLs.
+            RequestError: `INVALID_REQUEST` if the bytes are in a place that signs no URLs.
             ServiceError: `UNAVAILABLE`.
         """
         call = partial(self.place.make_link, digest, seconds, headers)

@@ -53,11 +53,11 @@ class DeleteRow(NamedTuple):
 
 
 class AddSpending(NamedTuple):
-    """An amount added to (or taken from) what a key has spent on a day, in billionths of a dollar.
+    """An amount added to (or subtracted from) a key's spending of a day, in nano-dollars.
 
     Attributes:
-        id: of the row, which is inserted if it does not exist.
-        limit: the most that the sum may be; None for no limit.
+        id: id of the row, which is inserted if it does not exist.
+        limit: maximum of the sum; None for no limit.
     """
 
     id: str
@@ -108,8 +108,8 @@ class Lease:
     `fence` grows each time the lease changes hands.
 
     Attributes:
-        key_id: the key that the work was asked for with; none for work of earlier versions.
-        agent_id: the agent that the work is done as, if it is.
+        key_id: API key that the work was requested with; None for work of earlier versions.
+        agent_id: agent that the work is done as, or None.
     """
 
     root_id: str
@@ -121,21 +121,21 @@ class Lease:
 
 
 class LeaseLost(Exception):  # noqa: N818 - names what happened
-    """Another process holds the root now; nothing of the call was written."""
+    """Another process holds the root now; this call wrote nothing."""
 
 
 class StoreUnavailableError(ServiceError):
-    """The database cannot be used now: what works is interrupted, and is taken up again later."""
+    """The database cannot be used now: running work is interrupted and resumed later."""
 
 
 def make_retryable_error(message: str) -> StoreUnavailableError:
-    """Make the error for a database that may be asked again in a moment."""
+    """Make the error for a database that may be retried in a moment."""
     return StoreUnavailableError(ErrorCode.UNAVAILABLE, message, retry_after=RETRY_AFTER_S)
 
 
 class OverLimit(Exception):  # noqa: N818 - names what happened
-    """A key would spend more than its limit; nothing of the call was written."""
+    """A key would spend more than its limit; this call wrote nothing."""
 
 
 class Conflict(Exception):  # noqa: N818 - names what happened
-    """A value that must be unique is taken; nothing of the call was written."""
+    """A value that must be unique already exists; this call wrote nothing."""

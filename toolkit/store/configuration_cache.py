@@ -1,4 +1,4 @@
-"""A cache of what follows from the configuration, in memory until any of that changes."""
+"""An in-memory cache of values derived from the configuration, valid until it changes."""
 
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Generic, TypeVar
@@ -12,16 +12,15 @@ MAX_ENTRIES = 4096  # a full cache starts anew
 
 
 class ConfigurationCache(Generic[K, T]):
-    """A cache of values that accounts, API keys, connections and their shares alone decide.
+    """A cache of values that depend only on accounts, API keys, connections and their shares.
 
-    Its entries are dropped as soon as any of these has changed, whichever process changed it: each
-    look-up first asks the store for the version of the configuration. So a value is never older
-    than what a read of the rows would have returned. It is shared by all who ask: nobody changes
-    it.
+    Entries are dropped when any of these changes, in any process: each look-up first reads the
+    version of the configuration from the store. So a value is never older than a read of the
+    rows would be. All callers share the values, so no caller may change them.
 
     Args:
-        store: has the configuration.
-        load: reads the value of a key; what it raises is not kept.
+        store: store with the configuration.
+        load: function that reads the value of a key; its errors are not cached.
     """
 
     def __init__(self, store: Store, load: Callable[[K], Awaitable[T]]) -> None:
@@ -47,7 +46,7 @@ class ConfigurationCache(Generic[K, T]):
         value = await self._load(key)
         if len(entries) >= MAX_ENTRIES:
             entries.clear()
-        # Into the entries of the version that was read before: if it is another one by now, they
-        # are no longer looked at.
+        # The entries belong to the version that was read before; if it is out of date by now,
+        # they are not used any more.
         entries[key] = value
         return value

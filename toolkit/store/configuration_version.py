@@ -1,9 +1,9 @@
 """The version of the configuration: a number that triggers raise whenever some of it changes.
 
-The configuration is what decides who may do what with which secret: accounts, API keys,
-connections and their shares. Whoever changes it, be it another process, an earlier version that has
-the directory open, or a person with a database tool, raises the number in the same transaction. So
-what was derived from it in memory is right for as long as the number is the same.
+The configuration decides who may do what with which secret: accounts, API keys, connections and
+their shares. Each change raises the number in its own transaction, even a change by another
+process, by an earlier version that has the directory open, or by a person with a database tool.
+So a value that was derived from it in memory is valid as long as the number is the same.
 """
 
 from typing import TypeAlias
@@ -12,14 +12,14 @@ from toolkit.store.dialects import DatabaseKind
 from toolkit.store.table_roles import get_roles
 from toolkit.store.tables import metadata
 
-ConfigurationVersion: TypeAlias = tuple[float, ...]  # the number, and who told it
+ConfigurationVersion: TypeAlias = tuple[float, ...]  # the number, and the server's start time
 
 # It has a member that changes often and decides nothing: when the key was last used.
 COLUMN_WITH_LAST_USE = ("api_keys", "doc")
 RAISE_SQL = "UPDATE configuration SET version = version + 1;"
 FIRST_VERSION_SQL = "INSERT INTO configuration (id, version) VALUES ('all', 1)"
 # PostgreSQL's number may go back, as after a failover to a server that lacks the last commits, and
-# be reached again by other changes: so it counts with the start of the server that tells it.
+# be reached again by other changes: so it is paired with the start time of its server.
 READ_VERSION_SQL: dict[DatabaseKind, str] = {
     "sqlite": "SELECT version FROM configuration",
     "postgresql": "SELECT version, extract(epoch FROM pg_postmaster_start_time())::float8"

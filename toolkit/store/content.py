@@ -74,7 +74,7 @@ def watch_content(content: Content, on_read: Callable[[], object]) -> FileSectio
 
 
 def compute_sha256(content: Content) -> str:
-    """Compute the SHA-256 of bytes; large ones belong in a thread."""
+    """Compute the SHA-256 of bytes; call it in a thread for large content."""
     if isinstance(content, bytes):
         return hashlib.sha256(content).hexdigest()
     digest = hashlib.sha256()

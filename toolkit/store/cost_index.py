@@ -1,4 +1,4 @@
-"""The index of runs by what they cost, and its columns in each database's SQL.
+"""The index of runs by cost, and its columns in each database's SQL.
 
 A list by a range of costs is in the order of ids, which no index of exact costs has. So costs are
 indexed by *step*, their first two digits: the runs of a step are in the order of their ids, and the

@@ -16,9 +16,9 @@ class BlobCopy:
     """The result of copying bytes.
 
     Attributes:
-        artifacts: how many are in the place, and fit their SHA-256.
-        copied: how many of them this call copied.
-        lost: the SHA-256 of those that are in no place, or damaged.
+        artifacts: number of artifacts in the place whose bytes match their SHA-256.
+        copied: number of artifacts that this call copied.
+        lost: SHA-256 of each artifact that no place has, or whose bytes are damaged.
     """
 
     artifacts: int
@@ -32,13 +32,13 @@ def copy_blobs(
     """Copy the bytes that a place does not have yet, and read all of them there.
 
     Args:
-        digests: the SHA-256 of each.
-        sources: where they may be; the first that has them whole is taken.
-        target: where they are to be.
-        may_be_lost: whether some may be lost; by default nothing goes on without them.
+        digests: SHA-256 of each artifact.
+        sources: places that may have the bytes; the first place with intact bytes is used.
+        target: place to copy the bytes to.
+        may_be_lost: whether missing bytes are accepted; otherwise nothing proceeds without them.
 
     Raises:
-        ServiceError: `UNAVAILABLE` when a place cannot be used, or some are lost that may not be.
+        ServiceError: `UNAVAILABLE` if a place cannot be used, or bytes are lost that must not be.
     """
     there, copied, lost = 0, 0, []
     for digest in digests:
@@ -58,7 +58,7 @@ def copy_blobs(
 
 
 def _read_whole(place: BlobPlace, sha256: str) -> bytes | None:
-    """Read bytes; none where they are not there, or damaged."""
+    """Read bytes; return None if they are absent or damaged."""
     try:
         data = place.read(sha256, 0, None)
     except FileNotFoundError:

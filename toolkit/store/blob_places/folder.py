@@ -34,7 +34,7 @@ class BlobFolder:
     def __init__(self, path: Path, *, synced: bool = False, is_default: bool = False) -> None:
         self._path = path
         self.is_default = is_default
-        self.name = f"{platform.node()}:{path.absolute()}"  # another machine's is another one
+        self.name = f"{platform.node()}:{path.absolute()}"  # another machine has another folder
         self._synced = synced
         self.ballast = BallastFile(path)
         self._crash = find_crash_point("blob")
@@ -52,7 +52,7 @@ class BlobFolder:
         try:
             self._write_chunks(unfinished, data)
         except OSError:
-            unfinished.unlink(missing_ok=True)  # it takes up space, which may be what is missing
+            unfinished.unlink(missing_ok=True)  # it takes up space, and space may be short
             raise
         self._crash("before")
         unfinished.replace(target)
@@ -103,7 +103,7 @@ class BlobFolder:
             yield BlobEntry(name, known, found.st_size, time.time() - found.st_mtime)
 
     def remove_leftover(self, name: str) -> None:
-        """Remove what an interrupted write left."""
+        """Remove the leftover of an interrupted write."""
         (self._path / name).unlink(missing_ok=True)
 
     def make_link(self, digest: str, seconds: int, headers: dict[str, str]) -> str:  # noqa: ARG002 - a place's
@@ -115,7 +115,7 @@ class BlobFolder:
         raise make_unlinkable_error()
 
     def read_mark(self) -> str | None:
-        """Read the mark of the place; none where it has none."""
+        """Read the mark of the place; return None if it has no mark."""
         try:
             return decode_mark((self._path / MARK_NAME).read_bytes())
         except FileNotFoundError:
@@ -150,7 +150,7 @@ def make_unlinkable_error() -> RequestError:
 
 
 def _touch_existing(target: Path, size: int) -> bool:
-    """Mark bytes that exist already as stored just now, as others may delete old ones."""
+    """Mark existing bytes as stored just now, because other engines may delete old bytes."""
     try:
         if target.stat().st_size != size:
             return False

@@ -1,4 +1,4 @@
-"""Object storage, such as S3, or whatever else fsspec reaches by a URL."""
+"""Object storage, such as S3, or any other storage that fsspec reaches by a URL."""
 
 import hashlib
 import re
@@ -25,7 +25,7 @@ from toolkit.store.content import CHUNK_BYTES, Content, iter_chunks
 PART_BYTES = 8 * 1024 * 1024  # of an upload: one or two of them are in memory
 READ_BYTES = 2 * 1024 * 1024  # a request for each is a round trip, so more than of a disk
 MARKER_FOLDER = ".deleting"
-# A deletion that takes longer is given up, so that an abandoned marker may be told by its age.
+# A deletion that takes longer is given up, so that a marker's age shows that it is abandoned.
 MAX_DELETION_S = 60.0
 ABANDONED_MARKER_S = 900.0
 MARKER_WAIT_S = 10.0
@@ -38,7 +38,7 @@ _S3_CONFIG = {
     "retries": {"total_max_attempts": 1},
     "signature_version": "s3v4",
 }
-# Of a request to write what is not there yet: it is there, or the storage knows no such request.
+# Errors of a conditional write: the object exists, or the storage has no conditional writes.
 _EXISTING_CODES = ("PreconditionFailed", "ConditionalRequestConflict")
 _UNCONDITIONAL_CODES = ("NotImplemented", "NotImplementedError", "TypeError", "ValueError")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -50,15 +50,15 @@ _TIME_FIELDS = ("LastModified", "last_modified", "mtime", "modified", "updated",
 class ObjectStorage:
     """A place at a URL, with an object for each SHA-256.
 
-    An object is replaced, and not skipped, when the same bytes are stored again: so it is young for
-    whoever deletes old ones. Nothing can be renamed out of the way first, so a marker beside it
-    says that it is being deleted. Who deletes writes the marker and then looks at the age; who
-    stores writes the object and then looks for a marker: one of them sees the other.
+    An object is replaced, not skipped, when the same bytes are stored again, so that its age is
+    reset and no engine deletes it as old. Object storage has no atomic rename, so a marker object
+    announces a deletion. A deletion writes the marker and then checks the age. A write stores the
+    object and then checks for a marker. So one of the two always sees the other.
 
     Args:
-        url: the URL, as fsspec spells it; without secrets.
-        endpoint_url: of a service that speaks S3, where it is not AWS.
-        aws_profile: whose credentials S3 takes; those of the environment by default.
+        url: URL as fsspec spells it, without secrets.
+        endpoint_url: endpoint of an S3-compatible service other than AWS.
+        aws_profile: AWS profile with the S3 credentials; the environment's credentials by default.
     """
 
     ballast = None
@@ -79,7 +79,7 @@ class ObjectStorage:
         """Store bytes whole or not at all; a part at a time is in memory.
 
         Raises:
-            ServiceError: `UNAVAILABLE`; also where the bytes are not those of the digest.
+            ServiceError: `UNAVAILABLE`; also if the bytes do not match the digest.
         """
         path = self._find_path(digest)
         give_up = time.monotonic() + MARKER_WAIT_S
@@ -112,7 +112,7 @@ class ObjectStorage:
             return
         found = hashlib.sha256()
         self._make_folder(path)
-        # Nothing is there before `commit`; closing a file commits it, be it whole or not.
+        # Nothing is stored before `commit`; closing a file would commit even incomplete bytes.
         file = self._files.open(path, "wb", block_size=PART_BYTES, autocommit=False)
         try:
             for piece in iter_chunks(data, CHUNK_BYTES):
@@ -134,7 +134,7 @@ class ObjectStorage:
             self._files.makedirs(path.rpartition("/")[0], exist_ok=True)
 
     def _is_being_deleted(self, digest: str, path: str) -> bool:
-        """Tell whether bytes have a marker, unless whoever wrote it has gone."""
+        """Check whether bytes have a marker whose writer may still be active."""
         try:
             markers = self._files.ls(self._find_markers(digest), detail=True)
         except FileNotFoundError as error:
@@ -210,7 +210,7 @@ class ObjectStorage:
             run_remotely(self._files.rm_file, path)
 
     def list_entries(self) -> Iterator[BlobEntry]:
-        """List all objects, those of one prefix at a time, and markers that were left."""
+        """List all objects, one prefix at a time, and markers that were left."""
         folders = self._list_names("")
         for prefix in sorted(one for one in folders if _PREFIX.fullmatch(one)):
             for name, info in self._list_folder(prefix):
@@ -244,7 +244,7 @@ class ObjectStorage:
         return BlobEntry(name, digest, int(info["size"] or 0), age_s)
 
     def remove_leftover(self, name: str) -> None:
-        """Remove what an interrupted write or deletion left."""
+        """Remove the leftover of an interrupted write or deletion."""
         self._remove(f"{self._url}/{name}")
 
     def make_link(self, digest: str, seconds: int, headers: dict[str, str]) -> str:
@@ -263,16 +263,16 @@ class ObjectStorage:
             raise make_unlinkable_error() from None
 
     def read_mark(self) -> str | None:
-        """Read the mark of the place; none where it has none."""
+        """Read the mark of the place; return None if it has no mark."""
         try:
             return decode_mark(run_remotely(self._files.cat_file, f"{self._url}/{MARK_NAME}"))
         except FileNotFoundError:
             return None
 
     def write_mark(self, mark: str, *, replace: bool) -> None:
-        """Write the mark of the place; one that is there already stays, unless it is replaced.
+        """Write the mark of the place; keep an existing mark unless `replace` is true.
 
-        The storage itself sees to that (`If-None-Match`), where it is able to.
+        The storage itself enforces that with `If-None-Match` if it supports the header.
         """
         path = f"{self._url}/{MARK_NAME}"
         data = f"{mark}\n".encode("ascii")
@@ -321,7 +321,7 @@ class ObjectStorage:
         """The file system, opened once, with connections of its own.
 
         Raises:
-            ServiceError: `UNAVAILABLE` where what it needs is not installed.
+            ServiceError: `UNAVAILABLE` if a required package is not installed.
         """
         with self._lock:
             if self._opened is None:
@@ -329,7 +329,7 @@ class ObjectStorage:
             return self._opened
 
     def _make_filesystem(self) -> Any:
-        # Others may change what is there: nothing that was listed may be used again.
+        # Other engines may change the objects, so no listing may be reused.
         options: dict[str, Any] = {"skip_instance_cache": True, "use_listings_cache": False}
         if self._is_s3:
             options["config_kwargs"] = dict(_S3_CONFIG)
@@ -357,12 +357,12 @@ class ObjectStorage:
 
 
 def _get_name(info: dict[str, Any]) -> str:
-    """Return the last part of the name of what was listed."""
+    """Return the last part of the name of a listed object."""
     return str(info["name"]).rstrip("/").rpartition("/")[2]
 
 
 def _check_digest(found: str, sha256: str) -> None:
-    """Refuse bytes that are not those of the digest."""
+    """Reject bytes that do not match the digest."""
     if found != sha256:
         raise ServiceError(
             ErrorCode.INTERNAL, "The bytes changed while they were stored: nothing was stored."

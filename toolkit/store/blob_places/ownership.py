@@ -1,8 +1,8 @@
 """The place of a database's artifacts: the database names it, and it names the database.
 
-The database's part is a text that its dumps have, too: the database's own id, a token that is new
-with each place, and the place's name. The place's part is a mark beside the bytes (`MARK_NAME`)
-with the id and the token. A place without a mark is known by the bytes it has.
+The database's part is a text that its dumps include: the database's id, a token that is new for
+each place, and the place's name. The place's part is a mark next to the bytes (`MARK_NAME`)
+with the id and the token. A place without a mark is recognized by its bytes.
 """
 
 import logging
@@ -21,10 +21,10 @@ _KINDS: Final = ("given", "default")
 
 
 class PlaceRecords(Protocol):
-    """What a database has on the place of its artifacts."""
+    """A database's records of the place of its artifacts."""
 
     def read_mark(self) -> str:
-        """Read the database's part; empty where it has none."""
+        """Read the database's part; return an empty text if it has none."""
 
     def write_mark(self, text: str) -> None:
         """Write the database's part."""
@@ -33,18 +33,18 @@ class PlaceRecords(Protocol):
         """List the SHA-256 of some bytes that the place should have."""
 
     def has_other_engines(self, engine_id: str) -> bool:
-        """Tell whether another engine has the database open."""
+        """Check whether another engine has the database open."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArtifactMark:
-    """What a database remembers of the place of its artifacts.
+    """A database's record of the place of its artifacts.
 
     Attributes:
-        database: the id of the database, and of its copies.
-        token: made anew with each place.
-        is_default: whether no engine was told of a place.
-        name: the place's.
+        database: id of the database, shared by its copies.
+        token: random text, new for each place.
+        is_default: whether the place is the default, without a setting.
+        name: name of the place.
     """
 
     database: str
@@ -54,7 +54,7 @@ class ArtifactMark:
 
     @classmethod
     def parse(cls, text: str) -> Self | None:
-        """Read a mark from the database's part; None where there is none."""
+        """Read a mark from the database's part; return None if there is none."""
         parts = text.split(maxsplit=3)
         if len(parts) != 4 or parts[2] not in _KINDS:
             return None
@@ -65,15 +65,15 @@ class ArtifactMark:
 
     @property
     def of_place(self) -> str:
-        """What stands beside the bytes."""
+        """The text of the mark that is stored next to the bytes."""
         return f"{self.database} {self.token}"
 
 
 class PlaceFit(Enum):
-    """Whether a place is the one of a database's artifacts.
+    """Whether a place is the place of a database's artifacts.
 
-    `UNMARKED` is the one, but for its mark; `OPEN` is any where the database remembers none;
-    `FOREIGN` is another database's; `UNKNOWN` cannot be asked, and has the right name.
+    `UNMARKED` is the right place without its mark. `OPEN` is any place if the database remembers
+    none. `FOREIGN` belongs to another database. `UNKNOWN` has the right name but cannot be read.
     """
 
     OURS = auto()
@@ -96,17 +96,17 @@ class PlaceOwnership:
         self._place = place
 
     def read_mark(self) -> ArtifactMark | None:
-        """Read what the database remembers."""
+        """Read the database's record of its place."""
         return ArtifactMark.parse(self._records.read_mark())
 
     def check(self, *, may_be_other: bool = False) -> PlaceFit:
-        """Refuse a place that is known to be another one.
+        """Reject a place that is known to be another place.
 
         Args:
-            may_be_other: refuse only a place that belongs to another database.
+            may_be_other: whether to reject only a place that belongs to another database.
 
         Returns:
-            how it fits, which may be unknown.
+            How the place fits, which may be unknown.
 
         Raises:
             ServiceError: `UNAVAILABLE`.
@@ -150,7 +150,7 @@ class PlaceOwnership:
                 return PlaceFit.FOREIGN
             if mark is None:
                 return PlaceFit.OPEN
-            # Of a bucket there are copies by other names; a folder has another one on each machine.
+            # Copies of a bucket have other names; a folder of the same name differs by machine.
             if found == mark.of_place and (is_named or not self._place.is_remote):
                 return PlaceFit.OURS
             if not is_named:
@@ -172,16 +172,16 @@ class PlaceOwnership:
         return found, len(digests)
 
     def claim(self, engine_id: str) -> str | None:
-        """Have the database and the place know each other, as an engine opens both.
+        """Record the database and the place in each other, when an engine opens both.
 
-        A database without a mark takes the place that it is opened with. It takes another one where
-        no bytes are missed by that, and no other engine has it open.
+        A database without a mark takes the place that it is opened with. It takes another place if
+        no bytes are missing there, and no other engine has the database open.
 
         Returns:
-            what is to be told where this engine's folder is its own, and others have theirs.
+            A warning if this engine's folder is its own and other engines have theirs, or None.
 
         Raises:
-            ServiceError: `UNAVAILABLE` when the place is not that of the database.
+            ServiceError: `UNAVAILABLE` if the place is not the database's.
         """
         fit, mark = self.check(may_be_other=True), self.read_mark()
         if fit is PlaceFit.UNMARKED and mark is not None:
@@ -197,10 +197,10 @@ class PlaceOwnership:
         return None
 
     def _may_move(self, mark: ArtifactMark | None, engine_id: str) -> bool:
-        """Tell whether the database may have its artifacts in another place from now on.
+        """Check whether the database may move its artifacts to another place.
 
-        That is while it has no bytes anywhere, and where a data directory was restored in another
-        folder; and never while another engine has it open.
+        It may while it has no bytes anywhere, and if a data directory was restored in another
+        folder; never while another engine has it open.
         """
         if self._records.has_other_engines(engine_id):
             return False
@@ -209,13 +209,13 @@ class PlaceOwnership:
         return wanted == 0 or (is_default and found == wanted)
 
     def take(self, *, is_default: bool | None = None) -> None:
-        """Have the database remember the place, and mark that.
+        """Record the place in the database, and mark the place.
 
         Args:
-            is_default: whether engines need not be told of it; as the place says, by default.
+            is_default: whether engines need no setting for it; the place's own value by default.
 
         Raises:
-            ServiceError: `UNAVAILABLE` when another database was quicker to mark it.
+            ServiceError: `UNAVAILABLE` if another database marked the place first.
         """
         old = self.read_mark()
         mark = ArtifactMark(

@@ -8,7 +8,7 @@ from typing import Final, Protocol
 from toolkit.store.content import Content
 from toolkit.store.writing.ballast import BallastFile
 
-# The mark of a place, beside the bytes: who it belongs to.
+# The mark of a place, next to the bytes: the database that it belongs to.
 MARK_NAME: Final = ".database"
 _MARK_SIZE: Final = 200
 
@@ -18,10 +18,10 @@ class BlobEntry:
     """A file or object that a place holds.
 
     Attributes:
-        name: its name in the place.
-        digest: the SHA-256 that it is stored under; None for what an interrupted write left.
-        size_bytes: its size.
-        age_s: the seconds since it was stored; None where the place does not tell.
+        name: name in the place.
+        digest: SHA-256 that it is stored under; None for the leftover of an interrupted write.
+        size_bytes: size in bytes.
+        age_s: seconds since it was stored; None if the place does not report it.
     """
 
     name: str
@@ -30,18 +30,18 @@ class BlobEntry:
     age_s: float | None
 
     def is_older_than(self, seconds: float) -> bool:
-        """Tell whether it was stored so long ago; what has no known age was not."""
+        """Check whether it is older than some seconds; False if its age is unknown."""
         return self.age_s is not None and self.age_s > seconds
 
 
 @dataclass(frozen=True, slots=True)
 class HeldBlob:
-    """Bytes that are about to be deleted: whoever stores the same ones stores them again.
+    """Bytes that are about to be deleted; a writer of the same bytes stores them again.
 
     Attributes:
         is_old: whether they were stored long enough ago to be deleted.
-        delete: deletes them.
-        release: lets them be as they were.
+        delete: function that deletes them.
+        release: function that leaves them as they were.
     """
 
     is_old: bool
@@ -53,13 +53,13 @@ class BlobPlace(Protocol):
     """A place for bytes under their SHA-256; its methods block.
 
     They raise `FileNotFoundError` for bytes that are not there, and `OSError` or `ServiceError`
-    where the place cannot be used.
+    if the place cannot be used.
 
     Attributes:
-        name: what tells it from other places, in an operator's words.
-        is_default: whether it is where a data directory has it, as no other one was named.
+        name: name that distinguishes it from other places, for operators.
+        is_default: whether it is the data directory's default, because no other place was set.
         is_remote: whether it is reached over a network.
-        chunk_bytes: how many bytes are best read at once.
+        chunk_bytes: best size of a read, in bytes.
     """
 
     name: str
@@ -87,7 +87,7 @@ class BlobPlace(Protocol):
         """List all that the place holds."""
 
     def remove_leftover(self, name: str) -> None:
-        """Remove what an interrupted write left."""
+        """Remove the leftover of an interrupted write."""
 
     def make_link(self, digest: str, seconds: int, headers: dict[str, str]) -> str:
         """Make a URL by which the bytes can be read without a key, for some seconds.
@@ -98,10 +98,10 @@ class BlobPlace(Protocol):
         """
 
     def read_mark(self) -> str | None:
-        """Read the mark of the place; none where it has none."""
+        """Read the mark of the place; return None if it has no mark."""
 
     def write_mark(self, mark: str, *, replace: bool) -> None:
-        """Write the mark of the place; one that is there already stays, unless it is replaced."""
+        """Write the mark of the place; keep an existing mark unless `replace` is true."""
 
     def close(self) -> None:
         """Close its connections."""
@@ -117,11 +117,11 @@ def delete_unreferenced(
 ) -> bool:
     """Delete bytes unless they are young, or a record names them; return whether they are gone.
 
-    The records are asked after the age is known: what is that old had its record by then.
+    The records are checked after the age is known: bytes that are old had their record by then.
 
     Args:
-        min_age_s: the least age, in seconds.
-        is_referenced: tells whether a record names them.
+        min_age_s: minimum age, in seconds.
+        is_referenced: function that checks whether a record names them.
     """
     held = place.hold(digest, min_age_s)
     if held is None:
@@ -139,7 +139,7 @@ def delete_unreferenced(
 
 
 def compute_stored_sha256(place: BlobPlace, digest: str, size_bytes: int) -> str:
-    """Compute the SHA-256 of what is stored, a chunk of it in memory at a time."""
+    """Compute the SHA-256 of stored bytes, with one chunk in memory at a time."""
     found = hashlib.sha256()
     for start in range(0, size_bytes, place.chunk_bytes):
         found.update(place.read(digest, start, min(size_bytes, start + place.chunk_bytes)))

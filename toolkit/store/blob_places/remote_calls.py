@@ -22,16 +22,16 @@ RETRY_BASE_S = 0.1  # the longest first wait; it doubles each time
 RETRY_AFTER_S = 5.0
 _CODE = re.compile(r"[A-Za-z]{1,60}")
 NO_CONTAINER_CODES = ("NoSuchBucket", "ContainerNotFound")
-# Of calls that wait for object storage: one that hangs must not hold up what else uses threads.
+# Threads for calls to object storage: a hanging call must not block other users of threads.
 MAX_THREADS: Final = 16
 CLOSE_WAIT_S: Final = 3.0
 
 
 class RemoteThreads:
-    """Runs each call in a thread of its own, some at a time.
+    """Runs each call in its own thread, up to `MAX_THREADS` at a time.
 
-    Next to what such a call takes, to start a thread is nothing. An interpreter that ends waits for
-    none of them, unlike for those of an executor.
+    Starting a thread costs little next to such a call. An interpreter that exits does not wait
+    for these threads, unlike for those of an executor.
     """
 
     def __init__(self) -> None:
@@ -149,7 +149,7 @@ def _make_error(error: Exception, code: str) -> ServiceError:
 
 
 def find_code(error: BaseException) -> str:
-    """Find the storage's own word for an error; the name of its class where it has none."""
+    """Return the storage's own code of an error, or the name of its class if it has none."""
     for each in (error, error.__cause__):
         response = getattr(each, "response", None)
         if isinstance(response, dict):
