@@ -15,18 +15,18 @@ from toolkit.store.writing.write_connection import WriteConnection
 
 
 class OpenDatabase(ABC):
-    """A database that was opened: the ways in which a store reads, writes and hears of it.
+    """An open database: how a store reads, writes and is notified of it.
 
-    By default nobody else is told of anything, as SQLite has no way to.
+    By default no other engine is notified of anything, because SQLite has no notifications.
 
     Attributes:
-        reads: where committed rows are read.
-        writes: where the writer's transactions are made.
-        clock: what leases end by.
-        owner: this opening of it.
-        is_copy: whether it is a copy of another one.
-        poll_interval_s: how often who waits for an event looks for it, in seconds.
-        get_version: tells a number that changes when others commit; None where they tell.
+        reads: connection that reads committed rows.
+        writes: connection of the writer's transactions.
+        clock: clock by which leases expire.
+        owner: lease owner of this opening of the database.
+        is_copy: whether the database is a copy of another one.
+        poll_interval_s: interval at which event waiters poll, in seconds.
+        get_version: returns a number that changes with others' commits; None if they send notices.
     """
 
     reads: ReadConnection
@@ -41,31 +41,31 @@ class OpenDatabase(ABC):
     def begin(self) -> AbstractContextManager[Connection]:
         """Begin a transaction on a connection of its own; on any thread."""
 
-    async def listen(  # noqa: B027 - nobody tells by default
+    async def listen(  # noqa: B027 - no notices by default
         self, wake: Callable[[Iterable[str] | None], None], note_work: Callable[[], None]
     ) -> None:
         """Begin to listen for the commits of others.
 
         Args:
-            wake: is called on the loop with the ids of what has new events, or none for all.
-            note_work: is called on the loop when others have let go of work.
+            wake: called on the loop with the ids that have new events, or with None for all.
+            note_work: called on the loop when others have released work.
         """
 
     def build_work_notice(self, root_id: str) -> TextClause | None:  # noqa: ARG002
-        """Build the statement that tells others of a work item; None where they look themselves."""
+        """Build the statement that notifies others of a work item; return None if they poll."""
         return None
 
     def note_commit(self) -> None:  # noqa: B027
         """Do what is due after a commit, on the loop."""
 
     async def claim_artifacts(self, place: BlobPlace) -> str | None:  # noqa: ARG002
-        """Have the database and the place of its artifacts know each other.
+        """Record the database and the place of its artifacts in each other.
 
         Returns:
-            what is to be told where this engine's folder is its own, and others have theirs.
+            A warning if this engine's folder is its own and other engines have theirs, or None.
 
         Raises:
-            ServiceError: `UNAVAILABLE` when it is not that of the database.
+            ServiceError: `UNAVAILABLE` if the place is not the database's.
         """
         return None
 
@@ -76,16 +76,16 @@ class OpenDatabase(ABC):
 
 @dataclass(frozen=True, slots=True)
 class ViewedDatabase:
-    """A database that was opened to be looked at, and no more.
+    """A database that was opened only for viewing.
 
     Attributes:
-        reads: where committed rows are read.
-        clock: what leases end by.
-        owner: what knows which owners of leases have gone.
-        is_copy: whether it is a copy of another one.
-        get_version: tells a number that changes when others commit, where there is one.
-        poll_interval_s: how often who waits for an event looks for it, in seconds.
-        close: closes everything.
+        reads: connection that reads committed rows.
+        clock: clock by which leases expire.
+        owner: object that knows which owners of leases have ended.
+        is_copy: whether the database is a copy of another one.
+        get_version: returns a number that changes with others' commits, or None.
+        poll_interval_s: interval at which event waiters poll, in seconds.
+        close: function that closes everything.
     """
 
     reads: ReadConnection

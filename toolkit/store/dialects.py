@@ -18,7 +18,7 @@ def get_dialect(kind: DatabaseKind) -> Dialect:
     """Return SQLAlchemy's dialect of a database."""
     if kind == "sqlite":
         return sqlite.dialect(paramstyle="named")
-    from sqlalchemy.dialects.postgresql import psycopg  # only where it is the store's
+    from sqlalchemy.dialects.postgresql import psycopg  # only if the store uses PostgreSQL
 
     return cast("Callable[..., Dialect]", psycopg.dialect)(paramstyle="pyformat")
 
@@ -32,10 +32,10 @@ def compile_statement(kind: DatabaseKind, statement: ClauseElement) -> str:
 
 @contextmanager
 def needs_postgres() -> Iterator[None]:
-    """Explain a failed import of what the extra installs.
+    """Explain a failed import of a package that the extra installs.
 
     Raises:
-        ServiceError: `UNAVAILABLE` where it is not installed.
+        ServiceError: `UNAVAILABLE` if the package is not installed.
     """
     try:
         yield

@@ -1,4 +1,4 @@
-"""Waiters for events, be they written by this process or by another one."""
+"""Waiters for events that this process or another one writes."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,11 +16,11 @@ class EventWaiter:
     """A waiter for events of some types, or of any.
 
     Attributes:
-        after: the number that they are above.
-        types: their types; none for any.
-        key: what they are stored by; none until that is known.
-        woken: set when it has to look, or need not look any more.
-        is_answered: whether such an event was committed; else it has to look when it is woken.
+        after: number that the event's number must exceed.
+        types: accepted event types; None for any.
+        key: key that the events are stored by; None until it is known.
+        woken: set when the waiter must look, or need not look any more.
+        is_answered: whether such an event was committed; otherwise a woken waiter must look.
     """
 
     after: int
@@ -30,7 +30,7 @@ class EventWaiter:
     is_answered: bool = False
 
     def is_met_by(self, last: Mapping[EventKey, LastEvent]) -> bool:
-        """Tell whether the last event of what it waits for is one that it waits for."""
+        """Check whether the last event of the waiter's key satisfies it."""
         found = last.get(self.key) if self.key is not None else None
         if found is None or found[0] <= self.after:
             return False
@@ -43,16 +43,16 @@ class EventWaiter:
 
 
 class EventWaiters:
-    """Those who wait for events, by the resource or job that they wait for.
+    """The event waiters of this process, by the resource or job that they wait for.
 
-    What this process writes, they are told of (`notify`), and what others write as far as these say
-    so (`wake`); for the rest, one look for all of them now and then is the safety net.
+    They are notified of this process's own events (`notify`), and of other processes' events if
+    these send notices (`wake`). For the rest, one poll for all of them is the safety net.
 
     Args:
-        reader: finds events that another process has written.
-        get_version: returns a number that changes when another connection has committed; without
-            it there is a look each time.
-        poll_interval_s: how often there is a look, in seconds.
+        reader: reader that finds events of other processes.
+        get_version: returns a number that changes when another connection has committed; None
+            polls every time.
+        poll_interval_s: interval between two polls, in seconds.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class EventWaiters:
         self._looking: asyncio.Task[None] | None = None
 
     def notify(self, events: Sequence[AppendEvent]) -> None:
-        """Wake those who wait for some of these events, which were committed just now."""
+        """Wake the waiters for some of these events, which were committed just now."""
         if not self._waiters:
             return
         for event in events:
@@ -80,10 +80,10 @@ class EventWaiters:
                         waiter.answer()
 
     def wake(self, ids: Iterable[str] | None) -> None:
-        """Have those look who wait for something of which another process has written events.
+        """Wake the waiters whose resource or job has new events by another process.
 
         Args:
-            ids: of resources and jobs; none for all, where what was written is not known.
+            ids: ids of resources and jobs; None for all, if the written ids are unknown.
         """
         if ids is None:
             self._version = None
@@ -119,7 +119,7 @@ class EventWaiters:
     async def _find_or_wait(
         self, resource_id: str, waiter: EventWaiter
     ) -> Mapping[EventKey, LastEvent]:
-        """Find the last event; none while the database is away, as there will be another look."""
+        """Find the last event; return none while the database is away: another look follows."""
         try:
             if waiter.key is None:
                 waiter.key = await self._reader.find_event_key(resource_id)
@@ -143,7 +143,7 @@ class EventWaiters:
             self._next_look = None
 
     async def _look(self) -> None:
-        """Look for the events of all who wait, if there may be any."""
+        """Look for the events of all waiters, if there may be any."""
         try:
             if self._may_have_changed():
                 waiting = [each for of in self._waiters.values() for each in of]
@@ -155,13 +155,13 @@ class EventWaiters:
                     elif waiter.key is None:
                         waiter.woken.set()
         except ServiceError:
-            self._version = None  # whoever waits has nothing to do with it: later, then
+            self._version = None  # the error does not concern the waiters: look again later
         finally:
             self._looking = None
             self._look_later()
 
     def _may_have_changed(self) -> bool:
-        """Tell whether others may have committed something since the last look."""
+        """Check whether other connections may have committed since the last look."""
         if self._get_version is None:
             return True
         seen, self._version = self._version, self._get_version()

@@ -1,4 +1,4 @@
-"""What hand-written SQL says of JSON in a column, in each database's words."""
+"""Hand-written SQL for JSON in a column, in each database's dialect."""
 
 from typing import Final
 
@@ -24,7 +24,7 @@ class JsonSql:
         self._is_sqlite = kind == "sqlite"
 
     def read(self, doc: str) -> str:
-        """Build what the other methods take, of a column that holds JSON."""
+        """Build the argument of the other methods from a column that holds JSON."""
         return doc if self._is_sqlite else f"read_json({doc})"
 
     def get_text(self, value: str, *path: str) -> str:
@@ -56,6 +56,6 @@ class JsonSql:
         """Build the condition that a record's input may have the text `:text`, in lower case."""
         if self._is_sqlite:
             return f"{HAS_TEXT}({doc}, '{record}', :text)"
-        # Where all is ASCII, a document without the text has it nowhere; else who reads it looks.
+        # In an all-ASCII document, a failed search is final; otherwise the reader checks again.
         found = f'position(CAST(:text AS text) IN lower({doc} COLLATE "C")) > 0'
         return f"({found} OR octet_length({doc}) <> length({doc}))"

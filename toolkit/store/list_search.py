@@ -127,7 +127,7 @@ class WorkSearch:
         return total
 
     async def _read_values(self, statement: str, query: WorkListQuery, **more: object) -> list[str]:
-        """Read ids of the list between its bounds, whatever their rows have."""
+        """Read ids of the list between its bounds, without checking their rows."""
         given = {**query.given, "lowest": query.lowest, "before": query.highest, **more}
         return [row["value"] for row in await self._connection.fetch_rows(statement, given)]
 

@@ -1,9 +1,9 @@
 """The location of a data directory: whether it exists, its version, and whether it is a copy.
 
-A copy is told from its original by the file system: a new file has a new inode. The database's
-header (`PRAGMA user_version`) keeps a number computed from the inodes of the database and of a file
-beside it, and from that file's time, so no copy of the bytes has the same number again. Moving or
-renaming the directory changes none of them, nor do changed owners and permissions.
+The file system distinguishes a copy from its original, because a new file has a new inode. The
+database's header (`PRAGMA user_version`) keeps a number. It is computed from the inodes of the
+database and of a marker file next to it, and from that file's time, so no copy of the bytes has it
+again. Moving or renaming the directory changes none of them, nor do changed owners and permissions.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ A data directory is told from its copies by this file, among others: work that w
 copy is not taken up until somebody says so (`toolkit serve --take-up`). Leave it here.
 """
 UNMARKED_NUMBER = 0  # as SQLite makes it
-COPY_NUMBER = 1  # known to be a copy, whatever the files are
+COPY_NUMBER = 1  # a known copy, regardless of its files
 # In the database's header (`PRAGMA application_id`), so that every copy of it has it, too.
 SANDBOX_WORLD: Final = 0x746B7362
 LIVE_WORLD: Final = 0x746B6C76
@@ -75,19 +75,19 @@ def find_database(data_dir: Path, *, newest: bool = False) -> Path:
 
 
 def is_copy(data_dir: Path, connection: sqlite3.Connection) -> bool:
-    """Tell whether a data directory is a copy of another one, or of an earlier state of itself."""
+    """Check whether a data directory is a copy of another one, or of an earlier state of itself."""
     return _read_stored_number(connection) not in (UNMARKED_NUMBER, _compute_number(data_dir))
 
 
 def claim_location(connection: Connection, data_dir: Path, *, take_up: bool) -> bool:
-    """Mark a new directory as an original, and a copy as one where that is asked for.
+    """Mark a new directory as an original, and also a copy if `take_up` is true.
 
     Args:
-        connection: to the database, in no transaction.
-        take_up: go on with the open work of a copy, which is no copy from then on.
+        connection: connection to the database, in no transaction.
+        take_up: whether to resume the open work of a copy, which then is a copy no longer.
 
     Returns:
-        whether it is still a copy.
+        Whether it is still a copy.
     """
     driver = cast("sqlite3.Connection", connection.connection.dbapi_connection)
     if _read_stored_number(driver) == _compute_number(data_dir):
@@ -146,12 +146,12 @@ def claim_world(connection: Connection, data_dir: Path, *, sandbox: bool) -> Non
 
 
 def make_world_error(name: str, option: str, *, sandbox: bool) -> ServiceError:
-    """Make the error for what belongs to the other world.
+    """Make the error for a data directory or database of the other world.
 
     Args:
-        name: of the data directory, or the database.
-        option: the ways to name another one.
-        sandbox: the world that it was opened for.
+        name: name of the data directory, or of the database.
+        option: the settings that select another one.
+        sandbox: whether it was opened for the sandbox.
     """
     told = (
         f"{name} holds real work, which the sandbox's may not be mixed with: name another one"

@@ -17,7 +17,7 @@ class LeaseOwner:
         self._folder = data_dir / "owners"
         make_private_folder(self._folder)
         self.id = f"{place}{secrets.token_hex(8)}"
-        # Whoever only tries the lock has it for no time.
+        # A process that only tests the lock holds it for a moment.
         file = open(self._get_lock_path(self.id), "ab", opener=open_private)  # noqa: SIM115
         lock_file(file, wait=True)
         self._lock: IO[bytes] | None = file
@@ -26,8 +26,8 @@ class LeaseOwner:
         return self._folder / f"{owner}.lock"
 
     def is_stale(self, owner: str) -> bool:
-        """Tell whether the process of another owner has ended, as far as this machine knows."""
-        if owner == self.id or not CAN_LOCK:  # on Windows, a dead one is known by its lease alone
+        """Check whether the process of another owner is known on this machine to have ended."""
+        if owner == self.id or not CAN_LOCK:  # on Windows, only its lease shows that an owner died
             return False
         path = self._get_lock_path(owner)
         if not path.exists():
@@ -59,7 +59,7 @@ class SharedOwner(LeaseOwner):
         super().__init__(data_dir, place=self._place)
 
     def is_stale(self, owner: str) -> bool:
-        """Tell whether the process of another owner has ended, as far as this machine knows."""
+        """Check whether the process of another owner is known on this machine to have ended."""
         return owner.startswith(self._place) and super().is_stale(owner)
 
 
@@ -67,7 +67,7 @@ class Onlooker(LeaseOwner):
     """An opening of the store that owns nothing.
 
     Args:
-        data_dir: of all owners; None where leases alone tell who has gone.
+        data_dir: data directory of all owners; None if only leases show which owners died.
     """
 
     def __init__(self, data_dir: Path | None) -> None:
@@ -75,12 +75,12 @@ class Onlooker(LeaseOwner):
         self.id = secrets.token_hex(8)
 
     def is_stale(self, owner: str) -> bool:
-        """Tell whether the process of an owner has ended, as far as this machine knows."""
+        """Check whether the process of an owner is known on this machine to have ended."""
         return self._data_dir is not None and owner not in find_active_owners(self._data_dir)
 
 
 def _compute_place(folder: Path) -> str:
-    """Compute a short text from a machine and a folder of it, as long as it runs."""
+    """Compute a short text from a folder and its machine; it changes when the machine restarts."""
     found = folder.stat()
     boot = Path("/proc/sys/kernel/random/boot_id")
     started = boot.read_text() if boot.exists() else ""
@@ -89,7 +89,7 @@ def _compute_place(folder: Path) -> str:
 
 
 def find_active_owners(data_dir: Path) -> set[str]:
-    """Return the owners that have a data directory open, as far as this machine knows."""
+    """Return the owners known on this machine to have a data directory open."""
     found = set()
     for path in (data_dir / "owners").glob("*.lock"):
         # An owner that closes meanwhile deletes its file.

@@ -1,1 +1,1 @@
-"""Leases of roots: which process works on what, and for how long."""
+"""Leases of roots: the right of one process to work on a root for some time."""

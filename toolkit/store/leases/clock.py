@@ -20,13 +20,13 @@ class SharedClock:
     async def read_horizon(self) -> float:
         """Return a time: no transaction that is still to commit has read an earlier one.
 
-        It holds for what is read afterwards: rows that are not seen then are of that time or later.
-        Transactions of SQLite are one after the other, as their times are, so there is no bound.
+        Rows that a later read does not see are of that time or later. Transactions of SQLite are
+        serial, and so are their times, so there is no bound.
         """
         return math.inf
 
     def build_now(self) -> ColumnElement[float]:
-        """Build the expression of the time at which a statement runs."""
+        """Build the expression for the current time of a statement."""
         return literal(time.monotonic(), Float)
 
     def build_first_end(self, lease_s: float) -> float:

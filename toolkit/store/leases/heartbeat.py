@@ -1,4 +1,4 @@
-"""The thread that renews leases, so that a busy process is not taken for a dead one."""
+"""The thread that renews leases, so that a busy process does not look dead."""
 
 import logging
 import threading
@@ -10,12 +10,12 @@ log = logging.getLogger(__name__)
 
 
 class Heartbeat:
-    """A thread that renews a process's leases, whatever blocks its event loop.
+    """A thread that renews a process's leases even if its event loop is blocked.
 
     Args:
         renew: renews them; called on the thread.
-        is_needed: tells if there are leases to be renewed; called on the thread.
-        interval_s: between two renewals, in seconds.
+        is_needed: checks whether there are leases to renew; called on the thread.
+        interval_s: interval between two renewals, in seconds.
     """
 
     def __init__(
@@ -45,5 +45,5 @@ class Heartbeat:
             except ToolkitError as error:
                 log.warning("the leases could not be renewed: %s", error)
             except Exception:
-                # The thread must go on whatever happened, or others would take the work over.
+                # The thread must continue after any error, or others would take the work over.
                 log.exception("the leases could not be renewed")

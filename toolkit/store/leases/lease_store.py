@@ -1,4 +1,4 @@
-"""The leases of roots: each root is worked on by the one process that holds its lease."""
+"""The leases of roots: only the process that holds a root's lease works on it."""
 
 import asyncio
 import time
@@ -29,11 +29,11 @@ from toolkit.store.writing.direct_writer import DirectWriter
 from toolkit.store.writing.writer import ChangeWriter
 
 # The share of a lease that is left when it is renewed: a fifth of it may pass until then, and more
-# than half has to be left for an outage (`OutageMonitor`).
+# than half must be left for an outage (`OutageMonitor`).
 RENEWED_BELOW: Final = 0.75
 # The share of a lease after which, without a renewal, it may have ended before a call does.
 STALE_AFTER: Final = 0.5
-# Of what is free to claim: somewhat more than is claimed at once, as others claim some of it. Each
+# Page sizes of free roots: somewhat more than one claim takes, as others claim some of them. Each
 # further page is larger, as the database looks through all open roots for each.
 FIRST_PAGE_SIZE: Final = 256
 PAGE_GROWTH: Final = 4
@@ -44,15 +44,15 @@ MAX_RENEWAL_FAILURES: Final = 16
 
 
 class LeaseStore:
-    """The leases of roots, as they are stored.
+    """The stored leases of roots.
 
     Args:
-        writer: closes them, in order with what was written under their leases.
-        changes: takes, renews and lets go of leases at once.
-        clock: what leases end by.
-        lease_s: how long a lease holds without being renewed, in seconds.
-        build_notice: builds the statement that tells others of a root that is free, or is to be
-            cancelled; nothing where they look themselves.
+        writer: closes leases, in order with the writes under them.
+        changes: takes, renews and releases leases at once.
+        clock: clock by which leases expire.
+        lease_s: duration of a lease without renewal, in seconds.
+        build_notice: builds the statement that notifies others of a root that is free or to be
+            cancelled; it returns None if they poll.
     """
 
     def __init__(
@@ -76,9 +76,9 @@ class LeaseStore:
         self._on_work: Callable[[], None] | None = None
         # By the monotonic clock: when all leases that are held had most of their time left.
         self._renewed_at = time.monotonic()
-        # Those that are closed by what was written last; each is released soon after.
+        # Leases that a recent write closes; each is released soon after.
         self._closed: set[Lease] = set()
-        # Taken, perhaps, when the database was lost: the state they are to be left in, and how.
+        # Roots whose claim the database may not have made: id, fence, and `open` to restore.
         self._in_doubt: list[tuple[str, int, bool]] = []
 
     def build_root(
@@ -108,13 +108,13 @@ class LeaseStore:
     async def claim(
         self, limit: int, wanted: Callable[[Row], Awaitable[bool]] | None = None
     ) -> list[Lease]:
-        """Claim open roots that nobody works on any more, oldest first.
+        """Claim open roots whose leases have expired, oldest first.
 
-        What others work on is not read, however much that is; nor is all that nobody does, unless
-        little of it is wanted.
+        Roots that others work on are never read. Free roots are read a page at a time, and further
+        pages only if `wanted` rejects most of the roots.
 
         Args:
-            wanted: tells of each whether to claim it; all are, by default.
+            wanted: decides for each root whether to claim it; all are claimed by default.
         """
         await self._release_doubtful()
         leases: list[Lease] = []
@@ -179,7 +179,7 @@ class LeaseStore:
         return owner is None or row["lease_until"] < at or self._owner.is_stale(owner)
 
     def _may_be_renewed(self, row: Row, dead: Container[str]) -> bool:
-        """Tell whether a lease that has ended may be renewed in a moment, as its owner lives."""
+        """Check whether the living owner of an expired lease may renew it in a moment."""
         owner = row["owner"]
         return bool(self.outages.is_recent and owner and owner not in dead)
 
@@ -226,7 +226,7 @@ class LeaseStore:
             roots.c.open.is_(False),
             true() if row["owner"] and self._owner.is_stale(row["owner"]) else false(),
         )
-        # Who has it locked is writing under it, or taking it.
+        # A locked row belongs to an engine that is writing under the lease, or taking it.
         free = (
             select(roots.c.id)
             .where(roots.c.id == row["id"], roots.c.fence == fence, is_ended)
@@ -273,10 +273,10 @@ class LeaseStore:
         return None if row is None or row["open"] else await self._take(row, key_id)
 
     def renew(self) -> None:
-        """Extend this process's leases that are some way to their end; may be called on any thread.
+        """Extend this process's leases that are partly used up; may be called on any thread.
 
-        Those that another process took meanwhile stay with it. Each takes a row's write, of which
-        thousands a second would be most of what the database does.
+        Leases that another process took meanwhile stay with it. Each renewal writes a row, and
+        thousands of those a second would be most of the database's work.
         """
         began = time.monotonic()
         due = self._clock.build_now() + self._lease_s * RENEWED_BELOW
@@ -315,11 +315,11 @@ class LeaseStore:
                 failures += 1
 
     def note_idle(self) -> None:
-        """Note that no lease is held, so that none has to be renewed; on any thread."""
+        """Note that no lease is held, so that no renewal is due; may be called on any thread."""
         self._renewed_at = time.monotonic()
 
     async def _release_doubtful(self) -> None:
-        """Release what was taken though the database could not say so any more."""
+        """Release roots whose claim was in doubt when the connection to the database was lost."""
         while self._in_doubt:
             root_id, fence, is_open = self._in_doubt[-1]
             mine = (roots.c.owner == self._owner.id, roots.c.fence == fence)
@@ -346,7 +346,7 @@ class LeaseStore:
     def build_closing(self, lease: Lease) -> UpdateRow:
         """Build the change that closes a root and releases its lease.
 
-        It belongs in the last write under the lease, which still has to be released then.
+        It belongs in the last write under the lease, which still must be released then.
         """
         self._closed.add(lease)
         return _make_closing(lease)
@@ -356,11 +356,11 @@ class LeaseStore:
         self._closed.add(lease)
 
     def watch_work(self, on_work: Callable[[], None]) -> None:
-        """Call a function on the loop whenever others have let go of work, or wish a cancel."""
+        """Call a function on the loop whenever others have released work, or request a cancel."""
         self._on_work = on_work
 
     def note_work(self) -> None:
-        """Note that others have let go of work."""
+        """Note that others have released work."""
         if self._on_work is not None:
             self._on_work()
 
@@ -368,11 +368,11 @@ class LeaseStore:
         """Release the lease on a root; `done` closes it, else the next process claims it.
 
         Args:
-            done: whether there is no more to do.
-            is_told: tell the others at once that it is free, as they look for that now and then.
+            done: whether the work is finished.
+            is_told: whether to notify others at once that it is free, before their next poll.
 
         Raises:
-            LeaseLost: it was not this process's any more.
+            LeaseLost: another process holds the lease.
         """
         is_closed = lease in self._closed
         self._closed.discard(lease)
@@ -380,7 +380,7 @@ class LeaseStore:
             if not is_closed:
                 await self._writer.submit([_make_closing(lease)], lease, eager=False)
             return
-        # What is still being written under it would be refused afterwards, and be paid for again.
+        # Wait for pending writes under it: they would be refused afterwards, and paid for again.
         await asyncio.wait([self._writer.submit((), lease)])
         # Not by the writer, which may refuse everything under this lease by now.
         mine = (roots.c.owner == self._owner.id, roots.c.fence == lease.fence)
@@ -394,7 +394,7 @@ class LeaseStore:
         await self._change(wanted, root_id)
 
     async def _change(self, statement: Update, told_of: str | None) -> None:
-        """Make a change, and tell the others of a root as it is committed."""
+        """Make a change, and notify the others of a root in the same transaction."""
         notice = None if told_of is None else self._build_notice(told_of)
         if notice is None:
             await self._changes.execute(statement)

@@ -6,16 +6,16 @@ import time
 class OutageMonitor:
     """Reports whether leases may have ended only because nobody could renew them.
 
-    While a database is away, or takes no writes, the leases of living engines end as those of dead
-    engines do. Living engines renew them within moments of its return. An engine that claimed
+    While a database is away, or takes no writes, the leases of living engines expire like those of
+    dead engines. Living engines renew them within moments of its return. An engine that claimed
     abandoned work right then would take work that others hold, and pay for it again.
 
-    So a lease that ended by the clock is claimed only by an engine that could itself write for a
-    while: within that time, its owner would have renewed it. A full disk still answers reads, so
-    an answer alone proves nothing.
+    So an expired lease is claimed only by an engine whose own writes have succeeded for a while:
+    within that time, a living owner would have renewed it. A full disk still answers reads, so an
+    answer alone proves nothing.
 
     Args:
-        lease_s: how long a lease holds without being renewed, in seconds.
+        lease_s: duration of a lease without renewal, in seconds.
     """
 
     def __init__(self, lease_s: float) -> None:

@@ -17,21 +17,21 @@ from toolkit.store.writing.direct_writer import DirectWriter
 
 T = TypeVar("T")
 
-# What is in it is its users' to say: `toolkit/engine/limits/deployment.py`.
+# The users of a document define its content: `toolkit/engine/limits/deployment.py`.
 LimitDocument: TypeAlias = dict[str, Any]
 
 # A row that nobody has changed for so long limits nothing any more.
 MAX_IDLE_S = 7200.0
 MAX_COLLISIONS = 3
-# So soon an engine notices another one that its files tell of: it looks four times a second.
+# The time in which an engine notices another one by its file: it looks four times a second.
 NOTICE_S = 0.6
-# Where no files tell of engines, each renews a row so often, and is there for so long after that.
+# Without files, each engine renews a row at this interval, and counts as alive for so long after.
 RENEWAL_INTERVAL_S, ENGINE_LIFE_S = 1.0, 5.0
-# An engine that could not renew its row for so long supposes that no other could: each is there for
-# as much longer. One that has just been opened does not know, and supposes so much.
+# An engine that could not renew its row for so long assumes that no other could: each then counts
+# as alive for as much longer. An engine that was just opened assumes `FIRST_GAP_S`.
 OUTAGE_S, FIRST_GAP_S = 2.5, 10.0
 ENGINE_PREFIX = "engine:"
-# Of an engine that keeps artifacts where others do not find them.
+# The document of an engine that keeps artifacts in a place that others do not use.
 APART_DOCUMENT = '{"apart":true}'
 _CHANGED_SQL = "SELECT id, doc, changed_at FROM shared_limits WHERE changed_at >= :since"
 
@@ -55,13 +55,13 @@ class LimitStore:
     Times are by one clock for all engines: the machine's, or the database's.
 
     Attributes:
-        is_apart: whether this engine keeps artifacts where others do not find them.
-        has_engines_apart: whether one of all engines does.
+            is_apart: whether this engine keeps artifacts in a place that others do not use.
+            has_engines_apart: whether any engine does.
 
-    Args:
-        changes: runs transactions, each on a thread.
-        list_engines: lists the owners that have the same store open now; none where no files tell,
-            and engines are known by a row that each of them renews.
+        Args:
+            changes: runs transactions, each on a thread.
+            list_engines: lists the owners that have the same store open now; None if engines have
+                no files, and are known by a row that each of them renews.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class LimitStore:
         self._owner = owner
         self._list_engines = list_engines
         self._clock = clock
-        # Where rows tell of engines: those that there were when this one's was last renewed.
+        # The engines known by their rows when this engine last renewed its own row.
         self._engines: frozenset[str] | None = None
         self._renewed_at = 0.0
         # By the store's clock: when it last was, and how much longer others are there, until when.
@@ -99,7 +99,7 @@ class LimitStore:
         """List the engines that have the store open now, this one among them.
 
         Raises:
-            ServiceError: `UNAVAILABLE` when the store could not be asked.
+            ServiceError: `UNAVAILABLE` if the store could not be read or written.
         """
         if self._list_engines is not None:
             return self._list_engines() | {self._owner.id}
@@ -145,9 +145,9 @@ class LimitStore:
         """Change rows while no other engine does.
 
         Args:
-            row_ids: whose rows; one that does not exist has an empty document.
-            change: is given the documents, by id, to change in place, and the time; it is called on
-                a thread, and again if the transaction is.
+            row_ids: ids of the rows; a row that does not exist has an empty document.
+            change: function of the documents, by id, which it changes in place, and of the time. It
+                is called on a thread, and again if the transaction is repeated.
 
         Raises:
             ServiceError: `UNAVAILABLE` when the store could not be written.
@@ -188,8 +188,8 @@ class LimitStore:
     async def list_changed(self, since: float) -> LimitPage:
         """List the rows that were changed at a time or after it.
 
-        A change that has the earlier time may be committed later, by however much: so the next
-        time to ask for is no later than what may still be committed.
+        A change with an earlier time may be committed later. So the next time to ask for is no
+        later than the time of any change that may still be committed.
 
         Raises:
             ServiceError: `UNAVAILABLE` when the store could not be read.

@@ -22,11 +22,11 @@ class BackupResult:
     """The result of a backup.
 
     Attributes:
-        path: the new directory.
-        artifacts: how many files of artifacts' bytes; small ones stand in the database.
-        size_bytes: the size of all files.
-        lost: the SHA-256 of bytes that a record refers to and the store did not have.
-        elsewhere: how many are in object storage, and stay there.
+        path: new directory.
+        artifacts: number of files with artifacts' bytes; small artifacts are in the database.
+        size_bytes: total size of all files, in bytes.
+        lost: SHA-256 of each artifact that a record refers to and the store did not have.
+        elsewhere: number of artifacts that are in object storage, and stay there.
     """
 
     path: Path

@@ -38,8 +38,8 @@ def check_database(
     """Check a database without changing anything.
 
     Args:
-        database: opened for reading, whatever state it is in.
-        deep: also read all of them, and check them against their SHA-256.
+        database: database opened for reading, in any state.
+        deep: whether to read all bytes, and compare them with their SHA-256.
 
     Raises:
         ServiceError: `UNAVAILABLE` when it cannot be read.
@@ -71,10 +71,10 @@ def repair_database(database: UpkeepDatabase, place: BlobPlace) -> list[str]:
     """Make the repairs that `check_database` offers.
 
     Args:
-        database: of the newest revision.
+        database: database of the newest revision.
 
     Returns:
-        a line for each repair that was made.
+        A line for each repair that was made.
 
     Raises:
         ServiceError: `UNAVAILABLE` when it cannot be used, or its artifacts are elsewhere.
@@ -117,11 +117,11 @@ def repair_data_dir(data_dir: Path, place: BlobPlace) -> list[str]:
 
 
 def _correct_sums(database: UpkeepDatabase) -> bool:
-    """Correct the sums of what accounts store that are wrong; return whether any were.
+    """Correct the wrong sums of the accounts' stored bytes; return whether any were wrong.
 
-    To add up all rows may take minutes, and every commit of an engine changes some sum. So what a
-    sum lacks is found as of one moment, and then added to whatever the sum has become: the rows
-    that were written meanwhile have been counted by their own triggers.
+    Adding up all rows may take minutes, and every commit of an engine changes some sum. So the
+    shortfall of a sum is computed as of one moment, and then added to its current value. The
+    triggers of rows that were written meanwhile have counted those rows already.
     """
     # Two repairs at once would find the same shortfalls, and each would add them.
     with database.hold_lock("recount"):
@@ -197,7 +197,7 @@ def _check_artifacts(
         if trouble:
             yield DataDirIssue(f"The bytes of `{artifact_id}` are {trouble}; restore a backup.")
     if not state.is_own or database.shares_bytes(place):
-        return  # others may name what is there
+        return  # the records of other databases may name these bytes
     left = sum(1 for _ in list_unreferenced(database, place))
     if left:
         yield DataDirIssue(f"{left} files are named by no record.", "delete them", serious=False)
@@ -206,12 +206,12 @@ def _check_artifacts(
 def _check_bytes(
     place: BlobPlace, sha256: str, size: int | None, sizes: dict[str, int], *, deep: bool
 ) -> str | None:
-    """Check the bytes of one artifact; return what is wrong with them, if anything is.
+    """Check the bytes of one artifact; return a description of the fault, or None.
 
     Args:
-        size: as their record has it, if it does.
-        sizes: of what the place had when it was listed, by SHA-256.
-        deep: also read them.
+        size: size by their record, in bytes, or None.
+        sizes: sizes of the bytes that the place listed, by SHA-256.
+        deep: whether to read them.
     """
     if sha256 not in sizes:
         # It may have been stored since they were listed.

@@ -34,7 +34,7 @@ _NAME_LENGTH = 16
 _ACCOUNTS_SQL = "SELECT min(id), min(created_at) FROM accounts"
 # The account of an event is found by these.
 _BEFORE_OTHERS: Final = ("roots", "workflows")
-# Leases are counted by another clock, and whoever had one has gone.
+# Leases are counted by another clock, and their owners have ended.
 _RELEASED: Final[dict[str, object]] = {"owner": None, "lease_until": 0.0}
 
 
@@ -65,19 +65,19 @@ def move_data_dir(
 ) -> MoveResult:
     """Move a data directory into a database, or go on with a move that was interrupted.
 
-    Nothing is deleted. The directory's own database is set aside, so that what is stored in the
-    directory from then on is not taken for what no record names.
+    Nothing is deleted. The directory's own database is set aside. Otherwise bytes that are stored
+    in the directory from then on would look as if no record named them.
 
     Args:
-        data_dir: of the newest revision; nobody has it open.
-        url: of a database without tables of the toolkit, or the one of the interrupted move.
-        sources: where its artifacts' bytes may be.
-        target_place: where they are from then on.
-        may_be_lost: whether some of them may be lost.
+        data_dir: data directory of the newest revision, which no process has open.
+        url: address of a database without tables of the toolkit, or of the interrupted move.
+        sources: places that may have its artifacts' bytes.
+        target_place: place of the bytes from then on.
+        may_be_lost: whether missing bytes are accepted.
 
     Raises:
-        ServiceError: `UNAVAILABLE` when one of them cannot be used, they differ afterwards, or
-            bytes are lost, before which nothing is written to either database.
+        ServiceError: `UNAVAILABLE` if one of them cannot be used, or they differ afterwards.
+            Also if bytes are lost; then nothing was written to either database.
     """
     with needs_postgres():
         from toolkit.store.postgres.schema import open_postgres
@@ -133,7 +133,7 @@ def _iter_pages(
     """Yield the rows of a table in the order of its keys, some at a time, without leases.
 
     Args:
-        after: the row behind which to begin; the first one by default.
+        after: row after which to begin; None begins with the first row.
     """
     keys = [column.name for column in table.primary_key.columns]
     # Each database has its own index of texts.
@@ -214,18 +214,18 @@ def move_artifacts(
 ) -> BlobCopy:
     """Copy a database's artifacts to another place, read all of them there, and remember it.
 
-    What is there already is not copied again, so that an interrupted move goes on, and a place that
-    was restored or replicated is taken as it is. Nothing is deleted.
+    Bytes that are there already are not copied again. So an interrupted move can continue, and a
+    place that was restored or replicated is accepted as it is. Nothing is deleted.
 
     Args:
-        database: which no engine has open.
-        sources: where they have been, and then where else they may be.
-        target: where they are from now on.
-        may_be_lost: whether some of them may be lost.
+        database: database that no engine has open.
+        sources: the previous places first, and then other places that may have the bytes.
+        target: place from now on.
+        may_be_lost: whether missing bytes are accepted.
 
     Raises:
-        ServiceError: `UNAVAILABLE` when one of them cannot be used, an engine is running, or bytes
-            are lost, and the database goes on with the place that it had.
+        ServiceError: `UNAVAILABLE` if one of them cannot be used, an engine is running, or bytes
+            are lost; the database then keeps its place.
     """
     if database.has_engines():
         raise ServiceError(
@@ -237,7 +237,7 @@ def move_artifacts(
     digests = database.list_digests()
     new.check(may_be_other=True)
     fit = old.check(may_be_other=True)
-    # The old one may be gone for good: then all that is wanted has to be in the new one.
+    # The old place may be gone for good: then the new one must have all bytes.
     if fit is PlaceFit.OTHER and {*digests} - {each.digest for each in target.list_entries()}:
         old.check()
     moved = copy_blobs(digests, sources, target, may_be_lost=may_be_lost)

@@ -1,8 +1,8 @@
 """Retention: deletion of work that ended long ago, with its events, artifacts and bytes.
 
-Engines may have the database open meanwhile: rows go some hundred in a transaction, which locks
-first what their writers lock first. What has no index to be found by is looked for in one pass over
-its table, a page at a time. A dry run counts by reads alone.
+Engines may have the database open meanwhile. Rows are deleted some hundred in a transaction, which
+locks rows in the same order as the engines' writers. Rows without a suitable index are found in one
+pass over their table, a page at a time. A dry run counts by reads alone.
 """
 
 from collections import Counter
@@ -32,12 +32,12 @@ from toolkit.store.tables import (
 
 ROWS_PER_TRANSACTION: Final = 2_000
 ENTRIES_AT_ONCE: Final = 500
-# Bytes are stored shortly before their record: only older ones without a record are unreferenced.
+# Bytes are stored shortly before their record, so only older ones may count as unreferenced.
 MIN_UNREFERENCED_AGE_S = 3600.0
 # An hour longer than promised, as the wall clock may be changed.
 IDEMPOTENCY_RETENTION = timedelta(hours=25)
-# A job's rows may go in another transaction than its artifacts': those of an interrupted one go
-# later.
+# A job's rows and its artifacts may be deleted in separate transactions: leftovers of an
+# interrupted deletion are deleted later.
 MIN_ORPHAN_AGE: Final = timedelta(hours=1)
 # Which roots are old, which jobs went with them, and which plans tasks carry out.
 _SCRATCH_TABLES: Final = tuple(
@@ -88,17 +88,17 @@ class PruneResult:
 def prune_records(
     database: UpkeepDatabase, older_than: timedelta, place: BlobPlace, *, dry_run: bool = False
 ) -> PruneResult:
-    """Delete runs, workflows, tasks and jobs that ended long ago, with all that belongs to them.
+    """Delete runs, workflows, tasks and jobs that ended long ago, with all their data.
 
     Uploads, accounts, connections and managed resources stay. So do results that later workflows
     started from. Others may use the database meanwhile.
 
     Args:
-        older_than: counted from when the work was asked for.
-        dry_run: only return what would be deleted.
+        older_than: minimum age, counted from the request for the work.
+        dry_run: whether to only return the rows and bytes that would be deleted.
 
     Raises:
-        ServiceError: `UNAVAILABLE` when it cannot be used, or its artifacts are elsewhere.
+        ServiceError: `UNAVAILABLE` if it cannot be used, or its artifacts are elsewhere.
     """
     database.check_place(place)
     found = PruneResult(is_copy=database.shares_bytes(place))
@@ -109,7 +109,7 @@ def prune_records(
     else:
         pruning.delete()
     if found.is_copy:
-        return found  # what the original still names is there, too
+        return found  # the original's records may name any of the bytes
     if dry_run:
         left_out = f"NOT {_OF_OLD_JOB_SQL.format(table='artifacts')}"
         entries = list_unreferenced(database, place, left_out)
@@ -135,10 +135,10 @@ def delete_unreferenced_files(database: UpkeepDatabase, place: BlobPlace) -> lis
 def list_unreferenced(
     database: UpkeepDatabase, place: BlobPlace, condition: str | None = None
 ) -> Iterator[BlobEntry]:
-    """Yield the bytes that no record refers to, and those of interrupted writes.
+    """Yield the bytes that no record refers to, and leftovers of interrupted writes.
 
     Args:
-        condition: more that a record has to fulfil.
+        condition: an additional condition on the records.
     """
     query = _build_reference(database)
     if condition is not None:
@@ -146,13 +146,13 @@ def list_unreferenced(
     old = (each for each in place.list_entries() if each.is_older_than(MIN_UNREFERENCED_AGE_S))
     while page := list(islice(old, ENTRIES_AT_ONCE)):
         digests = [entry.digest for entry in page if entry.digest is not None]
-        # After they were listed: what was stored since has its record, or is young.
+        # After the listing: bytes that were stored since have their record, or are young.
         named = {str(row[0]) for row in database.fetch(query, digests=digests)}
         yield from (entry for entry in page if entry.digest not in named)
 
 
 def _build_reference(database: UpkeepDatabase) -> Select[Any]:
-    """Build the search for those of some digests whose bytes artifacts refer to."""
+    """Build the query that finds which of some digests artifacts refer to."""
     return (
         select(artifacts.c.sha256)
         .distinct()
@@ -167,8 +167,8 @@ def _build_reference(database: UpkeepDatabase) -> Select[Any]:
 def _delete_unreferenced(database: UpkeepDatabase, place: BlobPlace) -> Iterator[BlobEntry]:
     """Delete the bytes that no record refers to, and yield them.
 
-    Others may store the same ones meanwhile: those that were stored again since they were listed
-    stay.
+    Other engines may store the same bytes meanwhile: bytes that were stored again since the
+    listing stay.
     """
     query = _build_reference(database)
     for entry in list_unreferenced(database, place):
@@ -244,10 +244,10 @@ class _Pruning:
         self._plan_id_sql = words.get_text(words.read("tasks.doc"), "plan_id")
 
     def find_old_roots(self, *, is_counted: bool) -> None:
-        """Find what ended long ago, without that whose results later work started from.
+        """Find roots that ended long ago, except roots whose results later work started from.
 
         Args:
-            is_counted: nothing is deleted, so tasks that would have gone keep no plan.
+            is_counted: True for a dry run: tasks that would be deleted then protect no plan.
         """
         run = self._database.run
         for table in _SCRATCH_TABLES:
@@ -278,7 +278,7 @@ class _Pruning:
         self._count("artifacts", _DELETED_UPLOAD_SQL)
 
     def delete(self) -> None:
-        """Delete all of them, and what an interrupted deletion left."""
+        """Delete all of them, and leftovers of an interrupted deletion."""
         late = self._database.late_tables
         if "cache" in late:
             # First of all: nothing is answered from the cache by a job that has gone.
@@ -300,7 +300,7 @@ class _Pruning:
             self._delete_found(table, condition)
 
     def _find_taken_plans(self, condition: str = "") -> None:
-        """Find the plans that tasks carry out, of those that fulfil a condition."""
+        """Find the plans that fulfil a condition and that tasks carry out."""
         self._database.run(
             f"INSERT INTO taken_plans SELECT DISTINCT {self._plan_id_sql} FROM tasks"  # noqa: S608
             f" WHERE {self._plan_id_sql} IS NOT NULL{condition}"
@@ -308,7 +308,7 @@ class _Pruning:
         self._database.run("ANALYZE taken_plans")
 
     def _delete_roots(self, group: Sequence[str]) -> Counter[str]:
-        """Delete all rows of some roots but those that were reopened, or are in use."""
+        """Delete all rows of some roots, except roots that were reopened or are in use."""
         fetch, one_of = self._database.fetch, self._database.is_one_of
         lock = (
             select(roots.c.id, roots.c.account_id)
@@ -390,7 +390,7 @@ class _Pruning:
         deletion = f"DELETE FROM {table} WHERE {self._database.is_one_of('id', 'ids')}"  # noqa: S608
         given: dict[str, object] = {"ids": [str(row[0]) for row in rows]}
         if table == "plans":
-            # Without those that tasks took since they were listed.
+            # Except plans that tasks took since they were listed.
             deletion += (
                 f" AND id NOT IN (SELECT {self._plan_id_sql} FROM tasks"  # noqa: S608
                 f" WHERE id > :newest AND {self._plan_id_sql} IS NOT NULL)"

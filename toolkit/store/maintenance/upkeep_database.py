@@ -22,12 +22,12 @@ RETRY_WAIT_S: Final = 0.1
 
 @dataclass(frozen=True, slots=True)
 class DataDirIssue:
-    """An issue of a data directory, or a database, that its owner should know of.
+    """An issue of a data directory, or a database, for its owner.
 
     Attributes:
-        what: the issue, in one line.
-        repair: the repair that `--repair` makes; None where none is possible or needed.
-        serious: true if something is, or will be, lost or refused.
+        what: description of the issue, in one line.
+        repair: repair that `--repair` makes; None if none is possible or needed.
+        serious: whether something is, or will be, lost or refused.
     """
 
     what: str
@@ -51,20 +51,20 @@ class PlaceState:
 
 
 class UpkeepDatabase(ABC):
-    """A database that rows are found in, and taken out of.
+    """A database in which maintenance finds and deletes rows.
 
     Args:
-        connection: the driver's, which begins no transaction by itself.
+        connection: driver's connection, which begins no transaction by itself.
 
     Attributes:
-        connection: as given.
-        kind: the database's.
-        word: what messages call it.
-        one_of: the condition that a text, `{column}`, is in the list of the parameter `{name}`.
-        roots_per_transaction: how many roots are deleted at once: other writers go in between.
+        connection: the connection.
+        kind: kind of the database.
+        word: name of the database in messages.
+        one_of: SQL condition that a text, `{column}`, is in the list of the parameter `{name}`.
+        roots_per_transaction: number of roots deleted at once, so that other writers get a turn.
         late_tables: tables without an index of their jobs, which take a pass of their own.
-        contended: the errors after which a change is tried again, as others had locked its rows.
-        shares_folders: whether a copy may have the folder of artifacts of the original.
+        contended: errors after which a change is retried, because others had locked its rows.
+        shares_folders: whether a copy may share the artifact folder of the original.
     """
 
     kind: ClassVar[DatabaseKind]
@@ -113,7 +113,7 @@ class UpkeepDatabase(ABC):
         )
 
     def shares_bytes(self, place: BlobPlace) -> bool:
-        """Tell whether another database's records may name the bytes: this one is a copy of it."""
+        """Check whether another database's records may name the bytes, as this one is its copy."""
         return (place.is_remote or self.shares_folders) and self.is_copy()
 
     @abstractmethod
@@ -121,20 +121,20 @@ class UpkeepDatabase(ABC):
         """Begin a transaction for writing, which is committed unless an error ends it."""
 
     def hold_lock(self, name: str) -> AbstractContextManager[None]:  # noqa: ARG002
-        """Hold a lock against other commands, across transactions; none where there are none."""
+        """Hold a lock against other commands, across transactions; a no-op by default."""
         return nullcontext()
 
     @abstractmethod
     def is_copy(self) -> bool:
-        """Tell whether it is a copy of another one."""
+        """Check whether the database is a copy of another one."""
 
     @abstractmethod
     def has_engines(self) -> bool:
-        """Tell whether engines have it open."""
+        """Check whether engines have the database open."""
 
     @abstractmethod
     def count_left(self) -> int:
-        """Count the open roots that engines which have gone left."""
+        """Count the open roots that engines left when they ended."""
 
     @abstractmethod
     def check_place(self, place: BlobPlace) -> None:
@@ -146,10 +146,10 @@ class UpkeepDatabase(ABC):
 
     @abstractmethod
     def examine_place(self, place: BlobPlace) -> PlaceState:
-        """Find out whether a place is that of the database's artifacts.
+        """Check whether a place is that of the database's artifacts.
 
         Raises:
-            ServiceError: `UNAVAILABLE` when it is another one.
+            ServiceError: `UNAVAILABLE` if it is another place.
         """
 
     @abstractmethod
@@ -157,7 +157,7 @@ class UpkeepDatabase(ABC):
         """Check the machine, or the server, that the database is on."""
 
     def find_damage(self) -> list[str]:
-        """Return the errors that the database finds in its file; none of one that a server has."""
+        """Return the errors that the database finds in its file; empty for a server's database."""
         return []
 
     @abstractmethod

@@ -1,1 +1,1 @@
-"""Migrations, run by `Store.open`; the newest one's number is the schema's."""
+"""Migrations, run by `Store.open`; the number of the newest migration is the schema's."""
