@@ -1,4 +1,4 @@
-"""What reads need of a database: rows, by a statement and its named parameters."""
+"""A database's interface for reads: rows, by a statement and its named parameters."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol, TypeAlias
@@ -9,14 +9,14 @@ Row: TypeAlias = dict[str, Any]
 
 
 class ReadConnection(Protocol):
-    """A way to read what is committed; each statement by itself.
+    """A connection that reads committed rows; each statement stands alone.
 
     Every method raises `ServiceError` `UNAVAILABLE` when the database cannot be read.
     """
 
     @property
     def kind(self) -> DatabaseKind:
-        """The kind of the database, whose dialect statements are in."""
+        """The kind of the database, which determines the dialect of its statements."""
         ...
 
     async def fetch_rows(self, sql: str, given: Mapping[str, object]) -> list[Row]:
@@ -28,5 +28,5 @@ class ReadConnection(Protocol):
         ...
 
     async def fetch_values(self, sql: str, given: Mapping[str, object]) -> tuple[Any, ...] | None:
-        """Fetch the values of the first row, if there is one: what is asked for very often."""
+        """Fetch the values of the first row, or None; a fast path for very frequent reads."""
         ...

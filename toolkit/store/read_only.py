@@ -33,7 +33,7 @@ class ReadOnlyStore(Store):
     """A reader of the rows, events and bytes of a store.
 
     Args:
-        viewed: what was opened, of the newest revision.
+        viewed: opened database of the newest revision.
     """
 
     def __init__(self, viewed: ViewedDatabase, blobs: BlobStore) -> None:
@@ -59,16 +59,16 @@ class ReadOnlyStore(Store):
         artifact_endpoint_url: str | None = None,
         database: str | None = None,
     ) -> Self:
-        """Open a data directory, or a database, to look at it.
+        """Open a data directory, or a database, for viewing.
 
         Args:
-            data_dir: where `state.db` is, unless the rows are in another database.
-            artifact_url: where artifacts' bytes are; in `data_dir` by default.
-            artifact_endpoint_url: of a service that speaks S3, where it is not AWS.
-            database: the address of a database of PostgreSQL, which has the rows instead.
+            data_dir: folder of `state.db`, unless the rows are in another database.
+            artifact_url: place of the artifacts' bytes; a folder in `data_dir` by default.
+            artifact_endpoint_url: endpoint of an S3-compatible service other than AWS.
+            database: address of a PostgreSQL database, which then has the rows.
 
         Raises:
-            ServiceError: `UNAVAILABLE` when there is none, or it is of another version.
+            ServiceError: `UNAVAILABLE` if there is none, or it is of another version.
         """
         if database is None:
             viewed = _view_data_dir(data_dir)

@@ -24,8 +24,8 @@ from toolkit.store.tables import artifacts, connections, events, metadata, name_
 
 # Without an offset, the dialect adds a parameter for it, which would have no value.
 ZERO_OFFSET: ColumnElement[int] = literal_column("0")
-_SPENDER_COLUMN: Final = "spender_id"  # the account of a row, which may be another one
-# A table, the columns to sum, those to group by, the one that is bounded, and whether the rows are
+_SPENDER_COLUMN: Final = "spender_id"  # the account of a row, which may differ from the reader's
+# A table, the columns to sum, the columns to group by, the bounded column, and whether the rows are
 # those by an account's connections, rather than the account's own.
 SumQuery: TypeAlias = tuple[str, tuple[str, ...], tuple[str, ...], str, bool]
 
@@ -172,7 +172,7 @@ def build_last_events(kind: DatabaseKind, of: str) -> str:
     )
 
 
-# Those of bytes outside the database.
+# The digests of artifacts whose bytes are outside the database.
 STORED_DIGESTS_SQL: Final = (
     "SELECT DISTINCT sha256 FROM artifacts WHERE NOT deleted AND content IS NULL ORDER BY sha256"
 )

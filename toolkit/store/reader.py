@@ -33,7 +33,7 @@ _SHARED_CONNECTIONS_SQL = (
     " WHERE shares.shared_with IN (:account_id, :all) AND connections.account_id <> :account_id"
     " AND NOT connections.deleted AND owners.operator ORDER BY connections.id"
 )
-# What events are stored by, `resource` or `job`, and its id; and the number and type of an event.
+# The key of stored events, `resource` or `job`, and its id; and the number and type of an event.
 EventKey: TypeAlias = tuple[str, str]
 LastEvent: TypeAlias = tuple[int, str]
 
@@ -140,10 +140,10 @@ class RowReader:
     ) -> list[Row]:
         """Return a page of a scope's runs, workflows or tasks, newest first.
 
-        Each row has its `listed_id`, and the `tags` and the `note` that it was given, if any.
+        Each row has its `listed_id`, and its `tags` and `note`, if any.
 
         Args:
-            before: the id that the page before this one ended with.
+            before: last id of the previous page.
         """
         search = WorkSearch(self._connection, work, scope, wanted)
         return await search.find_rows(limit, before)
@@ -179,11 +179,12 @@ class RowReader:
         """Sum over a scope's rows, grouped by some columns.
 
         Args:
-            summed: the columns to sum.
-            columns: those to group by, in whose order the rows are returned; the account of a row
-                (`account_id`) is returned as `spender_id`.
-            ranged: the column that must be within `span`, the greatest of which comes first.
-            through: of all accounts' rows those by the scope's connections, instead of its own.
+            summed: columns to sum.
+            columns: columns to group by, and to sort by; a row's account (`account_id`) is returned
+                as `spender_id`.
+            ranged: column that must be within `span`; its greatest value comes first.
+            through: whether to sum the rows of all accounts by the scope's connections, instead of
+                the scope's own rows.
         """
         key = (table, tuple(summed), tuple(columns), ranged, through)
         given = {**get_scope_values(scope), "first": span[0], "last": span[1]}
@@ -207,7 +208,7 @@ class RowReader:
         return last[key][0] if key in last else 0
 
     async def find_last_events(self, keys: Sequence[EventKey]) -> dict[EventKey, LastEvent]:
-        """Find the last event by each of several keys; none before the first."""
+        """Find the last event by each of several keys; a key without events has no entry."""
         wanted: dict[str, list[str]] = {}
         for of, value in keys:
             wanted.setdefault(of, []).append(value)
@@ -222,9 +223,9 @@ class RowReader:
         return found
 
     async def find_event_key(self, resource_id: str) -> EventKey:
-        """Find what a resource's events are stored by: `resource` or `job`, and its id.
+        """Find the key of a resource's stored events: `resource` or `job`, and its id.
 
-        The events of a job that was asked for alone are those of its work item.
+        The events of a job that was requested alone are the events of its work item.
         """
         if not resource_id.startswith("job_"):
             return "resource", resource_id
@@ -234,7 +235,7 @@ class RowReader:
         return "resource", str(job["root_id"])
 
     async def _find_only_job(self, resource_id: str) -> str | None:
-        """Find the job of a run, or of a job that is a work item; none of anything else."""
+        """Find the job of a run, or of a job that is a work item; return None for anything else."""
         if not resource_id.startswith("run_"):
             return resource_id if resource_id.startswith("job_") else None
         found = await self._fetch(_JOB_OF_RUN_SQL, {"run_id": resource_id})
@@ -250,10 +251,10 @@ class RowReader:
         """Return a page of the open roots that an owner may take, oldest first.
 
         Args:
-            owner: the owner's id; what it holds itself is not listed.
-            at: the time; leases that end before it have ended.
-            dead: the owners that are known to be dead, whenever their leases end.
-            after: the last root of the page before; none begins with the oldest.
+            owner: owner's id; roots that it holds itself are not listed.
+            at: current time; leases that end before it have expired.
+            dead: owners that are known to be dead, whenever their leases end.
+            after: last root of the previous page; None begins with the oldest.
         """
         given = {
             "owner": owner,
@@ -308,7 +309,7 @@ class RowReader:
         return [row for row in rows if str(row["id"]).startswith(begin)]
 
     async def has_blob_reference(self, sha256: str) -> bool:
-        """Tell whether an artifact refers to bytes that are stored in a file."""
+        """Check whether an artifact refers to bytes that are stored in a file."""
         return bool(
             await self._fetch(statements.build_blob_reference(self._kind), {"sha256": sha256})
         )
@@ -320,10 +321,10 @@ class RowReader:
 
 
 def _read_event_data(row: Row, only_job: str | None) -> dict[str, Any]:
-    """Read an event's data; the ids that are known anyway are not stored in it again.
+    """Read an event's data, and add the ids that are not stored in it.
 
     Args:
-        only_job: the job that all of its resource's events tell of.
+        only_job: job of all of its resource's events, or None.
     """
     known = {"id": row["resource_id"]}
     job_id = row["job_id"] or only_job

@@ -29,12 +29,12 @@ T = TypeVar("T", bound=Identified)
 
 
 class Repository(Generic[T]):
-    """The records of one table: their JSON, the columns beside it, and whose they are.
+    """The records of one table: their JSON, their other columns, and their owners.
 
     Args:
-        word: what messages call one of its records.
-        without: the status of rows that are hidden.
-        visible: the values that columns have unless the row is hidden.
+        word: name of a record in messages.
+        without: status of rows that are hidden.
+        visible: values of columns that every visible row has.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Repository(Generic[T]):
         return TypeAdapter(_open_model(self._model))
 
     async def find_row(self, scope: ReadScope, record_id: str, *columns: str) -> Row | None:
-        """Find the row of a record, with all or some of its columns; none where it is hidden."""
+        """Find the row of a record, with all or some of its columns; return None if hidden."""
         return await self._store.find_owned_row(
             self._table, scope, record_id, *columns, without=self._without, **self._visible
         )
@@ -85,8 +85,8 @@ class Repository(Generic[T]):
         """List a page of a scope's rows, newest first, from below the id `before`.
 
         Args:
-            before: the id that the page before this one ended with.
-            by: the column of the id to page by; rows without one are left out.
+            before: last id of the previous page.
+            by: column of the id to page by; rows without that id are left out.
         """
         return await self._store.list_page(
             self._table,
@@ -110,7 +110,7 @@ class Repository(Generic[T]):
         return None if found > MAX_TOTAL else found
 
     async def find(self, scope: ReadScope, record_id: str) -> T | None:
-        """Find a record; none where it is hidden, or another account's."""
+        """Find a record; return None if it is hidden, or another account's."""
         row = await self.find_row(scope, record_id)
         return None if row is None else self.read(row)
 
@@ -129,10 +129,10 @@ class Repository(Generic[T]):
         return [self.read(row) for row in await self.list_rows(scope, limit, before, by=by)]
 
     def read(self, row: Row) -> T:
-        """Read the record of a row, with what a later version has added to it."""
+        """Read the record of a row, including members that a later version has added."""
         record = self._adapter.validate_json(row["doc"])
         if isinstance(record, BaseModel) and not record.__pydantic_extra__:
-            # As most are: one of the model itself, equal to any other.
+            # Most records have none: make it an instance of the model itself, equal to any other.
             object.__setattr__(record, "__class__", self._model)
             object.__setattr__(record, "__pydantic_extra__", None)
         return record
@@ -141,8 +141,8 @@ class Repository(Generic[T]):
         """Make the insert of a record.
 
         Args:
-            columns: what the row has beside the record, its id and the time it was made; `doc` for
-                a record that is written in a way of its own.
+            columns: columns of the row in addition to the record, its id and its creation time;
+                `doc` for a record that is serialized in another way.
         """
         row: dict[str, object] = {
             "id": record.id,
@@ -156,7 +156,7 @@ class Repository(Generic[T]):
         return InsertRow(self._table, row)
 
     def make_update(self, record: T, **columns: object) -> UpdateRow:
-        """Make the update that saves a record as it stands now, with columns beside it."""
+        """Make the update that saves a record's current state, and some columns."""
         return UpdateRow(self._table, record.id, {"doc": self._dump(record), **columns})
 
     def _dump(self, record: T) -> str:
@@ -168,8 +168,8 @@ class Repository(Generic[T]):
 def _open_model(model: type[T]) -> type[T]:
     """Make a model whose records keep members that it does not know.
 
-    An engine that rewrites a document while two versions work on the same database would lose what
-    the later one has added.
+    An engine may rewrite a document while two versions work on the same database. Without
+    these members, the later version's additions would be lost.
     """
     if not issubclass(model, BaseModel):
         return model

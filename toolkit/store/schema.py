@@ -1,11 +1,11 @@
-"""The schema of a data directory: creates and migrates it, and refuses what is too new.
+"""The schema of a data directory: creates and migrates it, and rejects newer versions.
 
-A new directory gets the newest tables at once, and migrations are for what earlier releases left.
+A new directory gets the newest tables at once; migrations are for tables of earlier releases.
 Until 0.1.0 is tagged there is one schema and no migration; later changes need one each.
 
-Two neighbouring versions work on the same tables during an upgrade. So a migration only adds what
-an earlier version passes over, and what that one still uses is taken away a version later. Beside
-their revision, tables have the oldest one whose engines may use them.
+Two neighbouring versions work on the same tables during an upgrade. So a migration only adds
+tables and columns that an earlier version ignores. It removes only those that the previous version
+uses no more. Next to their revision, tables store the oldest revision whose engines may use them.
 """
 
 import sqlite3
@@ -41,7 +41,7 @@ VERSION_TABLE_SQL = (
     "CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num))"
 )
 READ_VERSION_SQL = "SELECT version_num, oldest FROM alembic_version"
-# The index of tags has a row for each tag of each piece of work, whoever writes `annotations`.
+# The index of tags has a row for each tag of each piece of work, kept by triggers.
 _ADD_TAGS_SQL = (
     "INSERT OR IGNORE INTO tags (account_id, tag, resource_id)"
     " SELECT NEW.account_id, each.value, NEW.id FROM json_each(NEW.tags) AS each;"
@@ -63,8 +63,8 @@ class SchemaVersion:
     """The version of a database's tables.
 
     Attributes:
-        revision: the last migration that there was.
-        oldest: the earliest revision whose engines may use them; none where nobody said so.
+        revision: newest migration that was run.
+        oldest: earliest revision whose engines may use the tables; None if it is not stored.
     """
 
     revision: str
@@ -77,14 +77,14 @@ def migrate_schema(
     """Create the tables of SQLite, or run the missing migrations.
 
     Args:
-        connection: to the database, in no transaction.
-        is_in_use: tells whether engines have the database open.
+        connection: connection to the database, in no transaction.
+        is_in_use: checks whether engines have the database open.
 
     Returns:
-        the version of the tables from then on.
+        The version of the tables from then on.
 
     Raises:
-        ServiceError: `UNAVAILABLE` as `bring_up_to_date` says.
+        ServiceError: `UNAVAILABLE` in the cases of `bring_up_to_date`.
     """
     driver = cast("sqlite3.Connection", connection.connection.dbapi_connection)
     return bring_up_to_date(
@@ -106,23 +106,23 @@ def bring_up_to_date(
     """Create the tables of a database, or run the missing migrations; only these import alembic.
 
     Args:
-        read: reads the version of the tables; None if there are none.
-        lock: has others who do the same wait.
-        is_in_use: tells whether engines have the database open.
+        read: reads the version of the tables; returns None if there are none.
+        lock: makes other processes that migrate wait.
+        is_in_use: checks whether engines have the database open.
 
     Returns:
-        the version of the tables from then on.
+        The version of the tables from then on.
 
     Raises:
-        ServiceError: `UNAVAILABLE` when tables of a later version are no longer this one's to use,
-            those of a version that was never released are there, or engines that are running could
-            not go on with those of this version.
+        ServiceError: `UNAVAILABLE` if this version may not use tables of a later version, the
+            tables are of a version that was never released, or running engines could not
+            continue with the tables of this version.
     """
     current = read()
     if current is not None and is_up_to_date(current):
         return current
     with lock():
-        # Another process may have been first, while this one waited for the lock.
+        # Another process may have been first, while this process waited for the lock.
         current = read()
         if current is None:
             create_tables()
@@ -134,7 +134,7 @@ def bring_up_to_date(
 
 @contextmanager
 def _lock_database(connection: Connection) -> Iterator[None]:
-    """Begin a transaction that nobody else reads or writes beside; it is committed in the end."""
+    """Hold an exclusive transaction, which is committed at the end."""
     connection.exec_driver_sql("BEGIN EXCLUSIVE")
     try:
         yield
@@ -147,21 +147,21 @@ def _lock_database(connection: Connection) -> Iterator[None]:
 
 
 def is_up_to_date(version: SchemaVersion) -> bool:
-    """Tell whether tables need no migration: they are the newest, or those of a later version.
+    """Check whether tables need no migration, as they are of the newest or a later version.
 
     Raises:
-        ServiceError: `UNAVAILABLE` when this version may not use them.
+        ServiceError: `UNAVAILABLE` if this version may not use them.
     """
     check_version(version)
     return version.revision >= HEAD_REVISION
 
 
 def check_version(version: SchemaVersion) -> None:
-    """Refuse tables that this version does not know how to use.
+    """Reject tables that this version cannot use.
 
     Raises:
-        ServiceError: `UNAVAILABLE` when a later version of the toolkit made it, and did not say
-            that this one may use it, or a version that was never released made it.
+        ServiceError: `UNAVAILABLE` if a later version of the toolkit made them without support
+            for this version, or a version that was never released made them.
     """
     if version.revision.startswith(MOVING):
         raise ServiceError(
@@ -183,10 +183,10 @@ def check_version(version: SchemaVersion) -> None:
 
 
 def check_not_later(version: SchemaVersion | None) -> None:
-    """Refuse tables of a later version for what has to know all of them.
+    """Reject tables of a later version for work that must know all tables.
 
     Raises:
-        ServiceError: `UNAVAILABLE` when there are such.
+        ServiceError: `UNAVAILABLE` if the tables are of a later version.
     """
     if version is not None and version.revision > HEAD_REVISION:
         raise ServiceError(
@@ -196,7 +196,7 @@ def check_not_later(version: SchemaVersion | None) -> None:
 
 
 def _check_not_in_use(version: SchemaVersion, is_in_use: Callable[[], bool]) -> None:
-    """Refuse to migrate tables under engines that could not go on with the newest ones."""
+    """Refuse to migrate tables under engines that could not continue with the newest tables."""
     if version.revision < OLDEST_REVISION and is_in_use():
         raise ServiceError(
             ErrorCode.UNAVAILABLE,
@@ -206,7 +206,7 @@ def _check_not_in_use(version: SchemaVersion, is_in_use: Callable[[], bool]) -> 
 
 
 def read_schema_version(connection: sqlite3.Connection) -> SchemaVersion | None:
-    """Return the version of a database's tables, or None where it has none yet."""
+    """Return the version of a database's tables, or None if it has no tables yet."""
     made = connection.execute(
         "SELECT 1 FROM sqlite_master WHERE name = 'alembic_version'"
     ).fetchone()

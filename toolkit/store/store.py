@@ -33,17 +33,17 @@ class Store(RowReader):
 
     Attributes:
         is_copy: whether the directory is a copy of another one.
-        blobs: the artifacts' bytes, to be read; what stores or deletes some is the store's.
-        writer: what `write` submits changes to.
-        leases: the leases of roots.
-        limits: the limits that all who have the database open share.
-        result_room: the disk space that is held for the results of calls in flight.
+        blobs: artifacts' bytes, for reading; only the store's own methods store or delete some.
+        writer: writer to which `write` submits changes.
+        leases: leases of roots.
+        limits: limits that all engines of the database share.
+        result_room: disk space that is held for the results of calls in flight.
 
     Args:
         is_synced: whether each commit waits for the disk.
-        lease_s: how long a lease holds without being renewed, in seconds.
+        lease_s: duration of a lease without renewal, in seconds.
         timed: called with the seconds that each commit took, on the thread that made it.
-        list_engines: lists the owners that have the database open; none where no files tell.
+        list_engines: lists the owners that have the database open; None if they have no files.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class Store(RowReader):
             lease_s,
             database.build_work_notice,
         )
-        # An engine whose own writes fail supposes that no other can renew its leases either.
+        # An engine whose own writes fail assumes that no other can renew its leases either.
         self._outages.on_failure = self.leases.outages.note_failed_write
         self.limits = LimitStore(
             database.reads, self._changes, self._owner, database.clock, list_engines
@@ -106,19 +106,19 @@ class Store(RowReader):
         """Open a data directory, or a database, creating and migrating it as needed.
 
         Args:
-            data_dir: where `state.db` is, unless the rows are in another database.
+            data_dir: folder of `state.db`, unless the rows are in another database.
             durability: `full` makes every commit survive a power cut as well as a crash.
-            artifact_url: where artifacts' bytes go, as fsspec spells it; `data_dir` by default.
-            lease_s: how long a lease holds without being renewed, in seconds.
+            artifact_url: place of artifacts' bytes, as fsspec spells it; `data_dir` by default.
+            lease_s: duration of a lease without renewal, in seconds.
             timed: called with the seconds that each commit took, on the thread that made it.
-            sandbox: whether the work in it is simulated or real; None does not check.
-            take_up: true makes a copy a data directory, or a database, of its own.
-            database: the address of a database of PostgreSQL, which has the rows instead.
-            database_wait_s: how long to wait for its server, if that is away, in seconds.
-            artifact_endpoint_url: of a service that speaks S3, where it is not AWS.
+            sandbox: whether its work is simulated or real; None skips the check.
+            take_up: True makes a copy an independent data directory or database.
+            database: address of a PostgreSQL database, which then has the rows.
+            database_wait_s: maximum wait for its server if that is away, in seconds.
+            artifact_endpoint_url: endpoint of an S3-compatible service other than AWS.
 
         Raises:
-            ServiceError: `UNAVAILABLE` when it cannot be used.
+            ServiceError: `UNAVAILABLE` if it cannot be used.
         """
         try:
             make_private_folder(data_dir)
@@ -170,17 +170,17 @@ class Store(RowReader):
         """Submit changes, to be written all or nothing, in the order of the calls.
 
         Args:
-            changes: what to write, in one transaction.
-            lease: the lease that it is written under.
-            eager: write it at once; otherwise soon, together with what comes next.
-            max_wait_s: the longest to wait for a database that others have locked; seconds for what
-                is written under no lease, longer for what work came to.
+            changes: changes to write, in one transaction.
+            lease: lease that they are written under.
+            eager: whether to write at once; otherwise soon, together with later changes.
+            max_wait_s: maximum wait for a locked database, in seconds. The default is some seconds
+                without a lease, and minutes under one, for the results of work.
             conditional: True if `OverLimit` or `Conflict` may refuse it alone, so that later writes
                 under the lease go on.
-            paid: it has the result of a paid call, for which `result_room` holds space.
+            paid: whether it has the result of a paid call, for which `result_room` holds space.
 
         Returns:
-            a future that is done when they are durable; it raises `Conflict`, `LeaseLost` or
+            A future that is done when they are durable; it raises `Conflict`, `LeaseLost` or
             `ServiceError`.
         """
         return self.writer.submit(
@@ -219,13 +219,13 @@ class Store(RowReader):
         return await self._changes.execute(of.delete().where(of.c.created_at < cutoff))
 
     async def claim_artifact_place(self) -> str | None:
-        """Have the database and the place of its artifacts know each other, once others know of us.
+        """Record the database and the place in each other, once other engines see this engine.
 
         Returns:
-            what is to be told where this engine's folder is its own, and others have theirs.
+            A warning if this engine's folder is its own and other engines have theirs, or None.
 
         Raises:
-            ServiceError: `UNAVAILABLE` when the place is not that of the database.
+            ServiceError: `UNAVAILABLE` if the place is not the database's.
         """
         warning = await self._database.claim_artifacts(self.blobs.place)
         self.limits.is_apart = warning is not None
@@ -237,7 +237,7 @@ class Store(RowReader):
         return self._owner.id
 
     def is_stale_owner(self, owner: str) -> bool:
-        """Tell whether the process of another owner has ended, as far as this machine knows."""
+        """Check whether the process of another owner is known on this machine to have ended."""
         return self._owner.is_stale(owner)
 
     async def replace_spec(self, table: str, row_id: str, spec: str, new: str) -> bool:
@@ -290,7 +290,7 @@ async def _open_postgres(
     """Open a database of PostgreSQL.
 
     Raises:
-        ServiceError: `UNAVAILABLE` when it cannot be used, or what it takes is not installed.
+        ServiceError: `UNAVAILABLE` if it cannot be used, or its packages are not installed.
     """
     with needs_postgres():
         from toolkit.store.postgres.database import PostgresDatabase

@@ -1,8 +1,8 @@
 """The bytes that each account stores, summed up by triggers in the transaction that changes them.
 
-Triggers do it, so that no write can skip it, whoever makes it: another process, an earlier version
-that has the directory open, or `toolkit prune`. So the sums are right after any crash. PostgreSQL's
-are in `postgres/triggers`, of the same sizes.
+Because triggers do it, no write can skip it, even by another process, by an earlier version that
+has the directory open, or by `toolkit prune`. So the sums are right after any crash. PostgreSQL's
+triggers, with the same sizes, are in `postgres/triggers`.
 """
 
 from toolkit.store.dialects import DatabaseKind
@@ -115,7 +115,7 @@ def build_recount(kind: DatabaseKind) -> tuple[str, str]:
 
 
 def build_shortfall_query(kind: DatabaseKind) -> str:
-    """Build a query of what is missing in the sums of each account for which they are wrong.
+    """Build a query of the shortfall of each account whose sums are wrong.
 
     It is one query, so that sums and rows are of the same moment.
     """

@@ -22,16 +22,16 @@ class TableRoles:
     """The roles of a table.
 
     Attributes:
-        counted: the text columns that a caller can make grow: their bytes, and those of the row,
-            are added to what the row's account stores.
-        decisive: the columns that decide who may do what: a change of one raises the version of
-            the configuration.
-        deleted_with: the kinds of owners that a column names the id of, by column; a row is
-            pruned together with any of them.
-        expires_by: the column by which rows that have no owner are pruned, and when they are.
+        counted: text columns that a caller can grow. Their bytes, and those of the row, are added
+            to the stored bytes of the row's account.
+        decisive: columns that decide who may do what: a change of one raises the version of the
+            configuration.
+        deleted_with: kinds of owners whose id a column has, by column; a row is pruned together
+            with any of them.
+        expires_by: column by which rows without an owner are pruned, and their expiry.
         owns_rows: whether rows of other tables are deleted with its rows, and so before them.
         is_managed: whether its records are of resources at a GPU cloud.
-        is_derived: whether its rows are made from those of others, or are of running engines: a
+        is_derived: whether its rows are derived from other rows, or describe running engines; a
             move does not copy them.
     """
 

@@ -1,10 +1,10 @@
-"""The tables; `migrations/versions` makes them, and a test holds the two together.
+"""The tables; `migrations/versions` creates them, and a test keeps the two in agreement.
 
-Each table declares what upkeep does with its rows (`table_roles`).
+Each table declares the roles of its rows in upkeep (`table_roles`).
 
-The triggers that stand beside them are in `stored_bytes`, `configuration_version`, `schema` and
-`text_index`, and those of PostgreSQL in `postgres/triggers`; `cost_index` has an index of an
-expression, and `text_index` the table of texts. What is a variant here is one in migrations, too.
+Their triggers are in `stored_bytes`, `configuration_version`, `schema` and `text_index`, and those
+of PostgreSQL in `postgres/triggers`. `cost_index` has an index of an expression, and `text_index`
+the table of texts. A type with a variant here needs the same variant in migrations.
 """
 
 from sqlalchemy import (
@@ -26,7 +26,7 @@ from sqlalchemy import (
 from toolkit.store.table_roles import TableRoles, get_roles
 
 metadata = MetaData()
-# In the order of their bytes everywhere, as ids are; a database's language may have another one.
+# Sorted by bytes everywhere, as ids are; a database's language may sort in another order.
 _STRING = String().with_variant(String(collation="C"), "postgresql")
 # SQLite's numbers have 64 bits anyway.
 _NUMBER = Integer().with_variant(BigInteger(), "postgresql")
@@ -384,7 +384,7 @@ def name_columns(table: str) -> str:
 
 
 def list_original_tables() -> list[Table]:
-    """List the tables whose rows are not made from those of others."""
+    """List the tables whose rows are not derived from other rows."""
     return [table for table in metadata.sorted_tables if not get_roles(table).is_derived]
 
 

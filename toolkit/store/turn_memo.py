@@ -1,24 +1,23 @@
-"""A memory of what was read in the present turn of the event loop."""
+"""A memory of values that were read in the current turn of the event loop."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Final, TypeVar, cast
 
 T = TypeVar("T")
-_GIVEN_UP: Final = object()  # instead of the value, where whoever read it was cancelled
+_GIVEN_UP: Final = object()  # replaces the value if its reader was cancelled
 
 
 class TurnMemo:
     """Remembers values that were read in a turn of the event loop, for the rest of that turn.
 
-    Many requests are often served in one turn, and ask for the same. The first reading puts its
-    own end into the loop's queue: all that runs before that was queued before the reading, so
-    nobody is answered by what had changed by the time they asked, and who waited for a commit reads
-    what it wrote. This needs requests to be queued when they are received (`call_soon`), as servers
-    do unless told to start tasks at once.
+    Many requests are often served in one turn, and read the same values. The first read queues
+    the memory's end in the loop. Every callback that runs before the end was queued before the
+    read. So no request gets a value from before it asked, and a caller that waited for a commit
+    reads its rows. Requests must be queued when they are received (`call_soon`), as servers do
+    unless they start tasks at once.
 
-    A reading that has to wait for its answer is waited for by all who asked in the turn in which it
-    was begun.
+    If a read has to wait for its answer, all callers of the turn in which it began wait for it.
     """
 
     def __init__(self) -> None:

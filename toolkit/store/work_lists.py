@@ -28,7 +28,7 @@ from toolkit.store.tables import name_columns
 SLICE_ROWS: Final = 500
 # An id may be made a while before its record, and never later.
 _ID_MARGIN_MS = 600_000
-_AFTER_ALL_IDS = "~"  # sorts after whatever an id has
+_AFTER_ALL_IDS = "~"  # sorts after every character of an id
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ def _match_workflow(sql: JsonSql) -> dict[str, str]:
     items = sql.list_items(sql.read("workflows.doc"), "nodes", "node")
     nodes = f"SELECT 1 FROM {items} WHERE"  # noqa: S608 - our names
     name = _match_name(sql.get_text("node.value", "capability"))
-    # What an earlier workflow did for a fork is not among its own jobs.
+    # Work that an earlier workflow did for a fork is not among its own jobs.
     kept = f"{nodes} {sql.get_text('node.value', 'provider')} = :provider"
     return {
         **_match_common(sql, "workflows", "workflow"),
@@ -252,7 +252,7 @@ def make_list_query(
     """Make the query of a list of work.
 
     Args:
-        before: the id that the page before this one ended with.
+        before: last id of the previous page.
     """
     given = get_scope_values(scope)
     given |= {f"tag{n}": tag for n, tag in enumerate(wanted.tags)}

@@ -55,13 +55,13 @@ class LimitStore:
     Times are by one clock for all engines: the machine's, or the database's.
 
     Attributes:
-            is_apart: whether this engine keeps artifacts in a place that others do not use.
-            has_engines_apart: whether any engine does.
+        is_apart: whether this engine keeps artifacts in a place that others do not use.
+        has_engines_apart: whether any engine does.
 
-        Args:
-            changes: runs transactions, each on a thread.
-            list_engines: lists the owners that have the same store open now; None if engines have
-                no files, and are known by a row that each of them renews.
+    Args:
+        changes: runs transactions, each on a thread.
+        list_engines: lists the owners that have the same store open now; None if engines have
+            no files, and are known by a row that each of them renews.
     """
 
     def __init__(

@@ -1,1 +1,1 @@
-"""PostgreSQL itself: connections, and how it reads, writes, counts time and tells of commits."""
+"""PostgreSQL: connections, reads, writes, the clock, and notices of commits."""

@@ -38,13 +38,13 @@ NETWORK_OPTIONS: Final[dict[str, Any]] = {
 # Far longer than the longest statement of the store waits for a lock and takes.
 ANSWER_TIMEOUT_S: Final = 20.0
 CHECK_INTERVAL_S: Final = 0.1
-# The server gives a statement up before who waits for it closes the connection: it would not notice
-# that, and go on, while the next try has a session of its own.
+# The server cancels a statement before the client closes the connection: it would not notice the
+# closing, and would go on while the retry has a session of its own.
 SERVER_PATIENCE_SHARE: Final = 0.8
 # More than there are statements, which are prepared at their first use.
 PREPARED_STATEMENTS: Final = 500
-# Of a row of `pg_stat_activity`: whether it is another session, of an engine. Those have names of
-# two words and more; who opens a database is "toolkit" alone, and a command one word, too.
+# SQL condition for a row of `pg_stat_activity`: another session, of an engine. Engines' names have
+# two words or more; a session that opens a database is "toolkit", and a command has one word, too.
 IS_ENGINE_SQL: Final = (
     "datname = current_database() AND pid <> pg_backend_pid()"
     " AND starts_with(application_name, 'toolkit ')"
@@ -83,11 +83,11 @@ _HOLDER_SQL: Final = (
 def build_parameters(
     url: str, application_name: str, *, is_read_only: bool = False
 ) -> dict[str, Any]:
-    """Build what a connection is opened with; what the address itself says comes first.
+    """Build the parameters of a connection; parameters in the address take precedence.
 
     Args:
-        application_name: what the server's lists of sessions show.
-        is_read_only: have the server refuse every write; it may be a standby then.
+        application_name: name in the server's lists of sessions.
+        is_read_only: whether the server refuses every write; it may be a standby then.
     """
     given = psycopg.conninfo.conninfo_to_dict(url)
     chosen = {"target_session_attrs": "read-write", **NETWORK_OPTIONS, **given}
@@ -98,13 +98,13 @@ def build_parameters(
 
 
 def build_statement_timeout(patience_s: float) -> bytes:
-    """Build the statement that has a session's server give up what takes too long.
+    """Build the statement that has a session's server cancel slow statements.
 
-    A shorter time that the database's address or its user has stays. It is a statement, and no
-    option that a connection is opened with, as poolers refuse those.
+    A shorter timeout of the database's address or user stays. It is a statement, and not a
+    connection option, because poolers refuse those.
 
     Args:
-        patience_s: how long an answer is waited for, in seconds.
+        patience_s: maximum wait for an answer, in seconds.
     """
     most_ms = round(patience_s * SERVER_PATIENCE_SHARE * 1000)
     return (
@@ -116,7 +116,7 @@ def build_statement_timeout(patience_s: float) -> bytes:
 class _ImpatientConnection(psycopg.Connection[TupleRow]):
     """A connection that is closed when the server takes too long to answer.
 
-    A network may be cut so that nobody is told of it, and the next answer would never come.
+    A network may be cut without notice to either side, and the next answer would never come.
     """
 
     def wait(
@@ -145,9 +145,9 @@ def open_connection(
     """Open a connection whose transactions only the store begins.
 
     Args:
-        is_impatient: for statements that take no longer than `ANSWER_TIMEOUT_S`: the server gives
-            up one that is about to, and where it does not answer, the connection is closed.
-        is_read_only: have the server refuse every write.
+        is_impatient: whether the server cancels a statement shortly before `ANSWER_TIMEOUT_S`. If
+            the server does not answer by then, the connection is closed.
+        is_read_only: whether the server refuses every write.
 
     Raises:
         psycopg.Error: it cannot be opened.
@@ -177,7 +177,7 @@ def prepare_at_once(connection: "Session | psycopg.AsyncConnection[Any]") -> Non
 def open_pipeline(connection: Session) -> Iterator[None]:
     """Send statements without waiting for the answer to each.
 
-    What fails after the first that did only says so; the driver would log it.
+    Statements after the first failed statement fail only because of it; the driver would log them.
 
     Raises:
         psycopg.Error: the first error.
@@ -232,7 +232,7 @@ def _translate(error: BaseException, connection: Session | None) -> Exception:
         return DatabaseLocked()
     if isinstance(error, errors.UniqueViolation):
         if error.diag.table_name == "events":
-            # Another engine appended to the same resource; this one looks its number up again.
+            # Another engine appended to the same resource; this engine looks its number up again.
             return DatabaseLocked()
         return Conflict(str(error.diag.constraint_name))
     state = getattr(error, "sqlstate", None) or ""
@@ -267,7 +267,7 @@ def make_postgres_error(error: BaseException) -> ServiceError:
 
 
 def _find_reason(error: BaseException) -> str | None:
-    """Find what the server itself said, if it did."""
+    """Return the server's own message, or None."""
     if not isinstance(error, psycopg.Error):
         return None
     told = error.diag.message_primary
@@ -278,7 +278,7 @@ def _find_reason(error: BaseException) -> str | None:
 
 
 def is_temporary(error: ServiceError) -> bool:
-    """Tell whether a database that could not be opened may be there soon, as one that starts."""
+    """Check whether a database that could not be opened may be up soon, as during a start."""
     cause = error.__cause__
     if isinstance(cause, DatabaseUnreachable):
         return True
@@ -338,7 +338,7 @@ def take_lock(connection: Session, name: str) -> None:
 
 
 def describe_holder(connection: Session, name: str) -> str:
-    """Describe the session that has a lock, for whoever may have to end it."""
+    """Describe the session that has a lock, for an operator who may have to end it."""
     found = connection.execute(_HOLDER_SQL, (_name_key(name),)).fetchone()
     if found is None:
         return "another engine"

@@ -44,8 +44,8 @@ from toolkit.store.postgres.writing.writes import PostgresWriteConnection
 from toolkit.store.read_connection import ReadConnection
 
 _READ_SQL: Final = f"SELECT {CLOCK_SQL}"
-# Of transactions that are under way, and where there are none, of this statement: one that begins
-# while it runs is later. Those of engines alone, as a dump may take hours, and writes nothing.
+# Start of the oldest open transaction, or of this statement: a transaction that begins meanwhile is
+# later. Only engines count, because a dump may take hours and writes nothing.
 _HORIZON_SQL: Final = (
     "SELECT extract(epoch FROM coalesce(min(xact_start), statement_timestamp()))::float8"  # noqa: S608 - our condition
     f" FROM pg_stat_activity WHERE {IS_ENGINE_SQL}"
@@ -53,7 +53,7 @@ _HORIZON_SQL: Final = (
 LOCK_TIMEOUT_MS: Final = 2_000
 POOL_SIZE: Final = 4
 log = logging.getLogger(__name__)
-SAFETY_POLL_S: Final = 1.0  # others tell of their commits; this is for when that fails
+SAFETY_POLL_S: Final = 1.0  # a fallback in case other engines' notices of commits fail
 OPEN_PAUSE_S: Final = 0.5  # between two attempts to open a database whose server is away
 
 
@@ -69,15 +69,15 @@ class PostgresClock(SharedClock):
         return float(at)
 
     async def read_horizon(self) -> float:
-        """Return when the oldest transaction of an engine began that has not ended yet.
+        """Return when the oldest open transaction of an engine began.
 
-        A transaction reads the clock after it began, and is listed until others see what it wrote.
+        A transaction reads the clock after it began, and is listed until its rows are visible.
         """
         (at,) = await self._reads.fetch_values(_HORIZON_SQL, {}) or (0.0,)
         return float(at)
 
     def build_now(self) -> ColumnElement[float]:
-        """Build the expression of the time at which a statement runs."""
+        """Build the expression for the current time of a statement."""
         return literal_column(f"({CLOCK_SQL})", Float)
 
     def build_first_end(self, lease_s: float) -> float:
@@ -122,8 +122,8 @@ class PostgresDatabase(OpenDatabase):
     """A database that engines on several machines may have open; made by `open`.
 
     Args:
-        writes: where the writer's transactions are made.
-        is_copy: whether it is a copy of another one.
+        writes: connection of the writer's transactions.
+        is_copy: whether the database is a copy of another one.
     """
 
     poll_interval_s = SAFETY_POLL_S
@@ -227,7 +227,7 @@ class PostgresDatabase(OpenDatabase):
         return await asyncio.to_thread(claim)
 
     async def close(self) -> None:
-        """Close everything; what comes later is refused, and opens nothing anew."""
+        """Close everything; later calls are refused, and open nothing."""
         self._is_closed = True
         if self._listener is not None:
             await self._listener.close()

@@ -1,8 +1,8 @@
-"""The marks of a database of PostgreSQL: comments of tables, so that its dumps have them, too.
+"""The marks of a PostgreSQL database: comments of tables, so that its dumps have them, too.
 
-One has the world that it belongs to, and its own place, which is made of the cluster's number and
-the database's: a copy that was restored elsewhere has others. The other one names the place of its
-artifacts.
+The first mark has the database's world and its own place, which consists of the numbers of the
+cluster and of the database: a copy that was restored elsewhere has others. The second mark names
+the place of its artifacts.
 """
 
 import logging
@@ -22,7 +22,7 @@ from toolkit.store.postgres.writing.statements import CLOCK_SQL
 log = logging.getLogger(__name__)
 
 _LOCK, _ARTIFACTS_LOCK = "mark", "artifacts"
-# Storage that does not answer holds up who has the lock for minutes, one engine after the other.
+# Unresponsive storage blocks the holder of the lock for minutes, one engine after another.
 LOCK_WAIT_S: Final = 10.0
 _COMMENT_SQL: Final = "SELECT obj_description(to_regclass('{table}'), 'pg_class')"
 _CLUSTER_SQL: Final = "SELECT system_identifier::text FROM pg_control_system()"
@@ -39,18 +39,18 @@ _ENGINES_SQL: Final = (
 
 
 def claim_mark(connection: Session, *, sandbox: bool | None, take_up: bool) -> bool:
-    """Mark a new database, and a copy as one of its own where that is asked for.
+    """Mark a new database, and also a copy if `take_up` is true.
 
     Args:
-        connection: to the database, in no transaction.
-        sandbox: the world that it is opened for; None for any.
-        take_up: go on with the open work of a copy, which is no copy from then on.
+        connection: connection to the database, in no transaction.
+        sandbox: whether it is opened for the sandbox; None for any world.
+        take_up: whether to resume the open work of a copy, which then is a copy no longer.
 
     Returns:
-        whether it is a copy.
+        Whether it is a copy.
 
     Raises:
-        ServiceError: `UNAVAILABLE` when it belongs to the other world.
+        ServiceError: `UNAVAILABLE` if it belongs to the other world.
     """
     place = _read_place(connection)
     with connection.transaction():
@@ -68,7 +68,7 @@ def claim_mark(connection: Session, *, sandbox: bool | None, take_up: bool) -> b
 
 
 def is_marked_as_copy(connection: Session) -> bool:
-    """Tell whether a database is a copy of another one."""
+    """Check whether a database is a copy of another one."""
     kept = _read_comment(connection, "configuration").split()
     return len(kept) == 2 and kept[1] not in (_UNKNOWN, _read_place(connection))
 
@@ -81,7 +81,7 @@ def _read_place(connection: Session) -> str:
 
 
 def _read_comment(connection: Session, table: str) -> str:
-    """Read the comment of a table; empty where there is none, or no table."""
+    """Read the comment of a table; return an empty text if the comment or table is missing."""
     return _fetch_text(connection, _COMMENT_SQL.format(table=table))
 
 
@@ -102,7 +102,7 @@ class PostgresPlaceRecords:
         self._connection = connection
 
     def read_mark(self) -> str:
-        """Read the database's part; empty where it has none, or no tables."""
+        """Read the database's part; return an empty text if it has none, or no tables."""
         return _read_comment(self._connection, "artifacts")
 
     def write_mark(self, text: str) -> None:
@@ -114,7 +114,7 @@ class PostgresPlaceRecords:
         return [str(row[0]) for row in self._connection.execute(_SAMPLE_SQL).fetchall()]
 
     def has_other_engines(self, engine_id: str) -> bool:
-        """Tell whether another engine has the database open."""
+        """Check whether another engine has the database open."""
         return bool(list_engines(self._connection).keys() - {engine_id})
 
 
@@ -125,23 +125,23 @@ def list_engines(connection: Session) -> dict[str, str]:
 
 
 def open_ownership(connection: Session, place: BlobPlace) -> PlaceOwnership:
-    """Open what tells whether a place is that of a database's artifacts."""
+    """Open the check of whether a place is that of a database's artifacts."""
     return PlaceOwnership(PostgresPlaceRecords(connection), place)
 
 
 def claim_artifact_place(connection: Session, place: BlobPlace, engine_id: str) -> str | None:
-    """Have a database and the place of its artifacts know each other, one engine at a time.
+    """Record a database and the place of its artifacts in each other, one engine at a time.
 
     Args:
-        place: where the engine stores bytes.
-        engine_id: the engine's, which has told the others that it is there.
+        place: place where the engine stores bytes.
+        engine_id: id of the engine, whose row the other engines already see.
 
     Returns:
-        what is to be told where this engine's folder is its own, and others have theirs.
+        A warning if this engine's folder is its own and other engines have theirs, or None.
 
     Raises:
-        ServiceError: `UNAVAILABLE` when the place is not that of the database, or another engine
-            takes too long to find out whether its own is.
+        ServiceError: `UNAVAILABLE` if the place is not the database's, or another engine takes
+            too long to check its own place.
     """
     ownership = open_ownership(connection, place)
     try:

@@ -1,5 +1,5 @@
-"""Notices of commits: an engine tells the others whose events it wrote, once they are durable; and
-what work it has let go of, as that is committed.
+"""Notices to other engines: of new events once they are durable, and of released work in the
+transaction that releases it.
 """
 
 import asyncio
@@ -33,8 +33,8 @@ def build_payloads(sender: str, ids: Iterable[str]) -> Iterator[str]:
     """Build the payloads that name resources and jobs, several in each.
 
     Args:
-        sender: the owner that tells it, who need not be told.
-        ids: of whatever has new events.
+        sender: lease owner that sends them, and ignores its own notices.
+        ids: ids of resources and jobs that have new events.
     """
     named, size = [sender], len(sender)
     for each in sorted(set(ids)):
@@ -48,13 +48,13 @@ def build_payloads(sender: str, ids: Iterable[str]) -> Iterator[str]:
 
 
 def build_work_notice(sender: str, root_id: str) -> TextClause:
-    """Build the statement that tells the others of a work item: it is free, or to be cancelled.
+    """Build the statement that notifies others of a work item: it is free, or to be cancelled.
 
-    It belongs in the transaction that makes it so, as they have to find it so. One that notifies
-    waits for all others to commit, but these are few.
+    It belongs in the transaction of that change, so that the others see the change. A transaction
+    that notifies waits for all others to commit, but these are few.
 
     Args:
-        sender: the owner that tells it.
+        sender: lease owner that sends it.
     """
     (payload,) = build_payloads(sender, [root_id])
     statement = text("SELECT pg_notify(:channel, :payload)")
@@ -62,13 +62,13 @@ def build_work_notice(sender: str, root_id: str) -> TextClause:
 
 
 class CommitListener:
-    """A listener that tells what other engines have written, for as long as it runs.
+    """A listener that reports what other engines have written, until it is closed.
 
     Args:
-        owner: the id of this opening of the store, whose own notices are passed over.
-        on_commit: called with the ids of whatever has new events; with none where notices may have
-            been missed, as while the connection was cut.
-        on_work: called when others have let go of work, or may have.
+        owner: id of this opening of the store, whose own notices are ignored.
+        on_commit: called with the ids that have new events; with None if notices may have been
+            missed, such as after a cut connection.
+        on_work: called when others have released work, or may have.
     """
 
     def __init__(

@@ -36,12 +36,12 @@ AsyncConnection: TypeAlias = psycopg.AsyncConnection[TupleRow]
 
 @dataclass(frozen=True, eq=False, slots=True)
 class PendingRead:
-    """A read that was asked for.
+    """A read that waits for its answer.
 
     Attributes:
-        sql: the statement, as psycopg has it.
-        given: the values of its parameters.
-        answer: the names of the columns, and all rows; cancelled where nobody waits any more.
+        sql: statement in psycopg's parameter style.
+        given: values of its parameters.
+        answer: names of the columns, and all rows; cancelled if nobody waits any more.
     """
 
     sql: str
@@ -50,13 +50,13 @@ class PendingRead:
 
 
 class PostgresReadConnection:
-    """A pool of connections to read by, opened as they are needed, each anew after it was cut.
+    """A pool of read connections, opened as needed, each reopened after it was cut.
 
-    Reads are made by tasks of the pool's, and not by whoever asks: a request that is cancelled in
-    the middle leaves no connection with an answer still to come, and waits for nothing.
+    Reads are made by tasks of the pool, and not by the callers: a request that is cancelled in
+    the middle leaves no connection with a pending answer, and waits for nothing.
 
     Args:
-        is_read_only: have the server refuse every write.
+        is_read_only: whether the server refuses every write.
     """
 
     kind: DatabaseKind = "postgresql"
@@ -80,7 +80,7 @@ class PostgresReadConnection:
         return found[0] if found else None
 
     async def close(self) -> None:
-        """Close all connections, and refuse what is being read."""
+        """Close all connections, and refuse the pending reads."""
         self._is_closed = True
         for connection in self._busy:
             cut_connection(connection)
@@ -95,7 +95,7 @@ class PostgresReadConnection:
         loop = asyncio.get_running_loop()
         read = PendingRead(spell_parameters(sql), given, loop.create_future())
         if any(isinstance(value, str) and "\0" in value for value in given.values()):
-            # No text of the database has a NUL, so none is what is looked for.
+            # No text in the database has a NUL, so nothing can match.
             read.answer.set_result(((), []))
             return read.answer
         self._queue.append(read)
@@ -112,7 +112,7 @@ class PostgresReadConnection:
                 if not read.answer.done():
                     await self._answer(read)
         finally:
-            # In the step that saw the queue empty: what is asked for next must not rely on it.
+            # In the same step that saw the queue empty: later reads must not rely on this task.
             self._working.discard(cast("asyncio.Task[None]", asyncio.current_task()))
 
     async def _answer(self, read: PendingRead) -> None:
@@ -121,7 +121,7 @@ class PostgresReadConnection:
         except TimeoutError:
             _refuse(read, make_unreachable_error())
         except DatabaseUnreachable:
-            # Those that wait would be told the same, each of them later.
+            # All waiting reads would fail for the same reason, each of them later.
             unread, self._queue = [read, *self._queue], deque()
             for each in unread:
                 _refuse(each, make_unreachable_error())
@@ -147,7 +147,7 @@ class PostgresReadConnection:
         with suppress(DatabaseUnreachable):
             if self._idle:
                 return await self._run(self._idle.pop(), read)
-        # The server was restarted, or is another one by now: so it is with all of them.
+        # The server was restarted or replaced, so all idle connections are broken.
         await self._close_idle()
         try:
             connection = await open_async_connection(self._parameters)
@@ -160,7 +160,7 @@ class PostgresReadConnection:
     ) -> tuple[Sequence[str], list[tuple[Any, ...]]]:
         self._busy.add(connection)
         loop = asyncio.get_running_loop()
-        # psycopg's own way to give up asks the server, which may be what does not answer.
+        # psycopg's own cancellation asks the server, which may be the part that does not answer.
         limit = loop.call_later(READ_TIMEOUT_S, cut_connection, connection)
         is_whole = False
         try:
@@ -196,11 +196,11 @@ class PostgresReadConnection:
 def _refuse(read: PendingRead, error: Exception) -> None:
     if not read.answer.done():
         read.answer.set_exception(error)
-        read.answer.exception()  # marks it as retrieved, as whoever asked may be gone
+        read.answer.exception()  # marks it as retrieved, as the caller may be gone
 
 
 def cut_connection(connection: AsyncConnection) -> None:
-    """End a connection's socket, so that whoever waits for an answer on it waits no longer."""
+    """End a connection's socket, so that no caller waits for an answer on it any longer."""
     with suppress(psycopg.Error, OSError):
         shared = socket.socket(fileno=connection.fileno())
         try:

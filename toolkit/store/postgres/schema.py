@@ -1,7 +1,7 @@
-"""The schema of a database of PostgreSQL: creates and migrates it, and refuses what is too new.
+"""The schema of a PostgreSQL database: creates and migrates it, and rejects newer versions.
 
-A new database gets the newest tables at once, and migrations are for what earlier releases left,
-as in a data directory.
+A new database gets the newest tables at once; migrations are for tables of earlier releases, as in
+a data directory.
 """
 
 from collections.abc import Iterator
@@ -42,26 +42,26 @@ from toolkit.store.writing.write_connection import DatabaseLocked
 # Of all who open the same database at once, one makes the tables.
 _LOCK: Final = "schema"
 _ENGINES_SQL: Final = f"SELECT EXISTS (SELECT 1 FROM pg_stat_activity WHERE {IS_ENGINE_SQL})"  # noqa: S608 - our condition
-# Who waits for a table has all others wait who come later, so it gives way, and tries again.
+# A session that waits for a table blocks all later sessions, so it gives way, and retries.
 LOCK_TIMEOUT_MS: Final = 1_000
 TRIES: Final = 10
-NAME: Final = "toolkit-command"  # what the server's lists of sessions show
+NAME: Final = "toolkit-command"  # shown in the server's lists of sessions
 
 
 def migrate_postgres_schema(connection: Session) -> SchemaVersion:
     """Create the tables, or run the missing migrations.
 
     Args:
-        connection: to the database, in no transaction, and in autocommit mode.
+        connection: connection to the database, in no transaction, and in autocommit mode.
 
     Returns:
-        the version of the tables from then on.
+        The version of the tables from then on.
 
     Raises:
-        DatabaseLocked: engines were in the way of a migration; it may be tried again.
-        psycopg.Error: it cannot be done.
-        ServiceError: `UNAVAILABLE` when tables of a later version are no longer this one's to use,
-            or engines that are running could not go on with those of this version.
+        DatabaseLocked: engines blocked a migration; it may be retried.
+        psycopg.Error: the tables cannot be created or migrated.
+        ServiceError: `UNAVAILABLE` if this version may not use tables of a later version, or
+            running engines could not continue with the tables of this version.
     """
     return bring_up_to_date(
         partial(read_postgres_version, connection),
@@ -86,7 +86,7 @@ def _create_tables(connection: Session) -> None:
 
 
 def _run_missing(connection: Session) -> None:
-    """Run the missing migrations, all or none of them, beside engines that go on working."""
+    """Run all missing migrations or none, while engines continue to work."""
     connection.execute(f"SET lock_timeout = {LOCK_TIMEOUT_MS}".encode())
     for left in reversed(range(TRIES)):
         try:
@@ -115,7 +115,7 @@ def _try_missing(connection: Session) -> None:
 
 
 def read_postgres_version(connection: Session) -> SchemaVersion | None:
-    """Return the version of a database's tables, or None where it has none yet."""
+    """Return the version of a database's tables, or None if it has no tables yet."""
     made = connection.execute("SELECT to_regclass('alembic_version')").fetchone()
     if made is None or made[0] is None:
         return None
@@ -124,7 +124,7 @@ def read_postgres_version(connection: Session) -> SchemaVersion | None:
 
 
 def build_newest_schema() -> Iterator[str]:
-    """Build the statements that create the newest tables, and what belongs to them."""
+    """Build the statements that create the newest tables, their functions and their indexes."""
     yield VERSION_TABLE_SQL
     yield from build_tables(get_dialect("postgresql"))
     yield FIRST_VERSION_SQL
@@ -136,13 +136,13 @@ def build_newest_schema() -> Iterator[str]:
 
 @contextmanager
 def open_postgres(url: str, *, is_read_only: bool = False) -> Iterator[Session]:
-    """Open a connection in autocommit mode, whatever the database has.
+    """Open a connection in autocommit mode, without checking the tables.
 
     Args:
-        is_read_only: have the server refuse every write.
+        is_read_only: whether the server refuses every write.
 
     Raises:
-        ServiceError: `UNAVAILABLE` when it cannot be used.
+        ServiceError: `UNAVAILABLE` if the database cannot be used.
     """
     with (
         translate_opening_errors(),
@@ -171,12 +171,12 @@ def open_existing(
     """Open a connection to a database that has the tables of the toolkit.
 
     Args:
-        newest: refuse all that are not the newest: of an earlier version, some may lack, and of a
-            later one, some may be unknown.
-        is_read_only: have the server refuse every write; those of a later version are read, too.
+        newest: whether to reject tables of other versions: earlier versions may lack tables, and
+            later versions may have unknown tables.
+        is_read_only: whether the server refuses every write; later versions are accepted, too.
 
     Raises:
-        ServiceError: `UNAVAILABLE` when it has none, or those of another version.
+        ServiceError: `UNAVAILABLE` if it has no tables, or tables of another version.
     """
     with open_postgres(url, is_read_only=is_read_only) as connection:
         version = read_postgres_version(connection)

@@ -1,4 +1,4 @@
-"""An end to the sessions of engines that stand still in a transaction, whose locks others need."""
+"""The end of engines' sessions that are idle in a transaction, whose locks others need."""
 
 import asyncio
 import logging
@@ -24,11 +24,11 @@ _END_SILENT_SQL: Final = (
 
 
 class SilentSessions:
-    """The sessions, of any engine, whose next statement does not come; each engine looks for them.
+    """Ends idle sessions of any engine in a transaction; each engine looks for them.
 
-    A process that is stopped, or whose machine is gone without a word, has its connections open:
-    what it had locked would stay so for hours, and nobody could take its work up. An engine that
-    goes on finds its session ended, as after a cut of the network.
+    A process that is stopped, or whose machine died without notice, keeps its connections open.
+    Its locks would stay for hours, and nobody could take over its work. An engine that continues
+    afterwards finds its session ended, as after a network cut.
     """
 
     def __init__(self, reads: ReadConnection) -> None:

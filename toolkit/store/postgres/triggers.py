@@ -1,9 +1,9 @@
-"""PostgreSQL's triggers, which keep what those of SQLite keep: sums of bytes, the configuration's
-version, the index of tags, and that of texts.
+"""PostgreSQL's triggers, which maintain the same data as those of SQLite: sums of bytes, the
+configuration's version, the index of tags, and the index of texts.
 
-They run once for each statement, with all of its rows: those of one statement that belong to one
-account add to its sums once. Sums are taken in the order of the accounts' ids, as the writer takes
-them, so that two engines do not wait for each other.
+They run once for each statement, with all of its rows, so that rows of one account add to its sums
+once. They lock the sums in the order of the accounts' ids, as the writer does, so that two engines
+cannot deadlock.
 """
 
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ from toolkit.store.text_index import TEXT_TABLES
 
 Verb = Literal["insert", "update", "delete"]
 VERBS: Final[tuple[Verb, ...]] = ("insert", "update", "delete")
-# PostgreSQL refuses what JSON may hold and its texts may not; these are only compared and searched.
+# PostgreSQL rejects NUL, which JSON may hold; these values are only compared and searched.
 READ_JSON_SQL: Final = r"""
 CREATE FUNCTION read_json(doc text) RETURNS jsonb LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 AS $$ SELECT CAST(replace(doc, '\u0000', '\ufffd') AS jsonb) $$
@@ -63,7 +63,7 @@ def _build_trigger(name: str, table: str, verb: Verb, body: str) -> Iterator[str
 
 
 def _build_count(table: str, verb: Verb) -> str:
-    """Build the statement that adds what a statement changed to the sums of its accounts."""
+    """Build the statement that adds a statement's changes to the sums of its accounts."""
     parts = []
     for rows, sign in (("new_rows", ""), ("old_rows", "-")):
         if rows not in _TABLES[verb]:

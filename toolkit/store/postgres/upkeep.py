@@ -33,7 +33,7 @@ from toolkit.store.read_connection import Row
 from toolkit.store.schema import HEAD_REVISION, MOVING, check_not_later
 from toolkit.store.text_index import TEXT_TABLES
 
-# Whoever waits for longer lets go, and tries again.
+# A transaction that waits longer than this rolls back and retries.
 LOCK_TIMEOUT_MS: Final = 1_000
 OLDEST_SERVER: Final = 13
 MAX_CLOCK_DIFFERENCE_S: Final = 2.0
@@ -96,11 +96,11 @@ class PostgresUpkeep(UpkeepDatabase):
         return hold_lock(self.connection, name)
 
     def is_copy(self) -> bool:
-        """Tell whether it is a copy of another database."""
+        """Check whether the database is a copy of another one."""
         return is_marked_as_copy(self.connection)
 
     def has_engines(self) -> bool:
-        """Tell whether engines have it open."""
+        """Check whether engines have the database open."""
         return bool(list_engines(self.connection))
 
     def count_left(self) -> int:
@@ -108,7 +108,7 @@ class PostgresUpkeep(UpkeepDatabase):
         return int(self.fetch(_LEFT_SQL)[0][0])
 
     def open_ownership(self, place: BlobPlace) -> PlaceOwnership:
-        """Open what tells whether a place is that of the database's artifacts."""
+        """Open the check of whether a place is that of the database's artifacts."""
         return open_ownership(self.connection, place)
 
     def check_place(self, place: BlobPlace) -> None:
@@ -154,7 +154,7 @@ class PostgresUpkeep(UpkeepDatabase):
             )
 
     def _is_notified(self) -> bool:
-        """Tell whether a notice of one session reaches another one, which engines wait for."""
+        """Check whether a notice of one session reaches another one, as engines need."""
         channel = f"toolkit_doctor_{secrets.token_hex(4)}"
         with (
             suppress(ServiceError),
@@ -185,9 +185,9 @@ class MoveTarget(PostgresUpkeep):
     opens.
 
     Args:
-        connection: in autocommit mode; the database is empty, or what a move from the same source
-            left.
-        name: of the source, so that no other is taken for it; at most 24 characters.
+        connection: connection in autocommit mode, to a database that is empty, or that a move
+            from the same source began.
+        name: name of the source, to distinguish it from others; at most 24 characters.
     """
 
     def __init__(self, connection: Session, url: str, name: str) -> None:
@@ -195,18 +195,18 @@ class MoveTarget(PostgresUpkeep):
         self._moving = f"{MOVING}{name}"
 
     def is_begun(self) -> bool:
-        """Tell whether it is what an interrupted move from the same source left."""
+        """Check whether an interrupted move from the same source left the database."""
         version = read_postgres_version(self.connection)
         return version is not None and version.revision == self._moving
 
     def check_free(self, place: BlobPlace) -> None:
-        """Check that the database is empty, or that of this move; nothing is written.
+        """Check that the database is empty, or of this move; nothing is written.
 
         Args:
-            place: of its artifacts' bytes, which belongs to no other database.
+            place: place of its artifacts' bytes, which must belong to no other database.
 
         Raises:
-            ServiceError: `UNAVAILABLE` when one of them is in use for something else.
+            ServiceError: `UNAVAILABLE` if the database or the place is used for something else.
         """
         if not self.is_begun() and read_postgres_version(self.connection) is not None:
             raise ServiceError(
@@ -217,7 +217,7 @@ class MoveTarget(PostgresUpkeep):
         self.open_ownership(place).check(may_be_other=True)
 
     def create_tables(self) -> None:
-        """Create the tables, unless they are those of this move."""
+        """Create the tables, unless this move has created them already."""
         if not self.is_begun():
             with self.begin():
                 migrate_postgres_schema(self.connection)
@@ -232,10 +232,10 @@ class MoveTarget(PostgresUpkeep):
             insert_rows(self.connection, table, tuple(rows[0]), values)
 
     def end(self, place: BlobPlace, *, sandbox: bool | None) -> None:
-        """Have engines open the database from now on.
+        """Let engines open the database from now on.
 
         Args:
-            sandbox: the world that the rows are of; none where they do not tell.
+            sandbox: whether the rows are of the sandbox; None if they do not show it.
         """
         self.open_ownership(place).take()
         with self.begin():
@@ -244,14 +244,14 @@ class MoveTarget(PostgresUpkeep):
 
 
 def _dump_database(url: str, snapshot: str, folder: Path) -> None:
-    """Run pg_dump; a password goes by its environment, which no list of processes shows.
+    """Run pg_dump; the password is passed in its environment, which no list of processes shows.
 
     Args:
-        snapshot: of the moment to dump, as `pg_export_snapshot` returns it.
-        folder: where the dump goes.
+        snapshot: snapshot to dump, as `pg_export_snapshot` returns it.
+        folder: target folder of the dump.
 
     Raises:
-        ServiceError: `UNAVAILABLE` when it is not installed, or fails.
+        ServiceError: `UNAVAILABLE` if pg_dump is not installed, or fails.
     """
     program = shutil.which("pg_dump")
     if program is None:

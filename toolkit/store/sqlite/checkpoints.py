@@ -29,14 +29,14 @@ class WalCheckpointer:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="toolkit-checkpoint")
         self._running: Future[None] | None = None
         self._commits = 0
-        # The length of the log when the last checkpoint began: what it had up to there is moved.
+        # The length of the log when the last checkpoint began: all before that has been moved.
         self._moved_bytes = 0
 
     def checkpoint_if_due(self) -> None:
         """Run a checkpoint if the log has grown by much since the last one, or is huge.
 
-        It is looked at every so many commits. Its length alone does not tell: what is written
-        during a checkpoint keeps the log from being begun anew, and so it stays long.
+        The length is checked once in `COMMITS_PER_CHECK` commits. It is no sufficient sign: writes
+        during a checkpoint prevent a restart of the log, and so it stays long.
         """
         self._commits += 1
         if self._commits % COMMITS_PER_CHECK:

@@ -87,21 +87,21 @@ def _switch_to_wal(connection: sqlite3.Connection) -> None:
 
 
 def is_writable(folder: Path) -> bool:
-    """Tell whether files can be created in a folder, by its permissions and those of its disk."""
+    """Check whether the permissions of a folder and its disk allow new files."""
     if hasattr(os, "statvfs") and os.statvfs(folder).f_flag & os.ST_RDONLY:
         return False
     return os.access(folder, os.W_OK)
 
 
 def open_read_only(database: Path, *, briefly: bool = False) -> sqlite3.Connection:
-    """Open a read-only connection beside all others, whatever state the database is in.
+    """Open a read-only connection next to all others, in any state of the database.
 
-    Also where nothing may be written, as on a disk that is mounted read-only: SQLite would rebuild
-    the index of the log, so it is told that nobody writes; where there is a log, a copy of both is
-    read.
+    It also works if nothing may be written, as on a disk that is mounted read-only. SQLite would
+    rebuild the index of the log, so the database is opened as immutable; with a log, a copy of
+    both files is read.
 
     Args:
-        briefly: for one short read, which leaves no other file behind if nobody has it open.
+        briefly: whether it is for one short read, which leaves no new file if nobody has it open.
     """
     uri = f"{database.absolute().as_uri()}?mode=ro"
     if briefly and not database.with_name(f"{database.name}-wal").exists():
@@ -115,7 +115,7 @@ def open_read_only(database: Path, *, briefly: bool = False) -> sqlite3.Connecti
             raise
         return _open_unwritable(database, uri)
     except sqlite3.DatabaseError:
-        pass  # it is damaged, and whoever asked finds out how
+        pass  # it is damaged, and the caller's reads will show how
     return connection
 
 
@@ -173,9 +173,9 @@ def find_primary_code(error: BaseException | None) -> int | None:
 
 
 def make_unavailable_error(error: Exception) -> ServiceError:
-    """Make the error for a store that cannot be used: when to retry, or what has to change.
+    """Make the error for a store that cannot be used: when to retry, or what the user must change.
 
-    It is a `StoreUnavailableError` if the database itself is away for the time being.
+    It is a `StoreUnavailableError` if the database itself is temporarily unavailable.
     """
     kind = ServiceError
     if find_primary_code(error) in UNWRITABLE_CODES | BUSY_CODES:
@@ -195,11 +195,11 @@ def make_unavailable_error(error: Exception) -> ServiceError:
 
 
 def _is_permission_error(error: Exception, reason: str) -> bool:
-    """Tell whether this user may not write there, which no waiting changes."""
+    """Check whether this user may not write there, so that retries are useless."""
     if isinstance(error, OSError):
         return error.errno in PERMISSION_ERRNOS
     if "unable to open" in reason:
-        try:  # SQLite says the same where the process has no file descriptor left
+        try:  # SQLite gives the same error if the process has no file descriptor left
             os.close(os.open(os.devnull, os.O_RDONLY))
         except OSError:
             return False

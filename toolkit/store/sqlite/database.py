@@ -1,4 +1,4 @@
-"""A data directory's database of SQLite: its connections, and what stands beside it."""
+"""A data directory's SQLite database: its connections, ballast and checkpoints."""
 
 import sqlite3
 from collections.abc import Mapping
@@ -47,7 +47,7 @@ class SqliteReadConnection:
         return self.read_rows(sql, given)
 
     def read_rows(self, sql: str, given: Mapping[str, object]) -> list[Row]:
-        """Fetch all rows where nothing can be awaited."""
+        """Fetch all rows without awaiting, for synchronous callers."""
         try:  # and not `translate_errors`: as a context manager it costs half a read
             cursor = self._connection.execute(sql, given)
             found = cursor.fetchall()
@@ -127,7 +127,7 @@ class SqliteDatabase(OpenDatabase):
             self.is_copy = claim_location(self.write_connection, data_dir, take_up=take_up is True)
             self._read_connection = opened.enter_context(self._engine.connect())
             reads = _get_driver_connection(self._read_connection)
-            # Writers never block readers; the loop does not wait for what does.
+            # Writers never block readers; the loop must not wait for other locks.
             reads.execute(f"PRAGMA busy_timeout={READ_TIMEOUT_MS}")
             self.reads = SqliteReadConnection(reads)
             self.get_version = self.reads.get_data_version
@@ -149,7 +149,7 @@ class SqliteDatabase(OpenDatabase):
         return begin_sqlite_transaction(self._engine, self._turns)
 
     def note_commit(self) -> None:
-        """Begin the log anew where that is due."""
+        """Run a checkpoint of the log if it is due."""
         self._checkpoints.checkpoint_if_due()
 
     async def close(self) -> None:

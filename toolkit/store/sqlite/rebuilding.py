@@ -1,4 +1,4 @@
-"""A new database that is made of what can be read of a damaged one."""
+"""A new database, rebuilt from the readable rows of a damaged database."""
 
 import sqlite3
 from collections import Counter
@@ -33,10 +33,10 @@ def rebuild_database(database: Path) -> str:
     """Save all readable rows into a new database, and set the damaged one aside.
 
     Returns:
-        a line that says what was saved.
+        A line with the numbers of saved rows.
 
     Raises:
-        ServiceError: `UNAVAILABLE` when another version of the toolkit made it.
+        ServiceError: `UNAVAILABLE` if another version of the toolkit made it.
     """
     new = database.with_name("state.db.new")
     new.unlink(missing_ok=True)
@@ -83,7 +83,7 @@ def _create_database(path: Path) -> None:
 
 
 def _copy_marks(database: Path, source: sqlite3.Connection, target: sqlite3.Connection) -> None:
-    """Copy what the header says of the directory, as far as it can be read."""
+    """Copy the header's numbers of the directory, as far as they can be read."""
 
     def read_number(name: str) -> int:
         read = source.execute(f"PRAGMA {name}").fetchone
@@ -98,7 +98,7 @@ def _copy_marks(database: Path, source: sqlite3.Connection, target: sqlite3.Conn
 
 
 def _put_in_place(new: Path, database: Path) -> Path:
-    """Give a new database its name; return that of the damaged one from then on."""
+    """Give a new database its name; return the new path of the damaged database."""
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
     aside = database.with_name(f"state.db.damaged-{stamp}")
     database.replace(aside)
@@ -121,7 +121,7 @@ def _read_or_default(read: Callable[[], T], otherwise: T) -> T:
 def _read_intact_rows(
     source: sqlite3.Connection, table: Table, names: list[str]
 ) -> Iterator[tuple[object, ...]]:
-    """Yield the readable rows of a table, from both ends up to where it is damaged."""
+    """Yield the readable rows of a table, from both ends up to the damage."""
     has_rowid = table.dialect_options["sqlite"]["with_rowid"]
     keys = ["rowid"] if has_rowid else table.primary_key.columns.keys()
     columns = ", ".join(names)

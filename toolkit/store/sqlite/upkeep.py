@@ -66,10 +66,10 @@ class SqliteUpkeep(UpkeepDatabase):
     @classmethod
     @contextmanager
     def view(cls, data_dir: Path) -> Iterator[Self]:
-        """Open a data directory's database for reading, whatever state it is in.
+        """Open a data directory's database for reading, in any state.
 
         Raises:
-            ServiceError: `UNAVAILABLE` when there is none, or it cannot be read.
+            ServiceError: `UNAVAILABLE` if there is none, or it cannot be read.
         """
         database = find_database(data_dir)
         with translate_errors(), closing(open_read_only(database)) as connection:
@@ -87,15 +87,15 @@ class SqliteUpkeep(UpkeepDatabase):
         self.connection.execute("COMMIT")
 
     def is_copy(self) -> bool:
-        """Tell whether it is a copy of another data directory."""
+        """Check whether it is a copy of another data directory."""
         return is_copy(self._data_dir, self.connection)
 
     def has_engines(self) -> bool:
-        """Tell whether engines have it open."""
+        """Check whether engines have it open."""
         return bool(find_active_owners(self._data_dir))
 
     def count_left(self) -> int:
-        """Count the open roots that processes which have gone left."""
+        """Count the open roots that processes left when they ended."""
         alive = find_active_owners(self._data_dir)
         owners = self.fetch("SELECT owner FROM roots WHERE open")
         return sum(owner not in alive for (owner,) in owners)

@@ -41,9 +41,9 @@ ROWS_PER_STATEMENT = 32  # by one statement, as SQLite takes 999 values in some 
 class WriteTurns:
     """Turns between the writer, which may begin one transaction after another, and small changes.
 
-    Who waits for SQLite's lock sleeps between its tries, ever longer, and whoever tries first after
-    a commit gets it: beside a writer that goes on at once, a lease could not be renewed for
-    seconds.
+    A connection that waits for SQLite's lock sleeps between its tries, ever longer. The first
+    connection to try after a commit gets the lock. Next to a writer that continues at once, a
+    lease could not be renewed for seconds.
     """
 
     def __init__(self) -> None:
@@ -95,9 +95,9 @@ class SqliteWriteConnection(WriteConnection):
     """The writer's connection to a database of SQLite.
 
     Args:
-        connection: to the database; nobody else uses it.
-        turns: shared with the small changes that this process makes beside the writer.
-        ballast: space on the disk of the database.
+        connection: connection to the database, for the writer alone.
+        turns: turns, shared with the small changes of this process outside the writer.
+        ballast: reserved space on the database's disk.
     """
 
     is_remote = False
@@ -173,11 +173,11 @@ class SqliteWriteConnection(WriteConnection):
     ) -> None:
         """Run a statement for many rows, several of them at once.
 
-        A thread lets go of the interpreter for each statement, and waits for it after each: beside
-        a busy loop, a thousand of them took a tenth of a second.
+        A thread releases the interpreter for each statement, and waits for it after each. With a
+        busy loop, a thousand statements took a tenth of a second.
 
         Args:
-            text: the statement's, for a number of rows.
+            text: builds the text of the statement for a number of rows.
         """
         whole = len(rows) - len(rows) % ROWS_PER_STATEMENT
         for start in range(0, whole, ROWS_PER_STATEMENT):

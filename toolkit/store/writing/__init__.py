@@ -1,1 +1,1 @@
-"""The writing side of the store: submissions, their SQL, and the one writer."""
+"""The store's writes: submissions, their SQL, and the only writer."""

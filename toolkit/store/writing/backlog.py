@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from toolkit.store.changes import Change, Lease
 from toolkit.store.writing.submissions import Submission
 
-# A few groups: what waits is held in memory, and everything else queues behind it.
+# A few groups: waiting submissions are held in memory, and all others queue behind them.
 MAX_WEIGHT = 1_024
 
 
@@ -20,7 +20,7 @@ class Backlog:
 
     def __init__(self) -> None:
         self._arrived: deque[Submission] = deque()
-        # What did not fit a group, told apart: what only inserts new rows, and all else.
+        # Submissions that did not fit a group: inserts of only new rows, and all others.
         self._new: deque[Submission] = deque()
         self._others: deque[Submission] = deque()
         self._weight = 0
@@ -42,10 +42,10 @@ class Backlog:
         self._add_weight(submission.weight)
 
     def join(self, changes: Sequence[Change], lease: Lease) -> "asyncio.Future[None] | None":
-        """Have the last submission take changes that nobody waits for.
+        """Add changes that nobody waits for to the last submission.
 
         Returns:
-            the future of that submission, or none if it cannot take them.
+            The future of that submission, or None if it cannot take them.
         """
         if not self._arrived:
             return None
@@ -59,7 +59,7 @@ class Backlog:
     def pop_group(self, most: int) -> list[Submission]:
         """Take out the submissions to write next: of so much weight at most, or else one."""
         if self._weight > most:
-            # A new request waits for one group of what a large workflow writes, not for all.
+            # A new request waits for one group of a large workflow's writes, not for all.
             while self._arrived:
                 submission = self._arrived.popleft()
                 (self._new if submission.is_new else self._others).append(submission)

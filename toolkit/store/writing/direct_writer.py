@@ -1,4 +1,4 @@
-"""Small changes beside the writer, each in a transaction of its own."""
+"""Small changes outside the writer, each in its own transaction."""
 
 import asyncio
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from toolkit.store.changes import StoreUnavailableError, make_retryable_error
 from toolkit.store.crashpoints import find_crash_point
 from toolkit.store.writing.write_connection import DatabaseLocked
 
-TRIES: Final = 3  # of a change that the database gave up for another one
+TRIES: Final = 3  # of a change that the database rolled back in favour of another
 
 T = TypeVar("T")
 
@@ -51,7 +51,7 @@ class DirectWriter:
         It runs to its end even if the waiting caller is cancelled, and `close` waits for it.
 
         Args:
-            work: what to do; it is called again where the database gave the transaction up.
+            work: function to run; it is called again if the database rolled the transaction back.
         """
         return await self._run_in_thread(partial(self.transact_now, work))
 

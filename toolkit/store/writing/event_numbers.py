@@ -7,7 +7,7 @@ from pydantic_core import to_json
 
 from toolkit.store.changes import AppendEvent
 
-# How many resources' and jobs' last numbers are remembered; those of others are looked up again.
+# The number of remembered resources and jobs; the last number of others is looked up again.
 NUMBER_CACHE_SIZE = 10_000
 EVENT_COLUMNS = ("resource_id", "n", "type", "at", "data", "job_id", "job_n")
 
@@ -26,7 +26,7 @@ class EventNumbers:
     def __init__(self, find_last: Callable[[str, str, str], int]) -> None:
         self._find_last = find_last
         self._last_n: dict[str, int] = {}
-        # What this transaction inserts, which has no events yet.
+        # Ids of rows that this transaction inserts, which have no events yet.
         self._new_ids: set[str] = set()
         self._is_forgotten = False
 
@@ -55,7 +55,7 @@ class EventNumbers:
         return rows
 
     def list_unknown(self, events: Iterable[AppendEvent]) -> list[tuple[str, str, list[str]]]:
-        """List what `find_last` will be asked for: by both columns, the sorted ids."""
+        """List the keys that `find_last` will look up: by both columns, the sorted ids."""
         resources = {event.resource_id for event in events}
         jobs = {job_id for event in events if (job_id := _find_named_job(event))}
         wanted = []
@@ -75,7 +75,7 @@ class EventNumbers:
     def trim(self) -> None:
         """Forget the oldest of too many numbers.
 
-        Between transactions only: those of an open one cannot be looked up in the database yet.
+        Call it between transactions only, as the database lacks the numbers of an open transaction.
         """
         if len(self._last_n) > NUMBER_CACHE_SIZE:
             for value in list(islice(self._last_n, len(self._last_n) - NUMBER_CACHE_SIZE // 2)):
@@ -84,13 +84,13 @@ class EventNumbers:
     def forget(self) -> None:
         """Forget the remembered numbers: another process may have added events.
 
-        From the next transaction on, as this is called on any thread: one that is under way has
-        looked up what it needs, and has given numbers that the database does not have yet.
+        It takes effect in the next transaction, because it is called on any thread. A transaction
+        under way has looked up its numbers, and has assigned some that are not in the database yet.
         """
         self._is_forgotten = True
 
     def __len__(self) -> int:
-        """How many numbers are remembered."""
+        """The number of remembered numbers."""
         return len(self._last_n)
 
 

@@ -7,10 +7,10 @@ ROWS, ARTIFACTS = "rows", "artifacts"
 
 
 class WriteOutages:
-    """The places whose last write failed for a reason that passes, such as a full disk.
+    """The places whose last write failed for a temporary reason, such as a full disk.
 
-    A result of a paid call waits in memory during an outage. A call that began now would only add
-    to what waits, so the code that begins calls waits for the end of the outage first.
+    A result of a paid call waits in memory during an outage. A new call would only add to the
+    waiting results, so the code that begins calls waits for the end of the outage first.
 
     Attributes:
         on_failure: called each time that a write of rows fails.

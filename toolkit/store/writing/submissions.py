@@ -51,9 +51,9 @@ class Submission:
         return max(1, len(self.changes) // CHANGES_OF_STEP)
 
     def take(self, changes: Sequence[Change], lease: Lease | None) -> bool:
-        """Take the changes of a later call, where nobody waits for either; return whether it did.
+        """Take the changes of a later call if nobody waits for either; return whether it did.
 
-        A node that never waits so begins and ends in one submission, and many such nodes do.
+        So a node that never waits begins and ends in one submission, as many nodes do.
         """
         if self.is_awaited or lease is None or lease is not self.lease:
             return False
@@ -83,7 +83,7 @@ class Submission:
         )
 
     def resolve(self, error: Exception | None = None) -> None:
-        """Tell the caller that it is written, or why not, unless the caller was cancelled."""
+        """Report success or an error to the caller, unless the caller was cancelled."""
         if self.done.done():
             return
         if error is None:
@@ -112,7 +112,7 @@ class MergedChanges:
         return self == MergedChanges()
 
     def add_change(self, change: Change) -> None:
-        """Add a change; values of the same row are merged, and later ones win."""
+        """Add a change; values of the same row are merged, and later values win."""
         match change:
             case AppendEvent():
                 self.events.append(change)
@@ -208,8 +208,8 @@ class SubmissionGroup:
     def split_by_lease(self) -> list[list[Submission]]:
         """Split the submissions into parts that succeed or fail together.
 
-        All that is written under one lease is one part, but for what a limit may refuse. Every
-        other submission is one of its own.
+        All writes under one lease are one part, except those that a limit may refuse. Every
+        other submission is its own part.
         """
         parts: dict[object, list[Submission]] = {}
         for submission in self.submissions:

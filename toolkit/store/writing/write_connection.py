@@ -14,10 +14,10 @@ Rows: TypeAlias = Sequence[Sequence[object]]
 
 
 class DatabaseLocked(Exception):  # noqa: N818 - names what happened
-    """Another connection is writing; nothing was written, and the same may be tried again.
+    """Another connection is writing; nothing was written, and the write may be retried.
 
     Attributes:
-        message: told to those who have waited for too long.
+        message: error message for callers that have waited for too long.
     """
 
     message = "The store is locked by another process: ask again in a moment."
@@ -44,11 +44,11 @@ class DatabaseUnwritable(DatabaseLocked):
 
 
 class CommitInDoubt(Exception):  # noqa: N818 - names what happened
-    """The connection was lost in a commit, which was made or was not.
+    """The connection was lost in a commit, which may have been made.
 
     Args:
-        find_outcome: tells whether it was made; it raises `DatabaseLocked` while nobody knows, and
-            `ServiceError` if nobody ever will.
+        find_outcome: returns whether it was made. It raises `DatabaseLocked` while that is
+            unknown, and `ServiceError` if it stays unknown.
     """
 
     def __init__(self, find_outcome: Callable[[], bool]) -> None:
@@ -68,7 +68,7 @@ class WriteConnection(ABC):
     """
 
     is_remote: ClassVar[bool]
-    _text_tables: Collection[str] = ()  # those with an index of their texts
+    _text_tables: Collection[str] = ()  # tables with an index of their texts
 
     def __init__(self, owner: str) -> None:
         self._owner = owner
@@ -79,16 +79,16 @@ class WriteConnection(ABC):
         """Write a batch in one transaction, and return the seconds that its commit took.
 
         Args:
-            leases: those that it is written under.
-            wait_ms: the longest to wait for another connection's transaction, where a connection
-                that waits gains nothing by it.
+            leases: leases that it is written under.
+            wait_ms: maximum wait for another connection's transaction, in milliseconds, if waiting
+                gives the connection no place in a queue.
 
         Raises:
             CommitInDoubt: it may have been written.
-            Conflict: a value that must be unique is taken.
-            DatabaseLocked: it may be tried again; `DatabaseUnwritable` if less may fit.
+            Conflict: a value that must be unique already exists.
+            DatabaseLocked: it may be retried; `DatabaseUnwritable` if a smaller write may fit.
             LeaseLost: another process holds one of the leases.
-            OverLimit: more would be spent than a limit allows.
+            OverLimit: the spending would exceed a limit.
             ServiceError: `UNAVAILABLE` for everything else.
         """
         try:

@@ -1,4 +1,4 @@
-"""The one writer: groups all submissions of one turn of the loop into one transaction."""
+"""The writer: groups all submissions of one turn of the loop into one transaction."""
 
 import asyncio
 import math
@@ -31,12 +31,12 @@ from toolkit.store.writing.write_connection import (
     WriteConnection,
 )
 
-# A commit that hops to a thread costs more than a quick one made in the loop; a slow one made in
-# the loop would hold up everything else.
+# Handing a commit to a thread costs more than a fast commit in the loop; a slow commit in the loop
+# would block everything else.
 SLOW_COMMIT_S = 0.002
-# As a rule; the disk's own sync takes as long as it takes, and now and then much longer.
+# The median; a single sync of the disk may take much longer.
 SLOW_SYNC_S = 0.001
-# The largest groups, by weight: in the loop they block it, and a slow commit is worth a larger one.
+# The largest groups, by weight: in the loop they block it; a slow commit justifies a larger group.
 MAX_LOOP_WEIGHT, MAX_THREAD_WEIGHT = 96, 256
 # And by the characters of its documents, whose texts are indexed.
 MAX_LOOP_SIZE = 50_000
@@ -76,14 +76,14 @@ class ChangeWriter:
     """A writer of submissions, in transactions and in order.
 
     Args:
-        connection: to the database; the writer alone uses it.
+        connection: connection to the database, for the writer alone.
         is_synced: whether each commit waits for the disk.
         committed: called on the loop with the events of each transaction, once it is durable.
         timed: called with the seconds that each commit took, on the thread that made it.
-        outages: noted here; some of the writer's own by default.
+        outages: monitor that it notifies of failed writes; the writer's own by default.
 
     Attributes:
-        backlog: what waits to be written.
+        backlog: queue of submissions that are not written yet.
     """
 
     def __init__(
@@ -146,8 +146,8 @@ class ChangeWriter:
     ) -> "asyncio.Future[None]":
         """Submit changes; the future is done when they are durable.
 
-        What nobody waits for (`eager=False`) goes with the next changes that somebody does wait
-        for, or by itself after `LINGER_S`. The options are those of `Store.write`.
+        Changes that nobody waits for (`eager=False`) are written with the next awaited changes,
+        or alone after `LINGER_S`. The options are those of `Store.write`.
         """
         if not eager and lease is not None:
             joined = self.backlog.join(changes, lease)
@@ -174,8 +174,8 @@ class ChangeWriter:
             return submission.done
         if eager and not self._scheduled:
             self._scheduled = True
-            # Not in the very next turn: what is begun in it goes along, as the first write of a run
-            # that was accepted in this one.
+            # Not in the very next turn, so that its writes join the group, such as the first write
+            # of a run that was accepted in this turn.
             loop.call_soon(loop.call_soon, self._flush)
         elif not eager and not self._scheduled and self._lingering is None:
             self._lingering = loop.call_later(LINGER_S, self._flush)
@@ -205,15 +205,15 @@ class ChangeWriter:
             asyncio.get_running_loop().call_soon(self._flush)
 
     def _is_slow(self) -> bool:
-        """Tell whether commits hold up the loop for longer than a hop to the thread takes."""
+        """Check whether commits block the loop for longer than a thread would cost."""
         took = sorted(self._commit_times_s)
         return took[len(took) // 2] > SLOW_SYNC_S if self._is_synced else took[0] > SLOW_COMMIT_S
 
     async def _flush_on(self, group: SubmissionGroup, *, in_loop: bool) -> None:
-        """Write what could not be written at once, in the thread.
+        """Write a group that could not be written at once, in the thread.
 
         Args:
-            in_loop: try it in the loop first, as others had the database locked.
+            in_loop: whether to try it in the loop first, as others had the database locked.
         """
         try:
             if in_loop:
@@ -225,7 +225,7 @@ class ChangeWriter:
         self._flush_rest()
 
     async def _try_in_loop(self, group: SubmissionGroup) -> SubmissionGroup:
-        """Try to write a group, with what is submitted meanwhile; return it with what is left."""
+        """Try to write a group and later submissions; return the group with the unwritten rest."""
         for _ in range(0 if self._is_unwritable else LOOP_TRIES):
             await asyncio.sleep(random.uniform(LEAST_PAUSE_S, MOST_PAUSE_S))  # noqa: S311 - no secret
             group = self._extend_group(group, MAX_LOOP_WEIGHT)
@@ -270,9 +270,9 @@ class ChangeWriter:
         return SubmissionGroup([*group.submissions, *self.backlog.pop_group(room)])
 
     async def _let_follow(self) -> None:
-        """Let those whose changes were just written submit what follows, as one group again.
+        """Let callers whose changes were just written submit their next changes as one group.
 
-        Otherwise they would fall apart into ever smaller groups, each with a commit of its own.
+        Otherwise they would split into ever smaller groups, each with its own commit.
         """
         for _ in range(MAX_FOLLOWING_TURNS if self._expected > 1 else 0):
             if len(self.backlog) >= self._expected:
@@ -309,7 +309,7 @@ class ChangeWriter:
     async def drain(self) -> None:
         """Wait until everything submitted is written, then end the thread.
 
-        What cannot be written for `LAST_WAIT_S` is refused.
+        A submission that cannot be written within `LAST_WAIT_S` is refused.
         """
         self._ends_at = asyncio.get_running_loop().time() + LAST_WAIT_S
         with suppress(ServiceError):
@@ -350,8 +350,8 @@ class ChangeWriter:
     ) -> WriteResult:
         """Write the parts of a group, each in a transaction of its own.
 
-        On a full disk a small part may still fit after a large one did not. The parts of one work
-        item stay in their order, and so do those without a lease, as they may change the same rows.
+        On a full disk a small part may still fit after a large part did not. The parts of one work
+        item stay in order, and so do those without a lease, as they may change the same rows.
         """
         errors: dict[Submission, Exception] = {}
         left: list[list[Submission]] = []
@@ -406,16 +406,16 @@ class ChangeWriter:
         self._failed_leases.pop(lease, None)
 
     def _fail_lease(self, submission: Submission, error: Exception) -> Exception:
-        """Have all later writes under a submission's lease fail: there must be no gaps.
+        """Make all later writes under a submission's lease fail: there must be no gaps.
 
         Returns:
-            what the submission itself fails with.
+            The submission's own error.
         """
         lease = submission.lease
         if lease is None or (submission.is_conditional and isinstance(error, Conflict | OverLimit)):
             return error
         if submission.begins_lease:
-            # Who asked is told why; to what follows, there is no such root.
+            # The caller gets the reason; for later writes, there is no such root.
             self._failed_leases[lease] = LeaseLost(lease.root_id)
             return error
         return self._failed_leases.setdefault(lease, error)
@@ -427,7 +427,7 @@ class ChangeWriter:
         leases = {s.lease for s in part if s.lease}
         for lease in leases:
             if lease in self._failed_leases:
-                # Writes under a lease must have no gaps: after a failed one, all others fail, too.
+                # Writes under a lease must have no gaps: after a failed write, all later ones fail.
                 return self._failed_leases[lease]
         try:
             took_s = self._write_or_drop_ballast(leases, group, part, wait_ms)
@@ -474,10 +474,10 @@ class ChangeWriter:
     def _settle_doubt(
         self, submissions: frozenset[Submission], in_doubt: CommitInDoubt, group: SubmissionGroup
     ) -> WriteResult:
-        """Find out if a commit was made; what else there is to write is tried again."""
+        """Find out if a commit was made; the other submissions are retried."""
         doubted = [s for s in group.submissions if s in submissions]
         others = [s for s in group.submissions if s not in submissions]
-        # What was refused meanwhile may be written all the same.
+        # Submissions that were refused meanwhile may have been written all the same.
         refused = submissions.difference(doubted)
         errors: dict[Submission, Exception] = {}
         try:
@@ -495,7 +495,7 @@ class ChangeWriter:
         return WriteResult(errors, others)
 
     def _release_abandoned(self, wait_ms: int) -> None:
-        """Release the roots that were refused and are there all the same, so that one is found."""
+        """Release the roots that were refused but exist, so that an engine can claim them."""
         freed: dict[str, dict[str, object]] = {each: {"owner": None} for each in self._abandoned}
         with suppress(DatabaseLocked, CommitInDoubt, ServiceError):
             self._connection.write((), MergedChanges(updates={"roots": freed}), wait_ms)

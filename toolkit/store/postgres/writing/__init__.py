@@ -1,1 +1,1 @@
-"""What the writer does in a database of PostgreSQL: its statements, and what became of a commit."""
+"""The writer's part for PostgreSQL: its statements, and the outcome of a commit."""

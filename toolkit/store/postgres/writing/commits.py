@@ -1,4 +1,4 @@
-"""Commits whose connection was lost: whether they were made is found out by another one."""
+"""Commits whose connection was lost: another connection finds out whether they were made."""
 
 import time
 from dataclasses import dataclass
@@ -21,10 +21,10 @@ class Commit:
     """A commit that was sent.
 
     Attributes:
-        xid: the id of its transaction.
-        trace: a query for something that the transaction wrote, and its values; none if it wrote
-            nothing that stays.
-        is_lasting: whether nobody else removes that trace.
+        xid: id of its transaction.
+        trace: query for a row that the transaction wrote, and its values; None if it wrote no
+            row that stays.
+        is_lasting: whether no other transaction removes that trace.
     """
 
     xid: str

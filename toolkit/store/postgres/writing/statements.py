@@ -7,7 +7,7 @@ from typing import Final, cast
 from toolkit.store.tables import metadata
 from toolkit.store.writing.statements import quote_names
 
-# Seconds, by the clock that all engines share; the time that a transaction began would stand still.
+# Seconds, by the clock that all engines share; a transaction's start time would not advance.
 CLOCK_SQL: Final = "extract(epoch FROM clock_timestamp())::float8"
 # A lease ends so many seconds after it is written.
 _FROM_NOW: Final = ("roots", "lease_until")
@@ -81,7 +81,7 @@ def build_update(table: str, columns: tuple[str, ...]) -> str:
 def build_patch(table: str) -> str:
     """Build an UPDATE by id of some members of the `doc`, given as JSON.
 
-    It leaves alone what `jsonb` refuses: a document with the escape of a NUL.
+    It leaves out a document that `jsonb` rejects, because it has the escape of a NUL.
     """
     return (
         f'UPDATE "{table}" SET doc = (doc::jsonb || %s::jsonb)::text'  # noqa: S608

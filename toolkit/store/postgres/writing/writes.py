@@ -43,13 +43,13 @@ from toolkit.store.writing.write_connection import (
     WriteConnection,
 )
 
-# What gives up waiting does everything again, so a lock is waited for until after the time in which
-# the server notices a deadlock.
+# A transaction that gives up waiting starts over, so it waits longer than the server needs to
+# notice a deadlock.
 LOCK_TIMEOUT_MS: Final = 1_500
 RECONNECT_WAIT_S: Final = 0.1
-# All is found by keys: while a table is still small, the server would plan otherwise, and keep to
-# that plan. Where there is no other way, what is forbidden counts as so dear that the server would
-# compile the statement first, which takes a hundred times as long as running it.
+# All rows are found by keys: for a small table the server would choose another plan, and keep it.
+# If no other plan exists, its forbidden steps count as so expensive that the server would compile
+# the statement first, which takes a hundred times as long as running it.
 _SETTINGS_SQL: Final = (
     f"SET lock_timeout = {LOCK_TIMEOUT_MS};"
     " SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off;"
@@ -79,7 +79,7 @@ class PostgresWriteConnection(WriteConnection):
         self._pid = 0
         self._is_closed = False
         self._last_numbers: dict[tuple[str, str], int] = {}
-        # What is to be checked of the answers to statements, once they are there.
+        # Checks of the statements' answers, to run once the answers are there.
         self._checks: list[Callable[[], None]] = []
         self._ballast = SessionBallast()
         with translate_postgres_errors():
@@ -93,7 +93,7 @@ class PostgresWriteConnection(WriteConnection):
     def _open(self) -> Session:
         connection = open_connection(self._url, self._name, is_impatient=True)
         try:
-            # What the lost connection was at may not have ended, and holds its locks until it does.
+            # The lost connection's transaction may be open still, and hold its locks until its end.
             connection.execute(_END_SESSION_SQL, (self._pid, self._name), prepare=False)
             connection.execute(_SETTINGS_SQL, prepare=False)
         except BaseException:
@@ -154,10 +154,10 @@ class PostgresWriteConnection(WriteConnection):
         return took_s
 
     def _begin(self, connection: Session, leases: Collection[Lease], batch: MergedChanges) -> str:
-        """Begin a transaction: lock what others may want, and look up the numbers of events.
+        """Begin a transaction: lock rows that others may want, and look up the events' numbers.
 
         Returns:
-            the id of the transaction.
+            The id of the transaction.
         """
         connection.execute("BEGIN")
         begun = connection.execute(BEGIN_SQL)
@@ -242,10 +242,10 @@ class PostgresWriteConnection(WriteConnection):
         commit: Commit,
         events: Iterable[AppendEvent],
     ) -> float:
-        """Commit, and tell the other engines of the events, and return the seconds it took.
+        """Commit, notify the other engines of the events, and return the seconds it took.
 
         Raises:
-            CommitInDoubt: the connection was lost before the server said that it had committed.
+            CommitInDoubt: the connection was lost before the server confirmed the commit.
         """
         ids = {event.resource_id for event in events} | {event.job_id or "" for event in events}
         payloads = list(build_payloads(self._owner, ids - {""}))
