@@ -80,7 +80,7 @@ class BlobStore:
         """Store bytes under their SHA-256, unless they are stored already.
 
         Args:
-            limit_s: the longest that a remote place may make no progress.
+            limit_s: maximum time without progress of a remote place, in seconds.
 
         Raises:
             ServiceError: `UNAVAILABLE`.
@@ -268,7 +268,7 @@ class Progress:
 
 
 def make_lost_error() -> RequestError:
-    """Make the error for bytes that are not where their record says: no waiting brings them."""
+    """Make the error for bytes that are missing from their place: no retry brings them."""
     return RequestError(
         ErrorCode.NOT_FOUND,
         "The bytes of this artifact are lost: its record is there, and they are not in the store."

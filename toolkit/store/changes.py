@@ -70,8 +70,8 @@ class IncrementColumns(NamedTuple):
     """Amounts added to the sums of a row, which is inserted if it does not exist.
 
     Attributes:
-        values: the row's other columns, with its id.
-        increments: the amounts to add, by column.
+        values: other columns of the row, with its id.
+        increments: amounts to add, by column.
     """
 
     table: str

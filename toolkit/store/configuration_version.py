@@ -1,6 +1,6 @@
 """The version of the configuration: a number that triggers raise whenever some of it changes.
 
-The configuration decides who may do what with which secret: accounts, API keys, connections and
+The configuration decides access to each secret: accounts, API keys, connections and
 their shares. Each change raises the number in its own transaction, even a change by another
 process, by an earlier version that has the directory open, or by a person with a database tool.
 So a value that was derived from it in memory is valid as long as the number is the same.
@@ -25,7 +25,7 @@ READ_VERSION_SQL: dict[DatabaseKind, str] = {
     "postgresql": "SELECT version, extract(epoch FROM pg_postmaster_start_time())::float8"
     " FROM configuration",
 }
-# The columns of each table that decide something; a connection's health is none of them.
+# The columns of each table that affect access; a connection's health does not.
 DECISIVE_COLUMNS: dict[str, tuple[str, ...]] = {
     table.name: roles.decisive
     for table in metadata.tables.values()

@@ -15,8 +15,8 @@ class FileSection:
 
     Attributes:
         file: open to be read, in bytes.
-        start: the offset of the first byte.
-        size: how many bytes there are.
+        start: offset of the first byte.
+        size: number of bytes.
         on_read: called before each chunk is read.
     """
 

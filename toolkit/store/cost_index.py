@@ -9,7 +9,7 @@ from typing import Final
 
 from toolkit.store.dialects import DatabaseKind
 
-# Costs of the highest step, and more; below the lowest step, a cost is as good as none.
+# The highest step covers all higher costs, too; a cost below the lowest step counts as zero.
 _HIGHEST_COST: Final = "99000.0"
 _HIGHEST_STEP: Final = "9.9e+04"
 _LOWEST_STEP: Final = "0.0e+00"

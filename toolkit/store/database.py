@@ -24,7 +24,7 @@ class OpenDatabase(ABC):
         writes: connection of the writer's transactions.
         clock: clock by which leases expire.
         owner: lease owner of this opening of the database.
-        is_copy: whether the database is a copy of another one.
+        is_copy: whether the database is a copy of another database.
         poll_interval_s: interval at which event waiters poll, in seconds.
         get_version: returns a number that changes with others' commits; None if they send notices.
     """
@@ -82,7 +82,7 @@ class ViewedDatabase:
         reads: connection that reads committed rows.
         clock: clock by which leases expire.
         owner: object that knows which owners of leases have ended.
-        is_copy: whether the database is a copy of another one.
+        is_copy: whether the database is a copy of another database.
         get_version: returns a number that changes with others' commits, or None.
         poll_interval_s: interval at which event waiters poll, in seconds.
         close: function that closes everything.

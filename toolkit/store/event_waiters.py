@@ -1,4 +1,4 @@
-"""Waiters for events that this process or another one writes."""
+"""Waiters for events, which this process or another process writes."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -54,7 +54,7 @@ class WorkSearch:
         self._wanted = wanted
 
     async def find_rows(self, limit: int, before: str | None) -> list[Row]:
-        """Find the newest rows, so many at most, below the id that the page before ended with."""
+        """Find the newest rows below the last id of the previous page, at most `limit`."""
         query = make_list_query(
             self._connection.kind, self._work, self._scope, self._wanted, before
         )
@@ -139,7 +139,7 @@ class WorkSearch:
         return int((await self._connection.fetch_rows(query.count_sql, given))[0]["n"])
 
     async def _read_batch(self, query: WorkListQuery, ids: list[str], limit: int) -> list[Row]:
-        """Read the rows of a batch of ids that fit the filter, so many at most."""
+        """Read the rows of a batch of ids that fit the filter, up to the limit."""
         given = {**query.given, "ids": json.dumps(ids), "limit": query.get_limit(limit)}
         return query.choose(await self._connection.fetch_rows(query.rows_sql, given), limit)
 
@@ -224,8 +224,8 @@ class WorkSearch:
 
         Args:
             limit: size of the first batch.
-            lowest: the least id.
-            before: the id that all are below.
+            lowest: smallest id to yield.
+            before: id that all yielded ids are below.
             most: number of ids after which it ends; all by default.
         """
         size, total = min(limit, SLICE_ROWS), 0

@@ -42,7 +42,7 @@ class RowReader:
     """A reader of committed rows and events.
 
     Attributes:
-        kind: the database's.
+        kind: kind of the database.
 
     Raises:
         ServiceError: `UNAVAILABLE`, from every method.
@@ -107,7 +107,7 @@ class RowReader:
         """Return a scope's rows, newest first, from below the id `before`.
 
         Args:
-            by: the column of the id to page by; rows without one are left out.
+            by: column of the id to page by; rows without that id are left out.
             without: a status to leave out, too, as filtering later could make a page seem the last.
         """
         given = {**equals, **get_scope_values(scope), "limit": limit}

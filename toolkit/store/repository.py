@@ -102,7 +102,7 @@ class Repository(Generic[T]):
         """Count a scope's records as lists have them; None if there are more than 10,000.
 
         Args:
-            by: the column of the id that lists page by.
+            by: column of the id that the list is paged by.
         """
         found = await self._store.count_page(
             self._table, scope, MAX_TOTAL + 1, by=by, without=self._without, **self._visible

@@ -4,8 +4,8 @@ A new directory gets the newest tables at once; migrations are for tables of ear
 Until 0.1.0 is tagged there is one schema and no migration; later changes need one each.
 
 Two neighbouring versions work on the same tables during an upgrade. So a migration only adds
-tables and columns that an earlier version ignores. It removes only those that the previous version
-uses no more. Next to their revision, tables store the oldest revision whose engines may use them.
+tables and columns that an earlier version ignores. It removes only tables and columns that the
+previous version uses no more. Tables store the oldest revision whose engines may use them.
 """
 
 import sqlite3
@@ -30,7 +30,7 @@ from toolkit.store.text_index import list_sqlite_schema
 
 FIRST_REVISION = "0100"  # of 0.1.0; smaller numbers are of versions that were never released
 HEAD_REVISION = "0100"
-# The earliest whose engines go on with the tables of `HEAD_REVISION`.
+# The earliest revision whose engines can use the tables of `HEAD_REVISION`.
 OLDEST_REVISION = "0100"
 MIGRATIONS_DIR = Path(__file__).parent / "migrations"
 # Instead of a revision, while a data directory is moved into a database.

@@ -32,7 +32,7 @@ class Store(RowReader):
     Several processes of one machine may have the same directory open.
 
     Attributes:
-        is_copy: whether the directory is a copy of another one.
+        is_copy: whether the directory is a copy of another directory.
         blobs: artifacts' bytes, for reading; only the store's own methods store or delete some.
         writer: writer to which `write` submits changes.
         leases: leases of roots.
@@ -82,7 +82,7 @@ class Store(RowReader):
             lease_s,
             database.build_work_notice,
         )
-        # An engine whose own writes fail assumes that no other can renew its leases either.
+        # If an engine's own writes fail, no other engine is assumed to renew its leases either.
         self._outages.on_failure = self.leases.outages.note_failed_write
         self.limits = LimitStore(
             database.reads, self._changes, self._owner, database.clock, list_engines
@@ -207,8 +207,8 @@ class Store(RowReader):
         """Wait until a resource, or a job, may have an event above `after`, or time is up.
 
         Args:
-            after: the number of the last event seen.
-            timeout_s: the longest to wait, in seconds.
+            after: number of the last event seen.
+            timeout_s: maximum wait, in seconds.
             types: wait for events of these types only; any, by default.
         """
         await self._waiters.wait(resource_id, after, timeout_s, types)
@@ -276,7 +276,7 @@ class Store(RowReader):
         """Delete bytes that no artifact refers to; return False if they were stored too recently.
 
         Args:
-            stored_before_s: the least age, in seconds.
+            stored_before_s: minimum age, in seconds.
         """
         if self.is_copy and self.blobs.place.is_remote:
             return True  # they are the original's, too

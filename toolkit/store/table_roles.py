@@ -24,9 +24,9 @@ class TableRoles:
     Attributes:
         counted: text columns that a caller can grow. Their bytes, and those of the row, are added
             to the stored bytes of the row's account.
-        decisive: columns that decide who may do what: a change of one raises the version of the
+        decisive: columns that decide about access: a change of one raises the version of the
             configuration.
-        deleted_with: kinds of owners whose id a column has, by column; a row is pruned together
+        deleted_with: kinds of owners that a column refers to, by column; a row is pruned together
             with any of them.
         expires_by: column by which rows without an owner are pruned, and their expiry.
         owns_rows: whether rows of other tables are deleted with its rows, and so before them.

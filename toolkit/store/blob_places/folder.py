@@ -80,7 +80,7 @@ class BlobFolder:
         return (self._path / get_blob_path(digest)).stat().st_size
 
     def hold(self, digest: str, min_age_s: float) -> HeldBlob | None:
-        """Rename a file, so that who stores the same bytes meanwhile writes them again."""
+        """Rename a file, so that writers of the same bytes write them again meanwhile."""
         target = self._path / get_blob_path(digest)
         aside = target.with_name(f".{secrets.token_hex(8)}")
         try:
@@ -91,7 +91,7 @@ class BlobFolder:
         return HeldBlob(is_old, aside.unlink, partial(aside.replace, target))
 
     def list_entries(self) -> Iterator[BlobEntry]:
-        """List all files, and those of interrupted writes."""
+        """List all files, and leftovers of interrupted writes."""
         for path in self._path.glob("*/*"):
             try:
                 found = path.stat()
@@ -141,7 +141,7 @@ class BlobFolder:
 
 
 def make_unlinkable_error() -> RequestError:
-    """Make the error for a place whose bytes no URL leads to."""
+    """Make the error for a place that offers no URLs of its bytes."""
     return RequestError(
         ErrorCode.INVALID_REQUEST,
         "Presigned reads need artifacts in a place that signs URLs, such as s3://: set"

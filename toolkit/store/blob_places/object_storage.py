@@ -101,7 +101,7 @@ class ObjectStorage:
         try:
             return int(run_remotely(self._files.info, path)["size"])
         except FileNotFoundError:
-            # Deleted after the upload, by one whose marker went before it was looked for.
+            # Deleted after the upload, by a deletion whose marker went before the check.
             return None
 
     def _upload(self, path: str, digest: str, data: Content) -> None:
@@ -173,7 +173,7 @@ class ObjectStorage:
 
         def mark() -> None:
             self._make_folder(marker)
-            # Not empty: some storages take that for none.
+            # Not empty, because some storages treat empty objects as absent.
             self._files.pipe_file(marker, digest.encode())
 
         try:

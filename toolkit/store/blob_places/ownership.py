@@ -85,10 +85,10 @@ class PlaceFit(Enum):
 
 
 class PlaceOwnership:
-    """Whether a place is that of a database's artifacts.
+    """The check of whether a place belongs to a database's artifacts.
 
     Args:
-        place: where its artifacts are supposed to be.
+        place: supposed place of its artifacts.
     """
 
     def __init__(self, records: PlaceRecords, place: BlobPlace) -> None:
@@ -125,7 +125,7 @@ class PlaceOwnership:
         return fit
 
     def check_known(self) -> None:
-        """Refuse a place that is not known to be that of the database, before bytes are deleted.
+        """Reject a place that is not known to be the database's, before bytes are deleted.
 
         Raises:
             ServiceError: `UNAVAILABLE`.
@@ -224,7 +224,7 @@ class PlaceOwnership:
             self._place.is_default if is_default is None else is_default,
             self._place.name,
         )
-        # First of all: a place whose mark no database knows would be refused to each.
+        # The database comes first: every database would reject a place whose mark none knows.
         self._records.write_mark(str(mark))
         self._write_mark(mark, replace=False)
 
@@ -242,7 +242,7 @@ class PlaceOwnership:
             raise self._make_foreign_error()
 
     def explain_folders(self) -> str | None:
-        """Explain that engines keep artifacts in folders of their own, as none was named a place.
+        """Explain that engines keep artifacts in separate folders, as no place was set.
 
         Returns:
             None if the place is the database's by now.

@@ -93,7 +93,7 @@ class BlobPlace(Protocol):
         """Make a URL by which the bytes can be read without a key, for some seconds.
 
         Args:
-            seconds: how long it holds.
+            seconds: validity of the URL, in seconds.
             headers: `Content-Type` and `Content-Disposition` of the answer.
         """
 

@@ -31,7 +31,7 @@ class RemoteThreads:
     """Runs each call in its own thread, up to `MAX_THREADS` at a time.
 
     Starting a thread costs little next to such a call. An interpreter that exits does not wait
-    for these threads, unlike for those of an executor.
+    for these threads, while it waits for an executor's threads.
     """
 
     def __init__(self) -> None:

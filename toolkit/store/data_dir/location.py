@@ -75,7 +75,7 @@ def find_database(data_dir: Path, *, newest: bool = False) -> Path:
 
 
 def is_copy(data_dir: Path, connection: sqlite3.Connection) -> bool:
-    """Check whether a data directory is a copy of another one, or of an earlier state of itself."""
+    """Check whether a data directory is a copy: of another, or of its own earlier state."""
     return _read_stored_number(connection) not in (UNMARKED_NUMBER, _compute_number(data_dir))
 
 
@@ -109,9 +109,9 @@ def _read_stored_number(connection: sqlite3.Connection) -> int:
 
 
 def _compute_number(data_dir: Path) -> int:
-    """Compute a number from the location of a directory's files; `COPY_NUMBER` if some are missing.
+    """Compute a number from the location of a directory's files; `COPY_NUMBER` if any is missing.
 
-    The time is in whole seconds: not all file systems keep finer ones.
+    The time is in whole seconds, because not all file systems have finer times.
     """
     try:
         marker, database = (data_dir / MARKER_FILE).stat(), (data_dir / "state.db").stat()
@@ -126,9 +126,9 @@ def claim_world(connection: Connection, data_dir: Path, *, sandbox: bool) -> Non
     """Mark a directory as the sandbox's or the real world's, if it is not marked yet.
 
     Args:
-        connection: to the database, in no transaction.
-        data_dir: how the directory is named in an error.
-        sandbox: the world that it is opened for.
+        connection: connection to the database, in no transaction.
+        data_dir: name of the directory in an error.
+        sandbox: whether it is opened for the sandbox.
 
     Raises:
         ServiceError: `UNAVAILABLE` when it belongs to the other world.
@@ -150,7 +150,7 @@ def make_world_error(name: str, option: str, *, sandbox: bool) -> ServiceError:
 
     Args:
         name: name of the data directory, or of the database.
-        option: the settings that select another one.
+        option: settings that select another directory or database.
         sandbox: whether it was opened for the sandbox.
     """
     told = (

@@ -1,4 +1,4 @@
-"""The clock that leases end by: one that all engines of a database share, and nobody sets."""
+"""The clock by which leases expire: all engines of a database share it, and nobody sets it."""
 
 import math
 import time
@@ -18,7 +18,7 @@ class SharedClock:
         return time.monotonic()
 
     async def read_horizon(self) -> float:
-        """Return a time: no transaction that is still to commit has read an earlier one.
+        """Return a lower bound of the times that uncommitted transactions have read.
 
         Rows that a later read does not see are of that time or later. Transactions of SQLite are
         serial, and so are their times, so there is no bound.
@@ -30,5 +30,5 @@ class SharedClock:
         return literal(time.monotonic(), Float)
 
     def build_first_end(self, lease_s: float) -> float:
-        """Build the value of `lease_until` in a row that is inserted, so many seconds from now."""
+        """Build the value of `lease_until` for an inserted row, `lease_s` seconds from now."""
         return time.monotonic() + lease_s

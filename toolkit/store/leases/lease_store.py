@@ -37,7 +37,7 @@ STALE_AFTER: Final = 0.5
 # further page is larger, as the database looks through all open roots for each.
 FIRST_PAGE_SIZE: Final = 256
 PAGE_GROWTH: Final = 4
-# A lease that a probe ends anew ended so long before.
+# A probe writes the end of an expired lease again, this many seconds in the past.
 PROBE_MARGIN_S: Final = 0.001
 # Leases that cannot be renewed one by one before the rest waits for the next renewal.
 MAX_RENEWAL_FAILURES: Final = 16
@@ -215,7 +215,7 @@ class LeaseStore:
         """Take the lease of a root, unless another process was quicker.
 
         Args:
-            key_id: the key that it is asked for with from now on; as it was, by default.
+            key_id: API key of the work from now on; unchanged by default.
         """
         fence, key_id = int(row["fence"]), key_id or row["key_id"]
         now_ = self._clock.build_now()
@@ -266,7 +266,7 @@ class LeaseStore:
         """Take a lease on a closed root; return None if it is open, or another was quicker.
 
         Args:
-            key_id: the key that more work is asked for with.
+            key_id: API key that more work is requested with.
         """
         await self._writer.submit([], None)  # it may just be closing
         row = await self._reader.get_row("roots", root_id)

@@ -4,7 +4,7 @@ import time
 
 
 class OutageMonitor:
-    """Reports whether leases may have ended only because nobody could renew them.
+    """Reports whether leases may have expired only because engines could not renew them.
 
     While a database is away, or takes no writes, the leases of living engines expire like those of
     dead engines. Living engines renew them within moments of its return. An engine that claimed
@@ -19,7 +19,7 @@ class OutageMonitor:
     """
 
     def __init__(self, lease_s: float) -> None:
-        # Leases are renewed so often that a shorter outage ends none.
+        # Leases are renewed so often that a shorter outage lets none expire.
         self._longest_gap_s = lease_s / 2
         self._grace_s = lease_s / 2
         self._looked_at: float | None = None

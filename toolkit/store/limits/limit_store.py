@@ -23,7 +23,7 @@ LimitDocument: TypeAlias = dict[str, Any]
 # A row that nobody has changed for so long limits nothing any more.
 MAX_IDLE_S = 7200.0
 MAX_COLLISIONS = 3
-# The time in which an engine notices another one by its file: it looks four times a second.
+# The time in which an engine notices a new engine by its file: it looks four times a second.
 NOTICE_S = 0.6
 # Without files, each engine renews a row at this interval, and counts as alive for so long after.
 RENEWAL_INTERVAL_S, ENGINE_LIFE_S = 1.0, 5.0
@@ -42,7 +42,7 @@ class LimitPage:
 
     Attributes:
         rows: their documents, by id.
-        last: the time to ask for changes from, to miss none; some may be listed again.
+        last: time from which to list the next changes without a gap; some may be listed again.
     """
 
     rows: Mapping[str, LimitDocument]
@@ -92,11 +92,11 @@ class LimitStore:
 
     @property
     def notice_s(self) -> float:
-        """The seconds in which all engines notice one that has just been opened."""
+        """The seconds in which all engines notice a newly opened engine."""
         return NOTICE_S if self._list_engines is not None else RENEWAL_INTERVAL_S + NOTICE_S
 
     async def list_engines(self) -> frozenset[str]:
-        """List the engines that have the store open now, this one among them.
+        """List the engines that have the store open now, including this engine.
 
         Raises:
             ServiceError: `UNAVAILABLE` if the store could not be read or written.
@@ -109,7 +109,7 @@ class LimitStore:
         return self._engines
 
     def _renew_engine(self, connection: Connection) -> frozenset[str]:
-        """Renew the row of this engine; return all whose rows are as good as new."""
+        """Renew the row of this engine; return all engines whose rows are recent."""
         at, row_id = self._read_time(connection), f"{ENGINE_PREFIX}{self._owner.id}"
         doc = APART_DOCUMENT if self.is_apart else "{}"
         known = connection.execute(
@@ -213,7 +213,7 @@ class LimitStore:
 
 
 def _read_locked(connection: Connection, row_ids: Sequence[str]) -> dict[str, str]:
-    """Read rows, which nobody else changes until the transaction ends."""
+    """Read rows, and lock them until the transaction ends."""
     of = shared_limits.c
     ordered = select(of.id, of.doc).where(of.id.in_(row_ids)).order_by(of.id)
     return {row.id: row.doc for row in connection.execute(ordered.with_for_update())}

@@ -56,7 +56,7 @@ def create_backup(database: UpkeepDatabase, target: Path, place: BlobPlace) -> B
 
     Args:
         database: opened for reading.
-        target: the new directory; it appears once it is complete, and not before.
+        target: new directory; it appears only when it is complete.
 
     Raises:
         ServiceError: `UNAVAILABLE` when it cannot be copied, `target` exists, or the disk is full.

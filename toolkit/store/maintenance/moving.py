@@ -43,10 +43,10 @@ class MoveResult:
     """The result of a move.
 
     Attributes:
-        rows: how many there are, all of which were compared.
-        copied: how many of them this call copied.
-        artifacts: how many artifacts' bytes were read, and fit their SHA-256.
-        lost: the SHA-256 of bytes that a record refers to, and that were in no place, or damaged.
+        rows: number of rows, all of which were compared.
+        copied: number of rows that this call copied.
+        artifacts: number of artifacts whose bytes were read, and match their SHA-256.
+        lost: SHA-256 of bytes that a record refers to, and that no place has intact.
     """
 
     rows: int
@@ -63,7 +63,7 @@ def move_data_dir(
     *,
     may_be_lost: bool = False,
 ) -> MoveResult:
-    """Move a data directory into a database, or go on with a move that was interrupted.
+    """Move a data directory into a database, or continue an interrupted move.
 
     Nothing is deleted. The directory's own database is set aside. Otherwise bytes that are stored
     in the directory from then on would look as if no record named them.
@@ -237,7 +237,7 @@ def move_artifacts(
     digests = database.list_digests()
     new.check(may_be_other=True)
     fit = old.check(may_be_other=True)
-    # The old place may be gone for good: then the new one must have all bytes.
+    # The old place may be gone for good: then the new place must have all bytes.
     if fit is PlaceFit.OTHER and {*digests} - {each.digest for each in target.list_entries()}:
         old.check()
     moved = copy_blobs(digests, sources, target, may_be_lost=may_be_lost)

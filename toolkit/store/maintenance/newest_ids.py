@@ -30,8 +30,8 @@ def list_newest_ids(data_dir: Path, area: str, most: int) -> list[tuple[str, str
     """Read the newest ids of a resource, each with a word on it, without writing or waiting.
 
     Args:
-        area: the path of the resource below `/v1`; also `accounts`, and `agents by name`.
-        most: the greatest number of ids.
+        area: path of the resource below `/v1`; also `accounts`, and `agents by name`.
+        most: maximum number of ids.
 
     Raises:
         sqlite3.Error: there is no database, or none that can be read now.

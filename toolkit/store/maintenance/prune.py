@@ -73,9 +73,9 @@ class PruneResult:
     """The result of pruning, or of its dry run.
 
     Attributes:
-        rows: how many rows, by table.
-        files: how many files of artifacts' bytes.
-        freed_bytes: the size of those files; space in the database is used again by new rows.
+        rows: number of rows, by table.
+        files: number of files of artifacts' bytes.
+        freed_bytes: size of those files; new rows reuse the freed space in the database.
         is_copy: true if bytes in object storage were left, as the original has them, too.
     """
 
@@ -122,7 +122,7 @@ def prune_records(
 
 
 def delete_unreferenced_files(database: UpkeepDatabase, place: BlobPlace) -> list[str]:
-    """Delete the bytes that no record refers to; return a line that says so if there were any.
+    """Delete the bytes that no record refers to; return a line about it if there were any.
 
     Raises:
         ServiceError: `UNAVAILABLE` when the database's artifacts are elsewhere.
@@ -214,8 +214,8 @@ class _Pruning:
     """The deletion of old rows, or the count of them.
 
     Args:
-        older_than: counted from when the work was asked for.
-        rows: to count in, by table.
+        older_than: minimum age, counted from the request for the work.
+        rows: counter to count in, by table.
     """
 
     def __init__(self, database: UpkeepDatabase, older_than: timedelta, rows: Counter[str]) -> None:
@@ -281,7 +281,7 @@ class _Pruning:
         """Delete all of them, and leftovers of an interrupted deletion."""
         late = self._database.late_tables
         if "cache" in late:
-            # First of all: nothing is answered from the cache by a job that has gone.
+            # First of all, so that no job that was deleted answers from the cache.
             self._delete_pages("cache", _OF_OLD_JOB_SQL.format(table="cache"))
         after = ""
         while ids := self._database.fetch(

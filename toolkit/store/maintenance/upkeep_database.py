@@ -25,7 +25,7 @@ class DataDirIssue:
     """An issue of a data directory, or a database, for its owner.
 
     Attributes:
-        what: description of the issue, in one line.
+        what: description, in one line.
         repair: repair that `--repair` makes; None if none is possible or needed.
         serious: whether something is, or will be, lost or refused.
     """
@@ -37,12 +37,12 @@ class DataDirIssue:
 
 @dataclass(frozen=True, slots=True)
 class PlaceState:
-    """Whether a place is that of a database's artifacts.
+    """The state of a place with regard to a database's artifacts.
 
     Attributes:
         is_known: whether bytes that it does not have are lost.
-        is_own: whether bytes in it that no record names belong to nobody else.
-        explanation: the reason why it is not known, if that is an issue.
+        is_own: whether no other database can own the bytes in it that no record names.
+        explanation: reason why it is not known, if that is an issue.
     """
 
     is_known: bool
@@ -126,7 +126,7 @@ class UpkeepDatabase(ABC):
 
     @abstractmethod
     def is_copy(self) -> bool:
-        """Check whether the database is a copy of another one."""
+        """Check whether the database is a copy of another database."""
 
     @abstractmethod
     def has_engines(self) -> bool:
@@ -138,7 +138,7 @@ class UpkeepDatabase(ABC):
 
     @abstractmethod
     def check_place(self, place: BlobPlace) -> None:
-        """Refuse a place that is not known to be that of the database's artifacts.
+        """Reject a place that is not known to be the database's.
 
         Raises:
             ServiceError: `UNAVAILABLE`.
@@ -146,7 +146,7 @@ class UpkeepDatabase(ABC):
 
     @abstractmethod
     def examine_place(self, place: BlobPlace) -> PlaceState:
-        """Check whether a place is that of the database's artifacts.
+        """Check whether a place is the database's.
 
         Raises:
             ServiceError: `UNAVAILABLE` if it is another place.

@@ -169,7 +169,7 @@ def prepare_at_once(connection: "Session | psycopg.AsyncConnection[Any]") -> Non
     """Have each statement prepared at its first use."""
     connection.prepare_threshold = 0
     connection.prepared_max = PREPARED_STATEMENTS
-    # Of one size, so that a statement does not have to be prepared for each.
+    # Integers of one size, so that no statement is prepared for each size.
     connection.adapters.register_dumper(int, Int8Dumper)
 
 
@@ -309,8 +309,8 @@ def hold_lock(connection: Session, name: str, *, timeout_s: float | None = None)
     """Hold a lock, across transactions.
 
     Args:
-        connection: to the database, in no transaction.
-        timeout_s: how long to wait for it, in seconds; for ever by default.
+        connection: connection to the database, in no transaction.
+        timeout_s: maximum wait for the lock, in seconds; unlimited by default.
 
     Raises:
         psycopg.errors.LockNotAvailable: others had it for so long.

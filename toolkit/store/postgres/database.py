@@ -123,7 +123,7 @@ class PostgresDatabase(OpenDatabase):
 
     Args:
         writes: connection of the writer's transactions.
-        is_copy: whether the database is a copy of another one.
+        is_copy: whether the database is a copy of another database.
     """
 
     poll_interval_s = SAFETY_POLL_S
@@ -156,10 +156,10 @@ class PostgresDatabase(OpenDatabase):
         """Open a database, creating and migrating its tables as needed.
 
         Args:
-            data_dir: where this machine's processes tell each other that they live.
+            data_dir: folder of the lock files that show this machine's live processes.
             sandbox: whether the work in it is simulated or real; None does not check.
             take_up: true makes a copy a database of its own.
-            wait_s: how long to wait for a server that is away, in seconds.
+            wait_s: maximum wait for a server that is away, in seconds.
 
         Raises:
             ServiceError: `UNAVAILABLE` when it cannot be used.

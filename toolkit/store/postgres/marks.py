@@ -68,7 +68,7 @@ def claim_mark(connection: Session, *, sandbox: bool | None, take_up: bool) -> b
 
 
 def is_marked_as_copy(connection: Session) -> bool:
-    """Check whether a database is a copy of another one."""
+    """Check whether a database is a copy of another database."""
     kept = _read_comment(connection, "configuration").split()
     return len(kept) == 2 and kept[1] not in (_UNKNOWN, _read_place(connection))
 
@@ -125,7 +125,7 @@ def list_engines(connection: Session) -> dict[str, str]:
 
 
 def open_ownership(connection: Session, place: BlobPlace) -> PlaceOwnership:
-    """Open the check of whether a place is that of a database's artifacts."""
+    """Open the check of whether a place belongs to a database's artifacts."""
     return PlaceOwnership(PostgresPlaceRecords(connection), place)
 
 

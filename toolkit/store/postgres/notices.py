@@ -62,10 +62,10 @@ def build_work_notice(sender: str, root_id: str) -> TextClause:
 
 
 class CommitListener:
-    """A listener that reports what other engines have written, until it is closed.
+    """A listener that reports the writes of other engines, until it is closed.
 
     Args:
-        owner: id of this opening of the store, whose own notices are ignored.
+        owner: id of this opening of the store; its own notices are ignored.
         on_commit: called with the ids that have new events; with None if notices may have been
             missed, such as after a cut connection.
         on_work: called when others have released work, or may have.

@@ -213,7 +213,7 @@ async def open_async_connection(parameters: Mapping[str, Any]) -> AsyncConnectio
     """Open a connection whose every statement is a transaction of its own.
 
     Args:
-        parameters: as `build_parameters` makes them.
+        parameters: connection parameters of `build_parameters`.
 
     Raises:
         psycopg.Error: it cannot be opened.

@@ -1,4 +1,4 @@
-"""PostgreSQL's triggers, which maintain the same data as those of SQLite: sums of bytes, the
+"""PostgreSQL's triggers, which maintain the same data as SQLite's triggers: sums of bytes, the
 configuration's version, the index of tags, and the index of texts.
 
 They run once for each statement, with all of its rows, so that rows of one account add to its sums

@@ -96,7 +96,7 @@ class PostgresUpkeep(UpkeepDatabase):
         return hold_lock(self.connection, name)
 
     def is_copy(self) -> bool:
-        """Check whether the database is a copy of another one."""
+        """Check whether the database is a copy of another database."""
         return is_marked_as_copy(self.connection)
 
     def has_engines(self) -> bool:
@@ -108,15 +108,15 @@ class PostgresUpkeep(UpkeepDatabase):
         return int(self.fetch(_LEFT_SQL)[0][0])
 
     def open_ownership(self, place: BlobPlace) -> PlaceOwnership:
-        """Open the check of whether a place is that of the database's artifacts."""
+        """Open the check of whether a place belongs to the database's artifacts."""
         return open_ownership(self.connection, place)
 
     def check_place(self, place: BlobPlace) -> None:
-        """Refuse a place that is not known to be that of the database's artifacts."""
+        """Reject a place that is not known to be the database's."""
         self.open_ownership(place).check_known()
 
     def examine_place(self, place: BlobPlace) -> PlaceState:
-        """Find out whether a place is that of the database's artifacts."""
+        """Check whether a place is the database's."""
         ownership = self.open_ownership(place)
         fit = ownership.check(may_be_other=True)
         if fit is PlaceFit.OTHER:
@@ -154,7 +154,7 @@ class PostgresUpkeep(UpkeepDatabase):
             )
 
     def _is_notified(self) -> bool:
-        """Check whether a notice of one session reaches another one, as engines need."""
+        """Check whether a notice of one session reaches another session, as engines need."""
         channel = f"toolkit_doctor_{secrets.token_hex(4)}"
         with (
             suppress(ServiceError),

@@ -33,7 +33,7 @@ class WalCheckpointer:
         self._moved_bytes = 0
 
     def checkpoint_if_due(self) -> None:
-        """Run a checkpoint if the log has grown by much since the last one, or is huge.
+        """Run a checkpoint if the log has grown by much since the last checkpoint, or is huge.
 
         The length is checked once in `COMMITS_PER_CHECK` commits. It is no sufficient sign: writes
         during a checkpoint prevent a restart of the log, and so it stays long.

@@ -173,7 +173,7 @@ def find_primary_code(error: BaseException | None) -> int | None:
 
 
 def make_unavailable_error(error: Exception) -> ServiceError:
-    """Make the error for a store that cannot be used: when to retry, or what the user must change.
+    """Make the error for a store that cannot be used: when to retry, or the change to make.
 
     It is a `StoreUnavailableError` if the database itself is temporarily unavailable.
     """

@@ -97,13 +97,13 @@ class SqliteDatabase(OpenDatabase):
     """The database of a data directory, which several processes of one machine may have open.
 
     Args:
-        data_dir: where `state.db` is.
+        data_dir: folder of `state.db`.
         durability: `full` makes every commit survive a power cut as well as a crash.
         sandbox: whether the work in it is simulated or real; None does not check.
         take_up: true makes a copy a data directory of its own.
 
     Attributes:
-        write_connection: the writer's.
+        write_connection: connection of the writer.
 
     Raises:
         ServiceError: `UNAVAILABLE` when it cannot be used.

@@ -30,7 +30,7 @@ _LOST_ROOTS = (
 
 
 def rebuild_database(database: Path) -> str:
-    """Save all readable rows into a new database, and set the damaged one aside.
+    """Save all readable rows into a new database, and set the damaged database aside.
 
     Returns:
         A line with the numbers of saved rows.
@@ -83,7 +83,7 @@ def _create_database(path: Path) -> None:
 
 
 def _copy_marks(database: Path, source: sqlite3.Connection, target: sqlite3.Connection) -> None:
-    """Copy the header's numbers of the directory, as far as they can be read."""
+    """Copy the header's numbers of the directory if they are readable."""
 
     def read_number(name: str) -> int:
         read = source.execute(f"PRAGMA {name}").fetchone

@@ -101,7 +101,7 @@ class SqliteUpkeep(UpkeepDatabase):
         return sum(owner not in alive for (owner,) in owners)
 
     def check_place(self, place: BlobPlace) -> None:
-        """Refuse the place of a database: a directory's records name none of its bytes."""
+        """Reject the place of a database: a directory's records name none of its bytes."""
         if place.read_mark():
             raise ServiceError(
                 ErrorCode.UNAVAILABLE,
@@ -110,16 +110,16 @@ class SqliteUpkeep(UpkeepDatabase):
             )
 
     def examine_place(self, place: BlobPlace) -> PlaceState:
-        """Find out whether a place is that of the directory's artifacts.
+        """Check whether a place is that of the directory's artifacts.
 
-        Without a folder they are kept elsewhere, by a setting that this shell does not have.
+        If the folder is missing, a setting that this shell lacks keeps them elsewhere.
         """
         is_known = place.is_remote or (self._data_dir / "artifacts").exists()
         is_known = is_known or any(True for _ in place.list_entries())
         return PlaceState(is_known, is_own=is_known)
 
     def check_surroundings(self) -> Iterator[DataDirIssue]:
-        """Check the disk, the version of SQLite, and the files of processes that have gone."""
+        """Check the disk, the version of SQLite, and the files of processes that have ended."""
         free = disk_usage(self._data_dir).free
         if not is_writable(self._data_dir):
             yield DataDirIssue(

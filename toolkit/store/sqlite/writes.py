@@ -63,12 +63,12 @@ class WriteTurns:
                 self._changed.notify_all()
 
     def give_way(self, most_s: float) -> bool:
-        """Wait for the small changes that are being made, but not for longer than so many seconds.
+        """Wait for the small changes that are being made, for at most `most_s` seconds.
 
         They may be waiting for another process.
 
         Returns:
-            whether none is being made.
+            Whether no small change is being made.
         """
         if not self._asking:
             return True
@@ -83,7 +83,7 @@ def begin_sqlite_transaction(engine: Engine, turns: WriteTurns) -> Iterator[Conn
     It does not wait long for others: the caller will try again.
 
     Args:
-        turns: the writer's, which gives way.
+        turns: turns of the writer, which gives way.
     """
     with translate_write_errors(), connect_briefly(engine) as connection, turns.ask():
         connection.exec_driver_sql(f"PRAGMA busy_timeout={CHANGE_TIMEOUT_MS}")

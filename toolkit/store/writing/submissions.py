@@ -173,7 +173,7 @@ class SubmissionGroup:
     once for all the changes of its row.
 
     Attributes:
-        size: how many characters its documents have.
+        size: number of characters in its documents.
     """
 
     def __init__(self, submissions: Sequence[Submission]) -> None:
@@ -208,7 +208,7 @@ class SubmissionGroup:
     def split_by_lease(self) -> list[list[Submission]]:
         """Split the submissions into parts that succeed or fail together.
 
-        All writes under one lease are one part, except those that a limit may refuse. Every
+        All writes under one lease are one part, except writes that a limit may refuse. Every
         other submission is its own part.
         """
         parts: dict[object, list[Submission]] = {}

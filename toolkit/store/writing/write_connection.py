@@ -1,4 +1,4 @@
-"""The connection that the writer has to a database: one transaction at a time, all or nothing."""
+"""The writer's connection to a database: one transaction at a time, all or nothing."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, MutableMapping, Sequence
@@ -64,7 +64,7 @@ class WriteConnection(ABC):
 
     Attributes:
         is_remote: whether each transaction waits for a network, so that none is made in the loop.
-        numbers: the remembered numbers of events.
+        numbers: remembered numbers of events.
     """
 
     is_remote: ClassVar[bool]

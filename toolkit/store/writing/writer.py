@@ -41,7 +41,7 @@ MAX_LOOP_WEIGHT, MAX_THREAD_WEIGHT = 96, 256
 # And by the characters of its documents, whose texts are indexed.
 MAX_LOOP_SIZE = 50_000
 LINGER_S = 0.01
-# A commit of its own costs as much as so many turns of the loop.
+# A separate commit costs as much as this many turns of the loop.
 MAX_FOLLOWING_TURNS = 40
 # Another process's transaction is mostly over in a moment, and a hop to the thread costs more: the
 # loop looks again a few times, after pauses that keep two processes from looking in step.
@@ -52,7 +52,7 @@ THREAD_WAIT_MS = 100
 # While the database takes no writes, such as on a full disk: the pause between two tries, which
 # grows, and the parts of a group that are tried before the rest waits, too.
 FIRST_UNWRITABLE_PAUSE_S, LAST_UNWRITABLE_PAUSE_S, MAX_UNWRITABLE_PARTS = 0.02, 0.25, 8
-# Between two tries to have the ballast whole again: one that fails takes up space for a moment.
+# Between two attempts to restore the ballast: a failed attempt takes up space for a moment.
 BALLAST_INTERVAL_S = 0.5
 # How long a request waits for a database that is locked or away, and how long the result of work,
 # which was paid: longer than a database takes to fail over. An engine that ends waits less.
@@ -64,8 +64,8 @@ class WriteResult:
     """The result of writing a group.
 
     Attributes:
-        errors: the errors of submissions that were not written.
-        to_retry: the submissions to try again, as the database was locked or away.
+        errors: errors of submissions that were not written.
+        to_retry: submissions to retry, because the database was locked or away.
     """
 
     errors: Mapping[Submission, Exception] = field(default_factory=dict)
@@ -117,7 +117,7 @@ class ChangeWriter:
         self._outages = WriteOutages() if outages is None else outages
         # Whether the last try found a database that takes no writes, rather than a lock.
         self._is_unwritable = False
-        # The ballast that calls in flight want, and whether it was dropped and is not yet whole.
+        # The ballast that calls in flight need, and whether it was dropped and not yet restored.
         self.wanted_ballast_bytes = 0
         self._lacks_ballast = False
         self._grow_at = 0.0
@@ -147,7 +147,7 @@ class ChangeWriter:
         """Submit changes; the future is done when they are durable.
 
         Changes that nobody waits for (`eager=False`) are written with the next awaited changes,
-        or alone after `LINGER_S`. The options are those of `Store.write`.
+        or alone after `LINGER_S`. `Store.write` describes the options.
         """
         if not eager and lease is not None:
             joined = self.backlog.join(changes, lease)
@@ -235,7 +235,7 @@ class ChangeWriter:
         return group
 
     async def _flush_in_thread(self, group: SubmissionGroup) -> None:
-        """Write a group in the thread, and then all that was submitted meanwhile."""
+        """Write a group in the thread, and then all later submissions."""
         loop = asyncio.get_running_loop()
         pause_s = FIRST_UNWRITABLE_PAUSE_S
         while group.submissions:
@@ -322,7 +322,7 @@ class ChangeWriter:
         """Write a group in one transaction, or in parts when some of it cannot be written.
 
         Args:
-            wait_ms: the longest to wait for another connection's transaction.
+            wait_ms: maximum wait for another connection's transaction, in milliseconds.
         """
         if self._doubt is not None:
             return self._settle_doubt(*self._doubt, group)
@@ -383,7 +383,7 @@ class ChangeWriter:
         return WriteResult(errors, [each for part in left for each in part])
 
     def _restore_ballast(self) -> bool:
-        """Try to hold all ballast that is wanted, now and then; return whether it is whole."""
+        """Try to hold all the ballast needed, now and then; return whether it is complete."""
         self._is_unwritable = True
         if time.monotonic() < self._grow_at:
             return False
@@ -427,7 +427,7 @@ class ChangeWriter:
         leases = {s.lease for s in part if s.lease}
         for lease in leases:
             if lease in self._failed_leases:
-                # Writes under a lease must have no gaps: after a failed write, all later ones fail.
+                # Writes under a lease must have no gaps: after a failure, all later writes fail.
                 return self._failed_leases[lease]
         try:
             took_s = self._write_or_drop_ballast(leases, group, part, wait_ms)

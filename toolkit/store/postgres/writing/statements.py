@@ -9,7 +9,7 @@ from toolkit.store.writing.statements import quote_names
 
 # Seconds, by the clock that all engines share; a transaction's start time would not advance.
 CLOCK_SQL: Final = "extract(epoch FROM clock_timestamp())::float8"
-# A lease ends so many seconds after it is written.
+# The column's values are given in seconds from the time of the write.
 _FROM_NOW: Final = ("roots", "lease_until")
 _ID: Final = "id_"
 
