@@ -1,8 +1,8 @@
 """The version of the configuration: a number that triggers raise whenever some of it changes.
 
-The configuration decides access to each secret: accounts, API keys, connections and
-their shares. Each change raises the number in its own transaction, even a change by another
-process, by an earlier version that has the directory open, or by a person with a database tool.
+The configuration decides which actions each caller may take with each secret: accounts, API keys,
+connections and their shares. Each change raises the number in its own transaction. That includes
+changes by other processes, by earlier versions, or by a person with a database tool.
 So a value that was derived from it in memory is valid as long as the number is the same.
 """
 

@@ -114,9 +114,9 @@ def bring_up_to_date(
         The version of the tables from then on.
 
     Raises:
-        ServiceError: `UNAVAILABLE` if this version may not use tables of a later version, the
-            tables are of a version that was never released, or running engines could not
-            continue with the tables of this version.
+        ServiceError: `UNAVAILABLE` if this version may not use tables of a later version, or
+            the tables are of a version that was never released. Also if running engines could
+            not continue with the tables of this version.
     """
     current = read()
     if current is not None and is_up_to_date(current):

@@ -1,7 +1,7 @@
 """The bytes that each account stores, summed up by triggers in the transaction that changes them.
 
-Because triggers do it, no write can skip it, even by another process, by an earlier version that
-has the directory open, or by `toolkit prune`. So the sums are right after any crash. PostgreSQL's
+Because triggers do it, no write can skip it: not that of another process, of an earlier version
+with the directory open, or of `toolkit prune`. So the sums are right after any crash. PostgreSQL's
 triggers, with the same sizes, are in `postgres/triggers`.
 """
 

@@ -50,8 +50,8 @@ _TIME_FIELDS = ("LastModified", "last_modified", "mtime", "modified", "updated",
 class ObjectStorage:
     """A place at a URL, with an object for each SHA-256.
 
-    An object is replaced, not skipped, when the same bytes are stored again, so that its age is
-    reset and no engine deletes it as old. Object storage has no atomic rename, so a marker object
+    An object is replaced, not skipped, when the same bytes are stored again. Its age is reset, so
+    no engine deletes it as old. Object storage has no atomic rename, so a marker object
     announces a deletion. A deletion writes the marker and then checks the age. A write stores the
     object and then checks for a marker. So one of the two always sees the other.
 

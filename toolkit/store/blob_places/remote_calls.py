@@ -1,5 +1,5 @@
-"""Calls of object storage: in threads, as they may hang for as long as the network does; and tried
-again where that may help, with errors that tell no secret.
+"""Calls of object storage, in threads, because a call may hang for as long as the network does.
+Calls are retried if that may help, and their errors reveal no secret.
 """
 
 import asyncio

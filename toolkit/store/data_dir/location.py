@@ -1,9 +1,9 @@
 """The location of a data directory: whether it exists, its version, and whether it is a copy.
 
 The file system distinguishes a copy from its original, because a new file has a new inode. The
-database's header (`PRAGMA user_version`) keeps a number. It is computed from the inodes of the
-database and of a marker file next to it, and from that file's time, so no copy of the bytes has it
-again. Moving or renaming the directory changes none of them, nor do changed owners and permissions.
+database's header (`PRAGMA user_version`) keeps a number that no copy of the bytes has again. It is
+computed from the inodes of the database and of a marker file next to it, and from that file's time.
+Moving or renaming the directory changes none of them, nor do changed owners and permissions.
 """
 
 import hashlib

@@ -108,7 +108,7 @@ class LeaseStore:
     async def claim(
         self, limit: int, wanted: Callable[[Row], Awaitable[bool]] | None = None
     ) -> list[Lease]:
-        """Claim open roots whose leases have expired, oldest first.
+        """Claim open roots that no living process works on, oldest first.
 
         Roots that others work on are never read. Free roots are read a page at a time, and further
         pages only if `wanted` rejects most of the roots.
@@ -372,7 +372,7 @@ class LeaseStore:
             is_told: whether to notify others at once that it is free, before their next poll.
 
         Raises:
-            LeaseLost: another process holds the lease.
+            LeaseLost: this process no longer holds the lease.
         """
         is_closed = lease in self._closed
         self._closed.discard(lease)

@@ -1,7 +1,7 @@
 """The move of a data directory into a database of PostgreSQL, and of artifacts' bytes.
 
-Rows are copied in the order of their keys, some hundred in a transaction, so that an interrupted
-move goes on behind the last row that is there.
+Rows are copied in the order of their keys, some hundred in a transaction. So an interrupted move
+continues after the last copied row.
 """
 
 import hashlib

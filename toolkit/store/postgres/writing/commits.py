@@ -32,14 +32,14 @@ class Commit:
     is_lasting: bool
 
     def find_outcome(self, connection: Session) -> bool:
-        """Find out whether it was made.
+        """Find out whether the commit was made.
 
-        A server that crashed gives the ids of transactions that left nothing on its disk to others,
-        so that of a commit that is said to be made a trace is looked for, too.
+        After a crash, the server may reuse the ids of transactions that left nothing on its disk.
+        So if a commit counts as made, its trace must exist, too.
 
         Raises:
-            DatabaseLocked: the server is still at it, or cannot be asked.
-            ServiceError: `UNAVAILABLE` when the server does not know any more.
+            DatabaseLocked: the commit is still in progress, or the server cannot be asked.
+            ServiceError: `UNAVAILABLE` if the server no longer knows the outcome.
         """
         with translate_postgres_errors(connection):
             try:
