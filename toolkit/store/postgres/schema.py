@@ -124,7 +124,7 @@ def read_postgres_version(connection: Session) -> SchemaVersion | None:
 
 
 def build_newest_schema() -> Iterator[str]:
-    """Build the statements that create the newest tables, their functions and their indexes."""
+    """Build the statements that create the newest tables and all that depends on them."""
     yield VERSION_TABLE_SQL
     yield from build_tables(get_dialect("postgresql"))
     yield FIRST_VERSION_SQL
