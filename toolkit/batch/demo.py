@@ -20,12 +20,12 @@ from toolkit.contract.money import format_usd
 
 NOTEBOOK = "01_social_card.ipynb"
 CELL_TIMEOUT_S = 120
-# The notebook's imports and, of what its pictures import, whatever takes long.
+# The notebook's own imports, and the imports of its pictures that take long.
 PRELOADS = ("toolkit:Client", "toolkit.local", "matplotlib.figure", "PIL:Image")
 
 
 def find_notebook() -> Path:
-    """Find the scenario notebook: beside the package in a checkout, inside it when installed.
+    """Find the scenario notebook: in a checkout next to the package, in an installation inside it.
 
     Raises:
         FileNotFoundError: when the installation is incomplete.
@@ -38,7 +38,7 @@ def find_notebook() -> Path:
 
 
 class _LineStream(TextIOBase):
-    """Shows what the notebook prints, line by line, as it is printed."""
+    """A text stream that shows the notebook's output line by line while it is printed."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -51,11 +51,11 @@ class _LineStream(TextIOBase):
 
 
 def run_demo(topic: str, out: Path) -> bool:
-    """Run the notebook, then print its nodes, its review and the paths of what it made.
+    """Run the notebook, then print its nodes, its review and the paths of its results.
 
     Args:
-        topic: what the card and the spoken summary are about.
-        out: a folder for the results, the engine's data and the executed notebook.
+        topic: subject of the card and of the spoken summary.
+        out: folder for the results, the engine's data and the executed notebook.
 
     Returns:
         whether the review passed.
@@ -125,7 +125,7 @@ def _build_node_table(workflow: dict[str, Any]) -> Table:
 
 
 def _format_time(started_at: str | None, completed_at: str | None) -> str:
-    """Write the seconds that a node took; "" where it never ran, or still does."""
+    """Format the seconds that a node took; "" if it never ran, or is still running."""
     if not started_at or not completed_at:
         return ""
     took = datetime.fromisoformat(completed_at) - datetime.fromisoformat(started_at)

@@ -20,7 +20,7 @@ Grid = str | Path | Sequence[Mapping[str, Any]] | Mapping[str, Any]
 
 
 def read_defaults(notebook: Mapping[str, Any]) -> dict[str, Any]:
-    """Read what the cell tagged `parameters` assigns, with the values that are plain."""
+    """Read the plain values that the cell tagged `parameters` assigns."""
     found: dict[str, Any] = {}
     for tree in parse_cells(notebook, tag="parameters"):
         for node in tree.body:
@@ -42,11 +42,11 @@ def load_rows(grid: Grid, known: Mapping[str, Any]) -> list[Parameters]:
     Args:
         grid: a file ending in .csv, .yaml or .yml; a list of rows; or a mapping whose lists are
             combined, each value with each.
-        known: the parameters that the notebook has, with their defaults.
+        known: parameters of the notebook, with their defaults.
 
     Raises:
-        RequestError: if it cannot be read, names what the notebook does not have, holds what looks
-            like a key, or has two equal rows.
+        RequestError: if the grid cannot be read, has two equal rows, or has a value that looks
+            like a key; or if the notebook does not have one of its parameters.
     """
     given = _read_file(Path(grid), known) if isinstance(grid, str | Path) else grid
     rows = _combine_lists(given) if isinstance(given, Mapping) else [dict(row) for row in given]
@@ -151,7 +151,7 @@ def _check_value(path: str, value: Any) -> None:
 
 
 def _is_in_existing_folder(text: str) -> bool:
-    """Tell whether a text is a long path rather than a long key: its folder is there."""
+    """Check whether a text is a long path, not a long key: its folder exists."""
     return "/" in text and Path(text).expanduser().parent.is_dir()
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 
 def parse_cells(notebook: Mapping[str, Any], tag: str | None = None) -> Iterator[ast.Module]:
-    """Parse the code cells that are Python; with a tag, only those that have it."""
+    """Parse the code cells that are Python; if a tag is given, only the cells that have it."""
     for cell in notebook["cells"]:
         if cell["cell_type"] != "code":
             continue
@@ -25,11 +25,10 @@ def parse_cells(notebook: Mapping[str, Any], tag: str | None = None) -> Iterator
 
 
 def find_preloads(notebook: Mapping[str, Any]) -> tuple[str, ...]:
-    """List `module` and `module:name` for what a notebook imports from installed packages, in
-    order.
+    """List the notebook's imports from installed packages as `module` and `module:name`, in order.
 
-    Modules of the author's own are left to each run, as what they do when imported may differ. The
-    embedded engine, which `Client.local` imports when it is called, is named where that is.
+    The author's own modules are left to each run, because their side effects at import may differ.
+    A call of `Client.local`, which imports the embedded engine, adds that engine at its place.
     """
     found: dict[str, None] = {}
     for tree in parse_cells(notebook):
@@ -45,7 +44,7 @@ def find_preloads(notebook: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _opens_engine(tree: ast.Module) -> bool:
-    """Tell whether code calls `Client.local` or `AsyncClient.local`."""
+    """Check whether code calls `Client.local` or `AsyncClient.local`."""
     return any(
         isinstance(node, ast.Attribute)
         and node.attr == "local"

@@ -84,7 +84,7 @@ class NotebookTemplate:
 
 
 def load_outcome(job: NotebookJob, out: Path) -> RowOutcome | None:
-    """Load what an earlier batch left for this row, if it completed."""
+    """Load the outcome of this row from an earlier batch. Returns None if it did not complete."""
     try:
         notebook = json.loads((out / job.name).read_text(encoding="utf-8"))
         mark = notebook["metadata"][METADATA_KEY]
@@ -107,11 +107,11 @@ class KernelWish:
     """The kernel that a notebook runs in.
 
     Attributes:
-        name: of its kind.
-        source: of kernels.
-        preload: what it may have imported.
-        timeout: seconds that the cells may take together.
-        folder: where it works; none for this process's.
+        name: name of the kernel's kind.
+        source: source of kernels.
+        preload: imports that the kernel may have done.
+        timeout: maximum seconds of all cells together.
+        folder: working folder of the kernel. Default: None, the folder of this process.
         environment: variables that only this notebook has.
     """
 
@@ -125,7 +125,7 @@ class KernelWish:
 
 @dataclass(frozen=True, slots=True)
 class ExecutedNotebook:
-    """A notebook that was run: with its outputs, its error in one line, and what it took."""
+    """A notebook that was run, with its outputs, its error in one line, and its duration."""
 
     notebook: Any
     error: str | None
@@ -139,7 +139,7 @@ def run_job(
     wish: KernelWish,
     stopped: threading.Event,
 ) -> RowOutcome | None:
-    """Run one row and keep its notebook; none if the batch was stopped before its end."""
+    """Run one row and keep its notebook. Returns None if the batch was stopped before its end."""
     done = execute_notebook(
         template.notebook,
         job.parameters,
@@ -161,7 +161,7 @@ def describe_origin(template: NotebookTemplate, out: Path) -> str:
 def execute_notebook(
     notebook: Any, parameters: Parameters, *, name: str, came_from: str, wish: KernelWish
 ) -> ExecutedNotebook:
-    """Run a copy of a notebook with parameters, whatever becomes of it."""
+    """Run a copy of a notebook with parameters, and return it even if it failed."""
     started = time.monotonic()
     notebook = parameterize_notebook(
         copy.deepcopy(notebook),
@@ -217,7 +217,7 @@ def _run_cells(notebook: Any, wish: KernelWish) -> str | None:
 
 
 def _make_time_limit(seconds: float) -> Callable[[object], float]:
-    """Make what tells the time that a cell may still take, from the first cell of a notebook on."""
+    """Make a function that returns the time left for a cell, from the notebook's first cell on."""
     find_end = cache(lambda: time.monotonic() + seconds)
     return lambda _cell: max(find_end() - time.monotonic(), _MIN_TIMEOUT_S)
 

@@ -10,7 +10,7 @@ from toolkit.batch.remote.executors import RemoteWorkers
 
 @dataclass(frozen=True, slots=True)
 class BatchOptions:
-    """The options of a batch; `run` says what each means."""
+    """The options of a batch; `run` documents them."""
 
     notebook: Path
     out: Path

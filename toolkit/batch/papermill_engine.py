@@ -1,8 +1,8 @@
 """The engine `toolkit-warm` of papermill: its notebooks run in kernels that are already prepared.
 
-Where a notebook's second goes with papermill's own engine: 0.7 s and more of CPU for imports of the
-kernel, 0.2 s of silence that the client waits for when it has started, up to 0.2 s between looks at
-whether it has ended, and two saves for each cell.
+Papermill's own engine adds about a second to each notebook: 0.7 s and more of CPU for imports of
+the kernel, 0.2 s of silence that the client waits for after its start, up to 0.2 s between checks
+for its end, and two saves for each cell.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ from toolkit.batch.records import IN_BATCH_VARIABLE
 
 ENGINE_NAME = "toolkit-warm"
 RENEW_AFTER = 500
-GRACE_S = 2.0  # for what a notebook does at its end
+GRACE_S = 2.0  # for the last actions of a notebook, such as its exit handlers
 POLL_INTERVAL_S = 0.003
 ANSWER_TIMEOUT_S = 0.2
 NO_VARIABLES: Mapping[str, str] = {}
@@ -147,9 +147,9 @@ class WarmClient(PapermillNotebookClient):
             client.execute(code, silent=True, store_history=False)
 
     async def _await_kernel(self, client: Any) -> None:
-        """Ask the kernel for its name until it answers, and what it publishes is heard.
+        """Ask the kernel for its name until it answers and its published messages arrive.
 
-        It welcomes who listens; an older one, that does not, is heard when it says that it is idle.
+        A kernel welcomes a new listener. An older kernel does not, so its idle message is awaited.
         """
         give_up = time.monotonic() + self.startup_timeout
         while time.monotonic() < give_up:
@@ -188,11 +188,11 @@ class WarmEngine(Engine):
 
         Args:
             nb_man: papermill's record of the run.
-            kernel_name: of the kernel.
-            start_timeout: seconds that a kernel may take to answer.
-            execution_timeout: seconds that a cell may take.
-            source: of kernels; by default one that lives as long as this process.
-            preload: what kernels may have imported; by default what the notebook imports.
+            kernel_name: name of the kernel.
+            start_timeout: maximum seconds until a kernel answers.
+            execution_timeout: maximum seconds of a cell.
+            source: source of kernels. Default: a source that lives as long as this process.
+            preload: imports that kernels may have done. Default: the imports of the notebook.
             environment: variables that only this notebook has.
             kwargs: traits of the client.
         """
@@ -222,5 +222,5 @@ def get_shared_source() -> KernelSource:
 
 
 def register_engine() -> None:
-    """Make the engine known to papermill, as its entry point does where this is installed."""
+    """Register the engine with papermill, as its entry point does if this package is installed."""
     papermill_engines.register(ENGINE_NAME, WarmEngine)

@@ -10,7 +10,7 @@ LINE_INTERVAL_S = 5.0
 
 
 class BatchProgress:
-    """Shows on standard error what is done, what failed, and how long the rest will take."""
+    """A display on standard error of completed and failed rows, and of the remaining time."""
 
     def __init__(self, total: int, *, shown: bool = True, stream: TextIO | None = None) -> None:
         self._total = total

@@ -14,16 +14,16 @@ RESERVED_NAMES = ("status", "error", "seconds", "path")
 
 
 def record(name: str, value: object) -> None:
-    """Have a value become a column of the batch's table; outside of a batch, only check it.
+    """Record a value as a column of the batch's table; outside of a batch, only validate it.
 
-    The last value of a name is the one that counts.
+    If a name is recorded more than once, its last value counts.
 
     Args:
-        name: of the column.
-        value: anything that JSON has, or a number of NumPy.
+        name: name of the column.
+        value: any JSON value, or a number of NumPy.
 
     Raises:
-        RequestError: if the name is the table's own, or JSON has no such value.
+        RequestError: if the name is a column of the table itself, or the value is not JSON.
     """
     if not name or name in RESERVED_NAMES:
         raise RequestError(
@@ -51,7 +51,7 @@ def record(name: str, value: object) -> None:
 
 
 def read_records(notebook: Mapping[str, Any]) -> dict[str, Any]:
-    """Read what an executed notebook recorded, in order."""
+    """Read the values that an executed notebook recorded, in order."""
     found: dict[str, Any] = {}
     for cell in notebook["cells"]:
         for output in cell.get("outputs", ()):

@@ -61,31 +61,31 @@ def run(
 ) -> "pd.DataFrame":
     """Run a notebook once for each row of a grid, and make one table of the results.
 
-    A notebook that fails is kept with its error, and the others go on. Each runs in a kernel that
-    ran nothing before. Ctrl-C stops all that runs, writes the table of what is done, and is raised.
+    A notebook that fails is kept with its error, and the others go on. Each runs in a fresh kernel.
+    Ctrl-C stops all running notebooks, writes the table of the completed rows, and is raised.
 
     Args:
-        notebook: with a cell tagged `parameters`.
+        notebook: path of a notebook with a cell tagged `parameters`.
         grid: a CSV or YAML file, a list of rows, or a mapping whose lists are combined.
-        out: the folder for the executed notebooks, `results.csv` and `report.json`.
-        workers: how many run side by side; by default as many as there are processors.
-        timeout: seconds that a notebook may take.
-        resume: keep what completed before with the same notebook and parameters.
-        preload: what kernels have imported before the notebook starts, as `module` or
-            `module:name`; by default what it imports at its top from installed packages.
-        fork: whether kernels may be forked, where that is possible.
-        renew_after: after how many notebooks the process they are forked from is replaced.
-        progress: whether to tell on standard error how far it is.
-        dask: the address of a Dask scheduler, on whose workers notebooks run (the extra `dask`).
-        executor: what makes a `concurrent.futures.Executor` on whose workers they run instead: a
+        out: folder for the executed notebooks, `results.csv` and `report.json`.
+        workers: number of notebooks that run side by side. Default: the number of processors.
+        timeout: maximum seconds of a notebook.
+        resume: keep the rows that completed before with the same notebook and parameters.
+        preload: imports of kernels before the notebook starts, as `module` or `module:name`.
+            Default: the notebook's top-level imports from installed packages.
+        fork: whether kernels may be forked, if the platform allows it.
+        renew_after: number of notebooks after which the process they are forked from is replaced.
+        progress: whether to report progress on standard error.
+        dask: address of a Dask scheduler, on whose workers notebooks run (the extra `dask`).
+        executor: factory of a `concurrent.futures.Executor` on whose workers they run instead: a
             function, or its `module:name`.
-        host: the address of this machine by which those workers reach the engine here, which all
-            of their `Client()`s ask; 127.0.0.1 by default, which needs workers on this machine.
-        base_url: the server that they ask instead; by default that of the environment or profile.
-        data_dir: the folder of the engine here; `./.toolkit` by default.
+        host: address of this machine by which those workers reach the engine here, which all of
+            their `Client()`s ask. Default: 127.0.0.1, which needs workers on this machine.
+        base_url: server that they ask instead. Default: the server of the environment or profile.
+        data_dir: folder of the engine here. Default: `./.toolkit`.
         sandbox: whether its vendors are simulated.
-        max_cost_usd: maximum total cost of the work of notebooks on such workers, in US dollars;
-            5 by default. Their key spends no more.
+        max_cost_usd: maximum total cost of the work of notebooks on such workers, in US dollars.
+            Default: 5. Their key spends no more.
 
     Returns:
         a row each, in the order of the grid: parameters, recorded values, status, error, seconds
@@ -93,7 +93,7 @@ def run(
 
     Raises:
         RequestError: if the notebook or the grid cannot be used; nothing was run then.
-        ServiceError: `UNAVAILABLE` if the workers, or the engine for them, cannot be had.
+        ServiceError: `UNAVAILABLE` if the workers, or the engine for them, are not available.
         KeyboardInterrupt: if it was stopped.
     """
     choice = EngineChoice(

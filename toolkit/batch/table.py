@@ -22,13 +22,13 @@ class RowOutcome:
     """The outcome of one row.
 
     Attributes:
-        parameters: of the grid.
-        path: of the executed notebook, in the folder of the batch.
-        status: completed, failed (kept with its error), or not run as the batch was stopped.
-        error: what went wrong, in one line.
-        seconds: what it took, its kernel included.
-        recorded: what it recorded.
-        reused: whether it is from an earlier batch.
+        parameters: parameters of the grid.
+        path: path of the executed notebook, in the folder of the batch.
+        status: completed, failed (kept with its error), or not run because the batch was stopped.
+        error: the error, in one line.
+        seconds: duration, the start of its kernel included.
+        recorded: values that the notebook recorded.
+        reused: whether the outcome is from an earlier batch.
     """
 
     parameters: Mapping[str, Any]

@@ -1,9 +1,8 @@
-"""The process that kernels are forked from: it has done their imports, and has no thread or socket.
+"""The zygote: a process that has done imports, has no thread or socket, and forks kernels.
 
 `toolkit.batch.kernel.fork_server` starts it as a script, with the interpreter of the kernel, so it
-imports nothing of ours. A kernel is a child that runs one notebook and dies: what a notebook does
-to modules, environment, folder, handlers or builtins dies with it. Both sides speak in lines of
-JSON:
+imports nothing of ours. A kernel is a child that runs one notebook and exits, and all its changes
+to modules, environment, folder, handlers or builtins end with it. Both sides exchange JSON lines:
 
     {"fork": {"argv": [...], "cwd": "...", "env": {...}}}   ->   {"forked": 4711}
     {"signal": [4711, 9]}                                        {"listens": 4711}
@@ -65,7 +64,7 @@ class Zygote:
         signal.signal(signal.SIGCHLD, lambda *_: None)
 
     def serve(self) -> None:
-        """Do what is asked until the other side hangs up."""
+        """Handle messages until the other side hangs up."""
         while True:
             ready, _, _ = select.select([self._channel.fileno(), self._wake_fd], [], [])
             if self._wake_fd in ready:
@@ -112,7 +111,7 @@ class Zygote:
     def _reap_kernels(self) -> None:
         for pid in tuple(self._kernels):
             if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
-                # Kill what it left running; until it is reaped, its group id is not reused.
+                # Kill its child processes; until it is reaped, its group id is not reused.
                 self._signal(pid, signal.SIGKILL)
                 _, status = os.waitpid(pid, 0)
                 self._kernels.discard(pid)
@@ -163,10 +162,10 @@ def run_kernel(
 
 
 def exit_kernel(code: int) -> NoReturn:
-    """End as an interpreter does, save that modules are not taken down one by one.
+    """Exit as an interpreter does, except that modules are not taken down one by one.
 
-    Taking them down would touch, and so copy, every page shared with the zygote: it tripled what
-    a small notebook costs. What the notebook itself left open is closed.
+    Taking them down would touch, and so copy, every page shared with the zygote: it tripled the
+    cost of a small notebook. Resources that the notebook itself left open are closed.
     """
     from IPython.core.getipython import get_ipython
 
@@ -183,9 +182,9 @@ def exit_kernel(code: int) -> NoReturn:
 
 
 def preload_module(name: str) -> None:
-    """Import `module`, or of `module:name` also the name, which may be a module or lazy.
+    """Import `module`; for `module:name` also the name, which may be a module or lazy.
 
-    Whoever starts the batch names them, or the cells of the notebook do that it runs anyway.
+    The names come from the batch's starter, or from the cells of the notebook that runs anyway.
     """
     module, _, member = name.partition(":")
     found = importlib.import_module(module)  # nosemgrep: rules.no-import-of-data
@@ -194,15 +193,15 @@ def preload_module(name: str) -> None:
 
 
 def main() -> None:
-    """Import what was asked for, say whether that left threads running, and serve."""
+    """Import the preloads, report whether that left threads running, and serve."""
     channel = socket.socket(fileno=int(sys.argv[1]))
     if not sys.flags.safe_path:
-        del sys.path[0]  # the folder of this script, where a kernel has nothing to look for
+        del sys.path[0]  # the folder of this script, where a kernel must not look for modules
     os.environ.setdefault("MPLBACKEND", INLINE_BACKEND)
     os.environ.setdefault("PYDEVD_DISABLE_FILE_VALIDATION", "1")  # a kernel's debugger warns of it
     gc.disable()
     for name in (*KERNEL_IMPORTS, *json.loads(sys.argv[2])):
-        # What cannot be imported here fails in the notebook, where its author sees it.
+        # A failed import is raised again in the notebook, where its author sees it.
         with contextlib.suppress(BaseException):
             preload_module(name)
     gc.collect()

@@ -49,7 +49,7 @@ class ForkedKernel:
         return self._exit_code
 
     def send_signal(self, sig: int, /) -> None:
-        """Signal it and what it started."""
+        """Send a signal to the kernel and to the processes that it started."""
         self._zygote.signal(self.pid, sig)
 
     def terminate(self) -> None:
@@ -101,8 +101,8 @@ class ForkServer:
         """Fork a new kernel.
 
         Raises:
-            NotWarmError: if the process has died, or what it imported has started threads, which
-                a fork would lose.
+            NotWarmError: if the process has died, or if its imports have started threads, which a
+                fork would lose.
         """
         with self._lock:
             if self._can_fork is None:
@@ -151,7 +151,7 @@ class ForkServer:
                 self._handle_message(json.loads(line))
         self._replies.put(None)
         for kernel in tuple(self._kernels.values()):
-            # Its parent is gone, and nobody else would end it.
+            # Its parent has exited, and no other process would end it.
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(kernel.pid, signal.SIGKILL)
             kernel.mark_ended(-signal.SIGKILL)
@@ -171,5 +171,5 @@ class ForkServer:
                     self._channel.shutdown(socket.SHUT_RDWR)
 
     def _find_kernel(self, pid: int) -> ForkedKernel:
-        """Find a kernel, or note a new one: it may say that it listens before its fork is told."""
+        """Find or add a kernel: its message that it listens may arrive before that of its fork."""
         return self._kernels.setdefault(pid, ForkedKernel(pid, self))

@@ -32,8 +32,8 @@ class SpareKernel:
     """A kernel that was made ahead of need.
 
     Attributes:
-        kernel: its process.
-        wait_for_connection: waits until it listens, and returns its address.
+        kernel: process of the kernel.
+        wait_for_connection: function that waits until the kernel listens, and returns its address.
     """
 
     kernel: Kernel
@@ -79,7 +79,7 @@ class KernelPool:
         return spare.kernel, spare.wait_for_connection()
 
     def close(self) -> None:
-        """Kill what is left, running kernels too."""
+        """Kill all kernels of the pool, running kernels too."""
         self._closed = True
         with self._lock:
             self._discard_ready()

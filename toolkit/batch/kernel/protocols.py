@@ -17,7 +17,7 @@ class SourceClosedError(Exception):
 
 
 class Kernel(Protocol):
-    """The process of a kernel: a `subprocess.Popen`, or what a zygote forked."""
+    """The process of a kernel: a `subprocess.Popen`, or a process that a zygote forked."""
 
     pid: int
 
@@ -36,10 +36,10 @@ class KernelRequest:
     """A request for a kernel.
 
     Attributes:
-        command: what would start it cold.
-        cwd: the folder it works in.
-        env: its whole environment.
-        preload: what it may have imported already: `module` or `module:name`.
+        command: command that would start the kernel cold.
+        cwd: working folder of the kernel.
+        env: whole environment of the kernel.
+        preload: imports that it may have done already, as `module` or `module:name`.
     """
 
     command: tuple[str, ...]

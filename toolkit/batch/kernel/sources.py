@@ -33,18 +33,18 @@ _KERNEL_VARIABLE_PREFIXES = ("JPY_", "PYDEVD_")
 
 
 class KernelSource:
-    """Gives kernels that are already prepared; safe to ask from many threads.
+    """A source of kernels that are already prepared; safe to call from many threads.
 
     They are forked from zygotes, by imports; a zygote that died or forked often is replaced. A
     kernel that cannot be forked is a process that was started ahead of need.
 
     Args:
-        spares: how many kernels to keep ready. Of forked kernels there is one at most, which gets
+        spares: number of kernels to keep ready. At most one forked kernel is kept ready; it gets
             ready while a notebook runs.
         renew_after: number of forks after which a zygote is replaced.
 
     Attributes:
-        folder: for connection files.
+        folder: folder of the connection files.
     """
 
     def __init__(self, *, fork: bool, spares: int, renew_after: int) -> None:
@@ -70,11 +70,11 @@ class KernelSource:
             self._get_server(wanted.split_command()[0], wanted)
 
     def start(self, wanted: KernelRequest) -> tuple[Kernel, ConnectionInfo]:
-        """Return a kernel that was never used, and where it listens.
+        """Return a kernel that was never used, and the address at which it listens.
 
         Raises:
-            NotWarmError: if it can only be had cold.
-            SourceClosedError: if this was closed.
+            NotWarmError: if only a cold kernel is available.
+            SourceClosedError: if the source was closed.
         """
         for _ in range(2 if self._forks else 0):  # the first may have died with its zygote
             try:
@@ -84,7 +84,7 @@ class KernelSource:
         return self._cold_pool.start(wanted)
 
     def close(self) -> None:
-        """Kill what is left, running kernels too."""
+        """Kill all kernels of the source, running kernels too."""
         with self._lock:
             self._closed = True
             zygotes = (*self._servers.values(), *self._retired)
@@ -136,7 +136,7 @@ class KernelSource:
 
 
 def can_fork() -> bool:
-    """Tell whether processes can be forked here; on macOS its own frameworks do not survive it."""
+    """Check whether processes can be forked here; on macOS its own frameworks do not survive it."""
     return hasattr(os, "fork") and sys.platform != "darwin"
 
 

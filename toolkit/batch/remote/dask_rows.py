@@ -19,7 +19,7 @@ CONNECT_TIMEOUT_S = 5.0
 ANSWER_TIMEOUT_S = 30.0  # for the process itself, in addition to the scheduler's time
 LEAVE_TIMEOUT_S = 2.0
 RETRY_INTERVAL_S = 0.2
-LOOK_INTERVAL_S = 5.0  # between two looks at the workers of the cluster
+LOOK_INTERVAL_S = 5.0  # between two checks of the workers of the cluster
 _CANCEL_PLUGIN = ["toolkit.workers.dask_plugin", "StepCancelPlugin", {}]
 _PRELOAD_PLUGIN = ("toolkit.batch.remote.preload_plugin", "RowPreloadPlugin")
 P = ParamSpec("P")
@@ -27,16 +27,16 @@ T = TypeVar("T")
 
 
 class DaskRowExecutor(Executor):
-    """An executor that has calls made by the workers of a Dask cluster.
+    """An executor whose calls run on the workers of a Dask cluster.
 
-    A process without keys speaks to the cluster. It is given the name of a function and plain
+    A process without keys connects to the cluster. It receives the name of a function and plain
     arguments, and answers with bytes or text. Dask itself repeats a call whose worker was lost.
 
     Args:
-        address: of the scheduler: `host:port`, `tcp://…`, `dask://…` or `tls://…`.
+        address: address of the scheduler: `host:port`, `tcp://…`, `dask://…` or `tls://…`.
 
     Raises:
-        RequestError: `INVALID_REQUEST` where it is no address, or does not go with certificates.
+        RequestError: `INVALID_REQUEST` if the address is malformed or does not fit certificates.
         ServiceError: `UNAVAILABLE` without the extra, without certificates, and when the scheduler
             does not answer for `scheduler_wait_s`.
     """
@@ -64,7 +64,7 @@ class DaskRowExecutor(Executor):
             raise
 
     def _connect(self) -> None:
-        """Connect to the scheduler; one that is away is waited for, which is told once."""
+        """Connect to the scheduler, waiting while it is away; the wait is reported once."""
         wait_s = self._settings.scheduler_wait_s
         give_up, told = 0.0, False
         while True:
@@ -118,25 +118,25 @@ class DaskRowExecutor(Executor):
     def prepare(
         self, batch_id: str, preload: tuple[str, ...] | None, *, fork: bool, renew_after: int
     ) -> None:
-        """Have all workers get ready for the notebooks of a batch, also those that come later.
+        """Prepare all workers for the notebooks of a batch, including workers that join later.
 
-        Arguments are those of `RowPreloadPlugin`.
+        `RowPreloadPlugin` has the same arguments.
         """
         module, name = _PRELOAD_PLUGIN
         arguments = {
             "batch_id": batch_id, "preload": preload, "fork": fork, "renew_after": renew_after
         }  # fmt: skip
-        with suppress(Exception):  # what is wrong with the cluster, its first notebook says
+        with suppress(Exception):  # a fault of the cluster is raised by its first notebook
             registering = self._gateway.request(
                 "register_plugin", module=module, name=name, arguments=arguments
             )
             self._preload_name = registering.result(ANSWER_TIMEOUT_S)
 
     def check_workers(self) -> None:
-        """Tell once that the cluster has no worker, as notebooks wait for one.
+        """Report once that the cluster has no worker, because notebooks wait for one.
 
         Raises:
-            ServiceError: `UNAVAILABLE` if it has had none for `worker_wait_s`.
+            ServiceError: `UNAVAILABLE` if the cluster has had no worker for `worker_wait_s`.
         """
         now = time.monotonic()
         if now - self._looked_at < LOOK_INTERVAL_S:
@@ -178,7 +178,7 @@ class DaskRowExecutor(Executor):
         return cast("Future[T]", submitted)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Leave the cluster; what is still asked for is cancelled there."""
+        """Leave the cluster, which cancels the calls that have not ended."""
         del wait, cancel_futures
         if self._preload_name is not None and not self._gateway.has_ended:
             with suppress(Exception):  # a scheduler that is cut off is not waited for

@@ -1,4 +1,4 @@
-"""The notebooks of a batch, handed to an executor, and once more where a worker was lost."""
+"""Dispatch of a batch's notebooks to an executor, and again after a worker was lost."""
 
 import json
 import sys
@@ -38,14 +38,14 @@ MakeRequest = Callable[[NotebookJob, dict[str, str]], RowRequest]
 
 
 class RowDispatcher:
-    """Hands notebooks to an executor until each has come to an end.
+    """A dispatcher that hands notebooks to an executor until each of them has ended.
 
     Args:
-        factory: makes the executor, as this is entered, and once more where one was lost with its
-            workers.
-        make_request: makes what a worker is asked for, with the variables of its kernel.
-        limit: how many are handed out at once; none for as many as there are.
-        add: is told of each that has ended, or why it could not be run, in one line.
+        factory: function that makes the executor on entry, and again after an executor was lost
+            with its workers.
+        make_request: function that makes the request to a worker, with its kernel's variables.
+        limit: maximum number of notebooks handed out at once; None for no limit.
+        add: callback for each notebook that has ended, or could not be run (why, in one line).
     """
 
     def __init__(
@@ -62,9 +62,9 @@ class RowDispatcher:
         self._limit = min(limit or MAX_ROWS_UNDER_WAY, MAX_ROWS_UNDER_WAY)
         self._add = add
         self._refusals = 0  # by executors, one after the other
-        self._losses = 0  # of executors, since a notebook came to an end
+        self._losses = 0  # executors lost since a notebook ended
         self._under_way: dict[Any, NotebookJob] = {}
-        self._begun: set[Any] = set()  # of those, as far as the executor tells
+        self._begun: set[Any] = set()  # of these, if the executor reports it
         self._executor: Executor | None = None
 
     def __enter__(self) -> Self:
@@ -75,7 +75,7 @@ class RowDispatcher:
         self.close()
 
     def close(self) -> None:
-        """Close the executor without waiting for what it still does."""
+        """Close the executor without waiting for the notebooks that it still runs."""
         executor, self._executor = self._executor, None
         with suppress(Exception):  # it may be broken
             shutdown = getattr(executor, "shutdown", self._cancel_all)  # submitit's has none
@@ -90,11 +90,11 @@ class RowDispatcher:
         """Run all notebooks.
 
         Args:
-            access: tells the variables by which they ask the engine.
+            access: function that returns the variables by which notebooks ask the engine.
 
         Raises:
-            ServiceError: `UNAVAILABLE` where a worker has another version of the toolkit, there is
-                none for `worker_wait_s`, or executors are lost, one after the other.
+            ServiceError: `UNAVAILABLE` if a worker has another version of the toolkit, if there is
+                no worker for `worker_wait_s`, or if several executors are lost in a row.
         """
         rows = RowQueue(jobs, self._limit)
         while rows or self._under_way:
@@ -111,7 +111,7 @@ class RowDispatcher:
         """Hand out as many as may be under way; return why the executor takes no more, if so.
 
         Raises:
-            ServiceError: `UNAVAILABLE` where executors take nothing, one after the other.
+            ServiceError: `UNAVAILABLE` if several executors in a row take nothing.
         """
         while (job := rows.take(len(self._under_way))) is not None:
             try:
@@ -119,7 +119,7 @@ class RowDispatcher:
                 self._refusals = 0
             except (*LOST_EXECUTOR, OSError, RuntimeError) as error:
                 rows.give_back([job])
-                # It takes no more. Who gives it nothing for ever is told.
+                # It takes no more now; an executor that never takes any is an error.
                 self._refusals += 1
                 if self._refusals >= MAX_ATTEMPTS:
                     raise ServiceError(
@@ -130,15 +130,15 @@ class RowDispatcher:
         return None
 
     def _submit(self, job: NotebookJob, variables: Mapping[str, str]) -> None:
-        # The same in each attempt: what an earlier one asked for is not asked for again.
+        # The same key in each attempt, so that work of an earlier attempt is not requested again.
         run = f"{self._batch_id}-{job.fingerprint}"
         request = self._make_request(job, {**variables, NOTEBOOK_RUN_VARIABLE: run})
         executor = cast("Executor", self._executor)
         self._under_way[executor.submit(run_row, request.to_json())] = job
 
     def _collect(self, rows: RowQueue) -> Exception | None:
-        """Take what has ended; return how the executor was lost, if it was."""
-        # Those of submitit do not tell.
+        """Collect the notebooks that have ended; return how the executor was lost, if it was."""
+        # Futures of submitit do not report that they run.
         running = {one for one in self._under_way if getattr(one, "running", bool)()}
         self._begun = running | (self._begun & self._under_way.keys())
         again, killed = Counter[str](), []
@@ -172,13 +172,13 @@ class RowDispatcher:
         return lost
 
     def _take_back(self, rows: RowQueue, lost: Exception) -> None:
-        """Take back what a lost executor had, to be run again.
+        """Take back the notebooks of a lost executor, to be run again.
 
-        A scheduler that is lost is nobody's fault. Of a pool that broke, none is to blame that had
-        not begun; and of those that had, only one that was alone.
+        No notebook is to blame for a lost scheduler. If a pool broke, a notebook that had not begun
+        is not to blame; a notebook that had begun is to blame only if it was alone.
 
         Raises:
-            ServiceError: `UNAVAILABLE` where that makes no progress.
+            ServiceError: `UNAVAILABLE` if that makes no progress.
         """
         reason, jobs = _to_line(lost), list(self._under_way.values())
         begun = [job for future, job in self._under_way.items() if future in self._begun]
@@ -201,7 +201,7 @@ class RowDispatcher:
         elif begun:
             rows.give_back(idle)
             rows.suspect(begun)
-        else:  # it does not tell: all may have begun
+        else:  # the executor does not report it: all may have begun
             rows.suspect(jobs)
         _tell_losses(Counter({reason: len(jobs)}))
 
@@ -232,9 +232,9 @@ def _tell_losses(again: Counter[str]) -> None:
 
 
 def _wait_for_any(futures: list[Any]) -> list[Any]:
-    """Wait a while for some to end; return those that have.
+    """Wait a while for some futures to end; return the ended futures.
 
-    Those of SLURM's submitit are no futures of the standard library, but have `done()`, too.
+    SLURM's submitit has no futures of the standard library, but its jobs have `done()`, too.
     """
     if all(isinstance(one, Future) for one in futures):
         wait(futures, timeout=POLL_INTERVAL_S, return_when=FIRST_COMPLETED)

@@ -1,4 +1,4 @@
-"""The one engine that all notebooks of a batch ask, wherever they run: its address and a key."""
+"""The engine that all notebooks of a batch ask, on any machine: its address and a key."""
 
 import asyncio
 import math
@@ -28,16 +28,16 @@ Access = Callable[[], Mapping[str, str]]  # the variables by which notebooks ask
 
 @contextmanager
 def open_access(choice: EngineChoice, host: EngineHost | None) -> Iterator[Access]:
-    """Open the engine of a batch, and yield what tells the variables by which notebooks ask it.
+    """Open the engine of a batch, and yield a function that returns the notebooks' variables.
 
-    They get a key of their own. It asks for work and reads its results, spends no more than the
-    budget of the batch, and ends with the batch.
+    The notebooks get a key of their own. It asks for work and reads its results, spends no more
+    than the budget of the batch, and ends with the batch.
 
     Args:
-        host: its addresses, if it is one of this process.
+        host: addresses of the engine, if it is an engine of this process.
 
     Raises:
-        ServiceError: `UNAVAILABLE` when it cannot be opened, served or reached.
+        ServiceError: `UNAVAILABLE` if the engine cannot be opened, served or reached.
     """
     if host is not None:
         with _serve_own(choice, host) as (url, key):
@@ -48,7 +48,7 @@ def open_access(choice: EngineChoice, host: EngineHost | None) -> Iterator[Acces
         keys = LentKeys(client, choice.max_cost_usd)
         try:
             url = client.access.base_url
-            keys.get()  # what cannot be had is told before any notebook runs
+            keys.get()  # so that a missing key is reported before any notebook runs
             yield lambda: {BASE_URL_VARIABLE: url, API_KEY_VARIABLE: keys.get()}
         finally:
             keys.take_back()
@@ -57,7 +57,7 @@ def open_access(choice: EngineChoice, host: EngineHost | None) -> Iterator[Acces
 class LentKeys:
     """The keys that a server lends to the notebooks of a batch.
 
-    Each key expires after seven days, in case nobody is there to revoke it. Notebooks of a batch
+    Each key expires after seven days, in case no process is left to revoke it. Notebooks of a batch
     that takes longer get later keys, which share the budget of the first.
 
     Args:

@@ -1,4 +1,4 @@
-"""The addresses of the engine that a batch opens: where it listens, and how workers reach it."""
+"""The addresses of a batch's engine: the address it listens on, and that for workers."""
 
 import ipaddress
 import socket
@@ -14,11 +14,11 @@ LOOPBACK: Final = "127.0.0.1"
 
 @dataclass(frozen=True, slots=True)
 class EngineHost:
-    """The address that an engine listens on, and the one that workers are told.
+    """The address that an engine listens on, and the address that workers receive.
 
     Attributes:
-        listens: it may be that of all networks.
-        told: never that.
+        listens: address to listen on, which may be the wildcard address of all networks.
+        told: address for workers, which is never the wildcard address.
     """
 
     listens: str
@@ -31,10 +31,10 @@ class EngineHost:
 
 
 def choose_engine_host(choice: EngineChoice) -> EngineHost:
-    """Choose the addresses of an engine of this process; nothing is sent for it.
+    """Choose the addresses of an engine of this process, without sending anything.
 
     Raises:
-        RequestError: `INVALID_REQUEST` where workers would not reach it.
+        RequestError: `INVALID_REQUEST` if workers would not reach it.
     """
     listens = choice.host or LOOPBACK
     route = None if choice.scheduler is None else _find_route(choice.scheduler)
@@ -67,7 +67,7 @@ class _Route:
 
 
 def _find_route(scheduler: str) -> _Route | None:
-    """Find how a scheduler is reached; none where its name or the way is not known."""
+    """Find the route to a scheduler. Returns None if its name or the route is unknown."""
     host, _, port = scheduler.rpartition("://")[2].rpartition(":")
     with suppress(OSError, ValueError):
         found = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_DGRAM)

@@ -1,4 +1,4 @@
-"""The executors that carry a batch's notebooks to workers: Dask's, or whatever a factory makes."""
+"""The executors that carry a batch's notebooks to workers: Dask's, or a factory's."""
 
 import os
 import sys
@@ -28,7 +28,7 @@ def load_factory(name: str) -> ExecutorFactory:
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())  # as `python -m` has it
     try:
-        found: Any = find_function(module, path)  # whoever starts the batch names it
+        found: Any = find_function(module, path)  # the starter of the batch names it
     except (ImportError, AttributeError, ValueError) as error:
         raise RequestError(
             ErrorCode.INVALID_REQUEST, f"There is no executor `{name}` (module:factory): {error}."
@@ -42,12 +42,12 @@ class EngineChoice:
     """The engine that the notebooks of a batch ask.
 
     Attributes:
-        base_url: a server that workers reach; none for the one that the environment or a profile
-            names, or else for an engine of this process.
-        data_dir: the folder of that engine; `./.toolkit` by default.
+        base_url: address of a server that workers reach. None selects the server that the
+            environment or a profile names, or else an engine of this process.
+        data_dir: folder of that engine. Default: `./.toolkit`.
         sandbox: whether its vendors are simulated.
-        host: the address of this machine that workers reach it by; loopback by default.
-        scheduler: the address of the Dask scheduler whose workers these are, if they are.
+        host: address of this machine by which workers reach it. Default: loopback.
+        scheduler: address of the Dask scheduler of the workers, if they are Dask workers.
         max_cost_usd: maximum total cost of the notebooks' work, in US dollars.
     """
 
@@ -76,10 +76,10 @@ class RemoteWorkers:
 def choose_workers(
     dask: str | None, executor: str | ExecutorFactory | None, engine: EngineChoice
 ) -> RemoteWorkers | None:
-    """Return the workers that a batch names; none where its notebooks run on this machine.
+    """Return the workers that a batch names. Returns None if its notebooks run on this machine.
 
     Raises:
-        RequestError: `INVALID_REQUEST` if both are named, or there is no such executor.
+        RequestError: `INVALID_REQUEST` if both are named, or the executor does not exist.
     """
     if dask is not None and executor is not None:
         raise RequestError(

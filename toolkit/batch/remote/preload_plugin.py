@@ -9,14 +9,14 @@ from toolkit.batch.remote.source_keeper import get_source_keeper
 
 
 class RowPreloadPlugin(WorkerPlugin):
-    """Starts what kernels are forked from, and imports papermill, while the batch opens its engine.
+    """A plugin that starts zygotes for kernels and imports papermill while the engine is opened.
 
-    A worker that comes later does so as it comes. At the end of the batch its kernels are ended.
+    A worker that joins later does so when it joins. At the end of the batch its kernels are ended.
 
     Args:
-        preload: what its kernels have imported; none where they are of another language.
+        preload: imports of its kernels; None if the kernels are of another language.
         fork: whether kernels may be forked.
-        renew_after: after how many the process that they are forked from is replaced.
+        renew_after: number of forks after which a zygote is replaced.
     """
 
     idempotent = True

@@ -1,4 +1,4 @@
-"""What a worker does for a batch: it runs one notebook in a warm kernel of its own machine.
+"""The part of a batch on a worker: one notebook runs in a warm kernel of the worker's machine.
 
 A row arrives and leaves as JSON, so any executor can carry it.
 """
@@ -26,19 +26,19 @@ class RowRequest:
     """One notebook to run.
 
     Attributes:
-        version: of the toolkit that asks.
-        batch_id: of the batch, which shares kernels.
-        notebook: as JSON.
-        parameters: of the row.
-        name: of its file.
-        came_from: the path of the notebook, as its result says it.
-        kernel: the name of its kernel.
-        preload: what its kernel has imported.
-        timeout: seconds that its cells may take.
-        folder: where the kernel works, if this machine has it.
+        version: version of the toolkit that sends the request.
+        batch_id: id of the batch, whose rows share kernels.
+        notebook: the notebook, as JSON.
+        parameters: parameters of the row.
+        name: name of the notebook's file.
+        came_from: path of the notebook, as recorded in its result.
+        kernel: name of the kernel.
+        preload: imports that the kernel has done.
+        timeout: maximum seconds of all cells.
+        folder: working folder of the kernel, if this machine has it.
         environment: variables that only this notebook has.
         fork: whether kernels may be forked.
-        renew_after: after how many the process that they are forked from is replaced.
+        renew_after: number of forks after which a zygote is replaced.
     """
 
     version: str
@@ -62,13 +62,13 @@ class RowRequest:
 
 @dataclass(frozen=True, slots=True)
 class RowAnswer:
-    """What came of it.
+    """The result of a row on a worker.
 
     Attributes:
-        notebook: executed, as JSON.
-        error: of the notebook, in one line.
-        seconds: what it took.
-        refusal: why the worker did not run it, in one line.
+        notebook: executed notebook, as JSON.
+        error: error of the notebook, in one line.
+        seconds: duration in seconds.
+        refusal: reason why the worker did not run it, in one line.
     """
 
     notebook: str = ""
@@ -83,7 +83,7 @@ def _kill_kernels(batch_id: str) -> None:
 
 
 def answer_request(text: str) -> str:
-    """Run the notebook of a row; return what came of it."""
+    """Run the notebook of a row; return its answer as JSON."""
     asked = RowRequest(**json.loads(text))
     refusal = explain_other_version(asked.version)
     if refusal is not None:
@@ -121,7 +121,7 @@ def _execute(asked: RowRequest) -> RowAnswer:
 
 
 def _find_task_id() -> str | None:
-    """Find the name by which Dask cancels what this thread does; none elsewhere."""
+    """Find the name by which Dask cancels this thread's task. Returns None outside of Dask."""
     worker = sys.modules.get("distributed.worker")
     key = getattr(getattr(worker, "thread_state", None), "key", None)
     return None if key is None else str(key)

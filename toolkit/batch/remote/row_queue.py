@@ -13,27 +13,27 @@ MAX_SUSPECTS_TOGETHER: Final = 16
 class RowQueue:
     """The notebooks that are still to be run.
 
-    Who loses a worker does not tell which notebook did it: a pool that breaks loses all that it was
-    given. Those that had begun are set aside, while the others go on, and are run again at the end:
-    some at once, half as many each time that a worker is lost again, and at last one alone, which
-    is then to blame.
+    A lost worker does not show which notebook broke it: a pool that breaks loses all its notebooks.
+    The notebooks that had begun are suspects. They are set aside while the others go on, and run
+    again at the end: some at once, then half as many after each further loss, and at last a
+    single suspect, which is then to blame.
 
     Args:
-        limit: how many may be under way.
+        limit: maximum number of notebooks under way.
     """
 
     def __init__(self, jobs: Iterable[NotebookJob], limit: int) -> None:
         self._waiting = deque(jobs)
         self._suspects: deque[NotebookJob] = deque()
         self._limit = limit
-        self._group = 0  # how many suspects may be under way; none where others are
+        self._group = 0  # maximum number of suspects under way; 0 while others are
         self._attempts: Counter[str] = Counter()
 
     def __bool__(self) -> bool:
         return bool(self._waiting or self._suspects)
 
     def take(self, under_way: int) -> NotebookJob | None:
-        """Take the next notebook; none where it has to wait for those that are under way."""
+        """Take the next notebook. Returns None if it must wait for notebooks under way."""
         if self._group and not self._suspects and not under_way:
             self._group = 0
         if not self._group and self._waiting:
@@ -45,12 +45,12 @@ class RowQueue:
         return self._suspects.popleft() if under_way < self._group else None
 
     def give_back(self, jobs: Sequence[NotebookJob]) -> None:
-        """Take back what an executor did not run, through no fault of theirs."""
+        """Take back notebooks that an executor did not run, through no fault of theirs."""
         (self._suspects if self._group else self._waiting).extendleft(reversed(jobs))
 
     @property
     def is_alone(self) -> bool:
-        """Whether the one that is under way is a suspect that is run by itself."""
+        """Return True if the only notebook under way is a suspect that runs by itself."""
         return self._group == 1
 
     def blame(self, job: NotebookJob, *, is_certain: bool = False) -> bool:
@@ -74,5 +74,5 @@ class RowQueue:
             self._group = self._compute_group(min(self._group, len(jobs)))
 
     def _compute_group(self, among: int) -> int:
-        """Compute how many suspects are run at once, of those among whom the one is."""
+        """Compute how many suspects run at once, given the number that hides the culprit."""
         return max(1, min(among // 2, self._limit, MAX_SUSPECTS_TOGETHER))

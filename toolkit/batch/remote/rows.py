@@ -35,7 +35,7 @@ def run_remote_jobs(
     add: Callable[[NotebookJob, RowOutcome], None],
 ) -> None:
     """Run the remaining jobs on workers elsewhere, which all ask one engine."""
-    # What workers would not reach is told before there are any.
+    # An unreachable address is reported before any worker starts.
     host = choose_engine_host(remote.engine) if remote.engine.is_own else None
     batch_id = secrets.token_hex(8)  # the notebooks' requests are theirs alone
     text = nbformat.writes(template.notebook)

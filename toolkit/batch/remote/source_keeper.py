@@ -21,7 +21,7 @@ class SourceKeeper:
 
     @contextmanager
     def use(self, batch_id: str, *, fork: bool, renew_after: int) -> Iterator[KernelSource]:
-        """Have the source of a batch; that of another one, which nobody uses, is closed."""
+        """Yield the source of a batch; close the source of another batch if it is unused."""
         with self._lock:
             for old in [one for one in self._sources if one != batch_id and not self._users[one]]:
                 self._discard(old)
@@ -65,7 +65,7 @@ class SourceKeeper:
 
 @cache
 def get_source_keeper() -> SourceKeeper:
-    """Return the one keeper of this process."""
+    """Return the single keeper of this process."""
     keeper = SourceKeeper()
     atexit.register(keeper.close_all)
     return keeper
