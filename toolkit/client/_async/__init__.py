@@ -1,1 +1,1 @@
-"""The client, written once: `scripts/unasync.py` makes the other one of it."""
+"""The client, written once: `scripts/unasync.py` makes the sync client of it."""

@@ -30,7 +30,7 @@ class AsyncHandle(RecordView[R]):
 
     resource = ""
     record_type: type[Any]
-    is_streamed = False  # whether its texts are to be watched as they are written
+    is_streamed = False  # whether to show its texts while they are written
 
     def __init__(self, http: AsyncHttpClient, record: R) -> None:
         super().__init__(record)
@@ -131,7 +131,7 @@ class AsyncWaitable(WorkView[R], AsyncHandle[R]):
 
     async def _await_end(self, deadline: float | None) -> None:
         """Wait until it is over, or until a time by the monotonic clock; events are not read."""
-        # What has ended may have been taken up again; and without any time, this is all there is.
+        # Ended work may have been resumed; and without any time left, one request is all there is.
         if self.done or (deadline is not None and deadline <= time.monotonic()):
             await self._call("GET", deadline=deadline)
         while not self.done:
@@ -176,7 +176,7 @@ class AsyncWaitable(WorkView[R], AsyncHandle[R]):
         return self.wait().__await__()
 
     async def cancel(self) -> Self:
-        """Cancel it; what has ended stays as it is."""
+        """Cancel the work; ended work does not change."""
         return await self._call("POST", "/cancel")
 
 

@@ -1,4 +1,4 @@
-"""HTTP of the client: requests to `/v1` are sent, and repeated where that is safe."""
+"""HTTP of the client: sends requests to `/v1`, and repeats them if that is safe."""
 
 import asyncio
 import time
@@ -46,7 +46,7 @@ CONNECTION_LIMITS = httpx.Limits(max_connections=1_000, max_keepalive_connection
 
 
 class AsyncHttpClient(ClientState):
-    """The HTTP client below the client: the one place that sends requests."""
+    """The HTTP client below the client: the only place that sends requests."""
 
     channel: "AsyncChannel | None"
 
@@ -89,7 +89,7 @@ class AsyncHttpClient(ClientState):
         The options are those of `_build_request` and `_make_retries`.
 
         Raises:
-            ToolkitError: what the service answered, or that it could not be reached.
+            ToolkitError: the error that the service answered, or that it could not be reached.
         """
         request = self._build_request(self._client, method, path, deadline=deadline, **options)
         repeatable = method in ("GET", "DELETE") or "idempotency-key" in request.headers
@@ -148,7 +148,7 @@ class AsyncHttpClient(ClientState):
         return HttpAnswer(await self._send(method, path, **options))
 
     async def request_json(self, path: str, **options: Any) -> Any:
-        """Read what is at a path as plain JSON."""
+        """Read the value at a path as plain JSON."""
         return (await self._ask("GET", path, **options)).parse_data()
 
     async def request_record(self, model: type[R], method: str, path: str, **options: Any) -> R:
@@ -209,7 +209,7 @@ class AsyncHttpClient(ClientState):
         """Read the events of some work as they come, and the work itself once it may be over.
 
         Args:
-            is_last: tells whether the work may be over after some events.
+            is_last: function that checks whether the work may be over after some events.
         """
         from toolkit.contract.events import Event
 
@@ -236,7 +236,7 @@ class AsyncHttpClient(ClientState):
             begin: function that is called at the start of each stream.
 
         Raises:
-            ToolkitError: what the service answered, or that it could not be reached.
+            ToolkitError: the error that the service answered, or that it could not be reached.
         """
         if self.channel is not None:
             from toolkit.client._wire.operations import make_operation
@@ -298,7 +298,7 @@ class AsyncHttpClient(ClientState):
             try:
                 return read_linked_bytes(await self._get_link(link, headers), response, span)
             except ServiceError as error:
-                # By a new link, if at all: this one may be too old.
+                # Try again only with a new link, because this one may be too old.
                 delay_s = retries.next_delay_s(error, sent=True)
                 if delay_s is None:
                     raise
@@ -321,7 +321,7 @@ class AsyncHttpClient(ClientState):
             return await self._storage_client.get(**make_link_options(link, headers))
         except httpx.TransportError as error:
             failed = f"could not be reached ({type(error).__name__})"
-        raise make_storage_error(failed, away=True)  # here, as the other one names the link
+        raise make_storage_error(failed, away=True)  # here, because httpx's error names the link
 
     async def _call(
         self,
@@ -332,7 +332,7 @@ class AsyncHttpClient(ClientState):
         deadline: float | None = None,
         **options: Any,
     ) -> "OperationAnswer":
-        """Call an operation of the engine in this process, again where that may help."""
+        """Call an operation of the engine in this process, with retries if they may help."""
         from toolkit.client._wire.operations import make_operation
 
         request = make_operation(self.access, method, path, **options)

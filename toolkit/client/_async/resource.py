@@ -1,4 +1,4 @@
-"""The base of the client's resources: reading, listing, and following what is under way."""
+"""The base of the client's resources: reading, listing, and following work under way."""
 
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, Generic, TypeVar, Unpack
@@ -109,12 +109,12 @@ class AsyncAnnotatedResource(AnnotatedCalls[AsyncReply[W]], AsyncWorkResource[W]
     def list(
         self, limit: int | None = None, **filters: Unpack[WorkFilters]
     ) -> AsyncPagedCollection[W]:
-        """List them, newest first: all, or those that every filter is true of.
+        """List them, newest first: all records, or the records that match every filter.
 
         Further pages are read as they are needed.
 
         Args:
-            limit: greatest number of records; None for all.
+            limit: maximum number of records. Default: None, all records.
             **filters: those of a list.
         """
         return self._list_records(make_list_query(filters), limit)

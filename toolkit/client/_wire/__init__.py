@@ -1,1 +1,1 @@
-"""The wire as both clients speak it; none of it sends anything."""
+"""The wire format that both clients share, without any sending."""

@@ -36,7 +36,7 @@ def parse_error(response: httpx.Response, access: ServerAccess) -> ToolkitError:
             f" `toolkit login {access.server}`; client.account.create(email) makes an account with"
             " one."
         )
-    # An answer with a reason of its own, such as a disabled account, is better than a guess.
+    # A specific reason in the answer, such as a disabled account, is better than a guess.
     told = info.message != ErrorCode.UNAUTHENTICATED.hint
     is_profiles = refused and access.key_from == "profile" and not told
     error = make_refused_key_error(access) if is_profiles else info.to_exception()
@@ -51,7 +51,7 @@ def check_stream(response: httpx.Response, access: ServerAccess) -> None:
     """Require that a response is a stream of events.
 
     Raises:
-        ToolkitError: what the service answered, or that it is another service.
+        ToolkitError: the error that the service answered, or that it is another service.
     """
     if response.status_code >= 400:
         raise parse_error(response, access)

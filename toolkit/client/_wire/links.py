@@ -26,9 +26,9 @@ def find_link(response: httpx.Response) -> str | None:
 
 
 def make_link_options(link: str, headers: Mapping[str, str]) -> dict[str, Any]:
-    """Make the options of the request for what a link leads to.
+    """Make the options of the request to a link.
 
-    The signature stands in the query, and httpx logs the addresses of requests.
+    The signature is only in the raw target, because httpx logs the URLs of requests.
     """
     url = httpx.URL(link)
     target = {"target": url.raw_path}
@@ -41,12 +41,12 @@ def read_linked_bytes(
     """Return the bytes that the storage answered with.
 
     Args:
-        answer: of the storage.
-        response: of the service, which led there; its `ETag` is the SHA-256 of all bytes.
-        span: the bytes that were asked for, as start and end.
+        answer: response of the storage.
+        response: response of the service with the link; its `ETag` is the SHA-256 of all bytes.
+        span: requested bytes, as start and end.
 
     Raises:
-        ServiceError: `UNAVAILABLE` where these are not the bytes.
+        ServiceError: `UNAVAILABLE` if the storage sent an error, or other bytes.
     """
     if answer.status_code not in (200, 206):
         raise make_storage_error(f"answered {answer.status_code}", away=_is_passing(answer))
@@ -67,5 +67,5 @@ def make_storage_error(why: str, *, away: bool) -> ServiceError:
 
 
 def _is_passing(answer: httpx.Response) -> bool:
-    """Tell whether a new link may help: this one is too old, or the storage is away."""
+    """Check whether a new link may help: this one is too old, or the storage is away."""
     return answer.status_code in AWAY_STATUSES or answer.status_code in (403, 404, 500)

@@ -13,7 +13,7 @@ from toolkit.contract.short_tracebacks import ArgumentError
 from toolkit.profiles.resolution import ServerAccess
 from toolkit.profiles.secret import find_key_fault
 
-# Records are made where they are asked for: reading JSON alone needs neither them nor pydantic.
+# Records are imported on use: reading JSON alone needs neither them nor pydantic.
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
@@ -25,7 +25,7 @@ T = TypeVar("T")
 LONG_POLL_S = 20
 USER_AGENT = "capability-toolkit"
 STREAM_TYPE = "text/event-stream"
-# The service says that it is there after so long; a stream that is silent for longer is broken.
+# The service sends a sign of life at shorter intervals; after longer silence a stream is broken.
 STREAM_SILENCE_S = 30.0
 
 
@@ -33,7 +33,7 @@ def make_headers(access: ServerAccess) -> dict[str, str]:
     """Return the headers of every request.
 
     Raises:
-        RequestError: `UNAUTHENTICATED` for a key with what no header can carry.
+        RequestError: `UNAUTHENTICATED` for a key with characters that no header can carry.
     """
     sent = {"User-Agent": USER_AGENT, "Accept": "application/json"}
     if access.api_key is None:
@@ -68,7 +68,7 @@ def make_run_body(
     options: Mapping[str, object],
     target: str = "capability",
 ) -> dict[str, object]:
-    """Make the body that asks for a run, or for the choice that one would get.
+    """Make the body of a request for a run, or for a routing decision.
 
     Raises:
         TypeError: the input is no mapping.
@@ -84,10 +84,10 @@ def make_run_body(
 
 
 def check_input(given: object) -> None:
-    """Refuse an input that is no mapping of fields.
+    """Reject an input that is no mapping of fields.
 
     Raises:
-        TypeError: for anything else.
+        TypeError: the input is no mapping.
     """
     if not isinstance(given, Mapping):
         raise ArgumentError(
@@ -116,8 +116,8 @@ def encode_body(body: object) -> bytes:
     """Encode a body as JSON, as httpx does.
 
     Raises:
-        ValueError: for a number that JSON cannot say.
-        TypeError: for a value that it cannot.
+        ValueError: for a number that JSON cannot represent.
+        TypeError: for any other value that JSON cannot represent.
     """
     try:
         text = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
@@ -128,14 +128,14 @@ def encode_body(body: object) -> bytes:
 
 
 def check_values(value: object, path: str = "") -> None:
-    """Refuse a value that JSON cannot hold.
+    """Reject a value that JSON cannot hold.
 
     Args:
-        value: what is to be sent.
-        path: where it is, as `input.objective`.
+        value: value to send.
+        path: place of the value, such as `input.objective`.
 
     Raises:
-        TypeError: it has a value of another type, which is named with its place.
+        TypeError: a value has another type; the error names the value and its place.
     """
     if isinstance(value, Mapping):
         parts = [(str(name), one) for name, one in value.items()]
@@ -172,7 +172,7 @@ class HttpAnswer:
         ServiceError: `UNAVAILABLE` when it is no envelope, as of a server of something else.
     """
 
-    work = None  # has to be read by a request of its own
+    work = None  # must be read by a separate request
 
     def __init__(self, response: httpx.Response) -> None:
         self._response = response
@@ -204,7 +204,7 @@ class HttpAnswer:
 
 
 def parse_events(decoder: "EventDecoder", data: bytes) -> "list[Event | TextDelta]":
-    """Parse what is complete with a piece of a stream, whose pieces are cut anywhere."""
+    """Parse the items that are complete with a piece of a stream, whose pieces are cut anywhere."""
     from toolkit.contract.events import Event, TextDelta
 
     return [

@@ -27,7 +27,7 @@ class OperationChannel(Protocol[A, S]):
         """Carry out an operation.
 
         Raises:
-            ToolkitError: as over HTTP.
+            ToolkitError: the same errors as over HTTP.
         """
         ...
 
@@ -35,7 +35,7 @@ class OperationChannel(Protocol[A, S]):
         """Yield the events and texts of a resource as they come, until a deadline.
 
         Raises:
-            ToolkitError: as over HTTP.
+            ToolkitError: the same errors as over HTTP.
         """
         ...
 

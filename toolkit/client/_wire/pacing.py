@@ -43,8 +43,8 @@ class RequestPacer:
         with self._lock:
             self._interval_s, self._window_s = window_s / requests, float(window_s)
             self._opens_at = max(self._opens_at, self._clock() + error.retry_after)
-            # The bucket counts as empty then, so that other clients of the same key find the
-            # requests that the service allows until then.
+            # The token bucket counts as empty at that time, so that other clients of the same key
+            # get the requests that the service allows until then.
             self._full_at = max(self._full_at, self._opens_at + self._window_s)
         return True
 

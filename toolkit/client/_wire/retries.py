@@ -24,10 +24,10 @@ MAX_BACKOFF_STEPS = 3  # the delay doubles no further
 
 
 def resolve_max_wait_s(given: float | None) -> float:
-    """Return how long to wait for a server that is away: as given, or `TOOLKIT_MAX_WAIT_S`.
+    """Return the seconds to wait for a server that is away: as given, or `TOOLKIT_MAX_WAIT_S`.
 
     Raises:
-        RequestError: `INVALID_REQUEST` for what is no number of seconds.
+        RequestError: `INVALID_REQUEST` if the value is no number of seconds.
     """
     text = os.environ.get("TOOLKIT_MAX_WAIT_S", DEFAULT_MAX_WAIT_S) if given is None else given
     try:
@@ -44,11 +44,11 @@ def resolve_max_wait_s(given: float | None) -> float:
 
 
 class RunKeys:
-    """Makes the idempotency keys of a notebook that a batch may run twice, after a worker was lost.
+    """The idempotency keys of a notebook that a batch may run twice, after a worker was lost.
 
-    What its first run asked for and its second one asks for again has the same key, so it is done,
-    and paid, once. A request that is equal to an earlier one of the same run is another one, as it
-    would be without a batch.
+    If the first and the second run of a notebook send the same request, its key is the same, so the
+    work is done, and paid, once. A request that is equal to an earlier request of the same run gets
+    another key, because without a batch it would be a separate request, too.
     """
 
     def __init__(self, run: str) -> None:
@@ -71,21 +71,21 @@ def _get_run_keys(run: str) -> RunKeys:
 
 
 def find_run_keys() -> RunKeys | None:
-    """Find the keys of the run that this process is for; none where it is for none."""
+    """Find the keys of the run that this process is for. Returns None if it is for no run."""
     run = os.environ.get(NOTEBOOK_RUN_VARIABLE)
     return _get_run_keys(run) if run else None
 
 
 def make_idempotency_header(method: str, path: str, body: object = None) -> dict[str, str]:
-    """Make the header by which a request that is sent twice does its work once.
+    """Make the header with the idempotency key: a request that is sent twice does its work once.
 
-    Reading and deleting are idempotent anyway, and a new key is shown only once.
+    Reading and deleting are idempotent anyway, and a new API key is shown only once.
 
     Args:
-        method: of the request.
-        path: below `/v1`.
-        body: its JSON, by which a notebook that a batch runs again asks for the same work; none
-            for an upload, which costs nothing.
+        method: HTTP method of the request.
+        path: path below `/v1`.
+        body: JSON of the request. From it, a notebook that a batch runs again makes the same key.
+            None for an upload, which costs nothing.
     """
     if method != "POST":
         return {}
@@ -98,17 +98,17 @@ def make_idempotency_header(method: str, path: str, body: object = None) -> dict
 
 
 class RetrySchedule:
-    """The retries of one request, which does its work once all the same.
+    """The retries of one request, which still does its work once.
 
     Args:
-        method: of the request.
-        repeatable: whether it does its work once however often it is sent.
-        max_retries: how often it is sent again at most, whatever failed; none is the default for
-            what the service answers, and sets no limit while the service is away or limits the
-            rate of requests.
-        max_wait_s: how long to wait for a service that is away, and in all for one that limits the
-            rate of requests; none for an embedded engine, which does neither.
-        deadline: the time, by the monotonic clock, at which the caller gives up.
+        method: HTTP method of the request.
+        repeatable: whether the request does its work once however often it is sent.
+        max_retries: maximum number of retries after any error. None sets the default for errors
+            that the service answers, and no limit while the service is away or limits the rate of
+            requests.
+        max_wait_s: maximum seconds to wait for a service that is away, and in total for its rate
+            limit. None for an embedded engine, which has neither.
+        deadline: time, by the monotonic clock, at which the caller gives up.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class RetrySchedule:
         self._limited_s = 0.0  # the waits so far that rate limits asked for
 
     def next_delay_s(self, error: ToolkitError, *, sent: bool) -> float | None:
-        """Return the seconds until it is sent again; none where it is given up.
+        """Return the seconds until the next attempt. Returns None if the request is given up.
 
         Args:
             error: the error of the last attempt.

@@ -14,11 +14,11 @@ def choose_timeout(
 ) -> httpx.Timeout:
     """Choose the timeout of requests: as given, or that of the HTTP client, or a minute.
 
-    As in openai-python, an HTTP client that has httpx's own default is taken to have none.
+    As in openai-python, an HTTP client with httpx's own default counts as having no timeout.
 
     Args:
-        given: `DEFAULT_TIMEOUT` itself where the caller left it out.
-        http_client: the caller's own HTTP client, where there is one.
+        given: timeout of the caller, or `DEFAULT_TIMEOUT` itself if the caller omitted it.
+        http_client: the caller's own HTTP client, if any.
 
     >>> choose_timeout(None, None), choose_timeout(DEFAULT_TIMEOUT, None)
     (Timeout(timeout=None), Timeout(timeout=60.0))
@@ -37,10 +37,10 @@ def bound_timeout(
     """Return the timeout of one request.
 
     Args:
-        timeout: that of all requests.
-        hold_s: for how long the service may hold this one, beside it.
-        deadline: the time, by the monotonic clock, at which the caller gives up; a service that is
-            there answers a little later, too, as it holds requests for whole seconds.
+        timeout: timeout of all requests.
+        hold_s: seconds that the service may hold this request, added to the timeout.
+        deadline: time, by the monotonic clock, at which the caller gives up. A reachable service
+            may answer a little later, because it holds requests for whole seconds.
     """
     read = None if timeout.read is None else timeout.read + hold_s
     parts = {"connect": timeout.connect, "read": read, "write": timeout.write, "pool": timeout.pool}

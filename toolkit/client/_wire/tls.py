@@ -12,13 +12,13 @@ from toolkit.profiles.resolution import ServerAccess
 
 
 def load_ssl_context(cacert: str | Path | None) -> ssl.SSLContext:
-    """Load the certificates of authorities: the machine's, or those of `SSL_CERT_FILE`.
+    """Load certificates of authorities: those of the machine, or those of `SSL_CERT_FILE`.
 
     Args:
         cacert: a file of further trusted certificates, in PEM.
 
     Raises:
-        RequestError: `INVALID_REQUEST` for a file that holds none.
+        RequestError: `INVALID_REQUEST` for a file without certificates.
     """
     names = ("SSL_CERT_FILE", "SSL_CERT_DIR")
     return _load_ssl_context(cacert and str(cacert), tuple(os.environ.get(name) for name in names))

@@ -12,18 +12,18 @@ from typing import IO, TYPE_CHECKING, Self
 
 from toolkit.contract.errors import ErrorCode, RequestError, ServiceError
 
-# Records are made where they are asked for: reading JSON alone needs neither them nor pydantic.
+# Records are imported on use: reading JSON alone needs neither them nor pydantic.
 if TYPE_CHECKING:
     from toolkit.contract.artifacts import Artifact
 
 PIECE_BYTES = 1024 * 1024  # of an artifact that is saved, each requested separately
 MAX_PIECE_BYTES = 8 * 1024 * 1024
-PIECES = 16  # of a large one, as far as its pieces may be so large
+PIECES = 16  # of a large artifact, unless pieces would exceed MAX_PIECE_BYTES
 
 
 @contextmanager
 def open_source(source: bytes | str | Path) -> Iterator[bytes | IO[bytes]]:
-    """Open what is to be uploaded: a file is read as it is sent."""
+    """Open the source of an upload: a file is read while it is sent."""
     if isinstance(source, bytes):
         yield source
         return
@@ -87,7 +87,7 @@ class ArtifactDownload:
 
     @property
     def next_span(self) -> tuple[int, int | None]:
-        """The bytes that come next, as start and end; without an end where one piece is all."""
+        """The next bytes, as start and end; the end is None if one piece has all bytes."""
         if self._artifact.size_bytes <= PIECE_BYTES:
             return 0, None
         share = min(self._artifact.size_bytes // PIECES, MAX_PIECE_BYTES)
@@ -110,7 +110,7 @@ class ArtifactDownload:
 
         Raises:
             RequestError: `CONFLICT` if the folder has another file of its name by now.
-            ServiceError: `UNAVAILABLE` where these are not the bytes of the artifact.
+            ServiceError: `UNAVAILABLE` if these are not the bytes of the artifact.
         """
         if self._digest.hexdigest() != self._artifact.sha256:
             raise self._make_damage_error()

@@ -60,14 +60,14 @@ def adopt_client(http_client: Any, kind: type[C]) -> C:
         connect=given.connect, read=given.read, write=given.write, pool=given.pool
     )
     client = kind(transport=_TwinTransport(http_client), timeout=timeout)
-    # The other client has default headers of its own; the codings are read by this one.
+    # The other client has its own default headers; this client decodes the content codings.
     for name in set(client.headers) - {"accept-encoding"}:
         del client.headers[name]
     return client
 
 
 def _is_twin(http_client: Any, *, is_async: bool) -> bool:
-    """Tell whether an object has the methods of httpx's client, or of its async client."""
+    """Check whether an object has the methods of httpx's client, or of its async client."""
     names = ("timeout", "build_request", "send", "aclose" if is_async else "close")
     if isinstance(http_client, type) or not all(hasattr(http_client, name) for name in names):
         return False
@@ -106,10 +106,10 @@ def _copy_response(response: Any) -> httpx.Response:
 
 @contextmanager
 def _translate_errors() -> Iterator[None]:
-    """Translate errors of the other package to those of httpx, which have the same names.
+    """Translate errors of the other package to the errors of httpx with the same names.
 
     Raises:
-        httpx.RequestError: as the other package raised it.
+        httpx.RequestError: the other package raised an error of this name.
     """
     try:
         yield

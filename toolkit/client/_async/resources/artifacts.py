@@ -16,7 +16,7 @@ from toolkit.contract.errors import ErrorCode, RequestError
 
 
 class AsyncArtifact(ArtifactView, AsyncDeletable[artifacts.Artifact]):
-    """An artifact; a small one keeps its bytes once they are read, and shows itself."""
+    """An artifact. A small artifact keeps its bytes once they are read, and shows itself."""
 
     noun, resource, record_type = "Artifact", "artifacts", artifacts.Artifact
 
@@ -49,7 +49,7 @@ class AsyncArtifact(ArtifactView, AsyncDeletable[artifacts.Artifact]):
         return (await self.content()).decode("utf-8")
 
     async def value(self) -> object:
-        """Read what it holds: a text, what JSON says, a table as its library has it, or bytes."""
+        """Read the value: a text, parsed JSON, a table of its own library, or bytes."""
         from toolkit.functions.values import read_value
 
         return read_value(await self.content(), self.media_type, self.metadata)
@@ -79,7 +79,7 @@ class AsyncArtifacts(DeletableCalls[AsyncReply[AsyncArtifact]], AsyncResource[As
     handle = AsyncArtifact
 
     async def get(self, id: str) -> AsyncArtifact:
-        """Read one; a small one comes with its bytes, so that it can show itself."""
+        """Read an artifact. A small artifact comes with its bytes, so that it can show itself."""
         artifact = await super().get(id)
         if artifact.is_small:
             await artifact.content()
@@ -94,16 +94,16 @@ class AsyncArtifacts(DeletableCalls[AsyncReply[AsyncArtifact]], AsyncResource[As
         return await self._http.request_bytes(f"/artifacts/{id}/content")
 
     async def lineage(self, id: str) -> LineageView:
-        """Read the jobs and artifacts that one came from."""
+        """Read the jobs and artifacts that an artifact was made from."""
         path = f"/artifacts/{id}/lineage"
         return await self._http.request_view(LineageView, artifacts.Lineage, "GET", path)
 
     async def upload(
         self, source: bytes | str | Path, *, filename: str = "upload"
     ) -> AsyncArtifact:
-        """Upload a file, such as reference audio; its type is told from its bytes.
+        """Upload a file, such as reference audio; its bytes determine its type.
 
-        What is named by its path is read as it is sent, so its size takes no memory.
+        A file that is given by its path is read while it is sent, so its size takes no memory.
         """
         with open_source(source) as data:
             return self._wrap(

@@ -23,9 +23,9 @@ class AsyncCapability(CapabilityView, AsyncHandle[capabilities.CapabilityRecord]
 
 
 class AsyncCapabilities(CapabilityCalls[AsyncReply["AsyncRun"]], AsyncResource[AsyncCapability]):
-    """`client.capabilities`: what can be asked for, and a call for each.
+    """`client.capabilities`: the available capabilities, and a call for each.
 
-    The calls of capabilities that are not built in are found by the same names:
+    Capabilities that are not built in have calls with the same kind of name:
     `client.capabilities.text_measure(text=…)` runs `text.measure`.
     """
 

@@ -28,7 +28,7 @@ class AsyncConnection(
     noun, resource, record_type = "Connection", "providers/connections", connections.Connection
 
     async def test(self) -> ConnectionTestView:
-        """Tell whether the pointer resolves and the vendor takes the key; costs nothing."""
+        """Check whether the pointer resolves and the vendor takes the key; costs nothing."""
         return await self._http.request_view(
             ConnectionTestView, connections.ConnectionTest, "POST", f"{self.path}/test"
         )
@@ -44,8 +44,8 @@ class AsyncConnections(
     async def discover(self) -> Collection[RecordView[DiscoveredVariable]]:
         """Find the vendors' conventional variables set in this process, and those connected.
 
-        Connect those you want by `connect`. A service elsewhere reads its own environment, so a
-        variable set here helps only where both are the same process.
+        Connect the vendors that you want by `connect`. A remote service reads its own environment,
+        so a variable set here helps only if both are the same process.
         """
         page = await self._http.request_page(Provider, "/providers")
         rows = [find_variable(provider) for provider in page.records]
@@ -72,7 +72,7 @@ class AsyncConnections(
         return Collection(made, "connections")
 
     async def test(self, id: str) -> ConnectionTestView:
-        """Tell whether the pointer resolves and the vendor takes the key; costs nothing."""
+        """Check whether the pointer resolves and the vendor takes the key; costs nothing."""
         path = f"/providers/connections/{id}/test"
         return await self._http.request_view(
             ConnectionTestView, connections.ConnectionTest, "POST", path

@@ -1,4 +1,4 @@
-"""`client.jobs`: what is done for a run, a node, or on a compute of one's own."""
+"""`client.jobs`: single executions for a run, for a node, or on the caller's own compute."""
 
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, TypeVar
@@ -23,7 +23,7 @@ class AsyncExecution(ExecutionView[J], AsyncWaitable[J]):
     async def stream(self, *, check: bool = True) -> "AsyncIterator[TextPiece]":
         """Yield the output's text while it is written.
 
-        The pieces since the last one that `restarts` are the text of the output. Without
+        The pieces from the last `restarts` piece on are the text of the output. Without
         `stream=True` at creation, the text comes in fewer pieces, or in one.
 
         Args:
@@ -56,7 +56,7 @@ class AsyncExecution(ExecutionView[J], AsyncWaitable[J]):
             self._raise_if_failed()
 
     async def artifact(self) -> "AsyncArtifact":
-        """Read the artifact it yielded; a small one comes with its bytes.
+        """Read the artifact of the output. A small artifact comes with its bytes.
 
         Raises:
             RequestError: `NOT_FOUND` while there is none.

@@ -42,7 +42,7 @@ class AsyncTypedRun(AsyncRun, Generic[M]):
         """The answer, as an instance of `output_model`.
 
         Raises:
-            WorkError: as for `parse`.
+            WorkError: see `parse`.
         """
         return self.parse(self.output_model)
 

@@ -14,6 +14,6 @@ class AsyncTemplate(TemplateView, AsyncDeletable[templates.Template]):
 
 
 class AsyncTemplates(TemplateCalls[AsyncReply[AsyncTemplate]], AsyncResource[AsyncTemplate]):
-    """`client.templates`; lists leave out the hidden ones, which go with their endpoint."""
+    """`client.templates`. Lists omit hidden templates, which are deleted with their endpoint."""
 
     handle = AsyncTemplate

@@ -46,12 +46,12 @@ class AsyncWorkflowNode(workflows.Node):
 
     @property
     async def output(self) -> Any:
-        """What its capability answered, read now; none until it is completed."""
+        """The output of its capability, read now, or None until it is completed."""
         return None if self.job_id is None else (await self.job).output
 
     @property
     async def text(self) -> GeneratedText | None:
-        """The text it made, read now; none where it made none, or is not completed."""
+        """The text of its output, read now, or None if it has no text or is not completed."""
         return None if self.job_id is None else (await self.job).text
 
     @property
@@ -65,7 +65,7 @@ class AsyncWorkflowNode(workflows.Node):
 
     @property
     async def artifact(self) -> "AsyncArtifact":
-        """Its artifact, read now; a small one comes with its bytes.
+        """Read its artifact now. A small artifact comes with its bytes.
 
         Raises:
             RequestError: `NOT_FOUND` while the node has none.
@@ -81,7 +81,7 @@ class AsyncWorkflowRun(WorkflowRunView, AsyncAnnotated[workflows.WorkflowRecord]
     noun, resource, record_type = "Workflow", "workflows", workflows.WorkflowRecord
 
     def __getitem__(self, key: str) -> AsyncWorkflowNode:
-        """Return a node, with what it made: `wf["copy"].text`."""
+        """Return a node, with its results: `wf["copy"].text`."""
         return AsyncWorkflowNode.of(super().__getitem__(key), self._http)
 
     async def job(self, node_id: str) -> "AsyncJob":
@@ -94,7 +94,7 @@ class AsyncWorkflowRun(WorkflowRunView, AsyncAnnotated[workflows.WorkflowRecord]
         return await self[node_id].job
 
     async def artifact(self, node_id: str) -> "AsyncArtifact":
-        """Read the artifact of a node; a small one comes with its bytes.
+        """Read the artifact of a node. A small artifact comes with its bytes.
 
         Raises:
             KeyError: there is no such node.
