@@ -1,6 +1,6 @@
 """Calls of the areas without handles, which both clients share: account, catalogue, usage, bills.
 
-Each call returns what its client makes of a request: the result, or a coroutine for it.
+Each call returns the result of a request, or in the async client a coroutine for it.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from toolkit.contract.choices import UsageGroup
 from toolkit.contract.health import Provider
 from toolkit.contract.usage import UsageLine
 
-# What the calls return; in the async client, coroutines.
+# Results of the calls; in the async client, coroutines.
 V = TypeVar("V")
 W = TypeVar("W")
 
@@ -41,7 +41,7 @@ class AccountCalls(AreaCalls, Generic[V, W]):
         return made
 
     def get(self) -> W:
-        """Read the caller's account, and what is known of the key that is used."""
+        """Read the caller's account, and the known facts of its key."""
         found: W = self._http.request_record(CallerAccount, "GET", "/account")
         return found
 
@@ -50,10 +50,10 @@ class BillingCalls(AreaCalls, Generic[V]):
     """The calls of `client.billing`."""
 
     def get(self, month: str | None = None, *, by_key: bool = False, by_account: bool = False) -> V:
-        """Read what each vendor bills for a month, as this service saw it.
+        """Read each vendor's bill for a month, from the calls of this service.
 
         Args:
-            month: such as `2026-11`; the present one by default.
+            month: month, such as `2026-11`. Default: the present month.
             by_key: a line for each key that asked for work.
             by_account: a line for each account whose work used the caller's own connections.
         """
@@ -112,15 +112,15 @@ class UsageCalls(AreaCalls, Generic[V]):
         first: date | str | None = None,
         last: date | str | None = None,
     ) -> V:
-        """Sum up what was used: a line for each group that is alike in all it is grouped by.
+        """Return the total usage: a line for each group that is alike in all fields of `group_by`.
 
         Args:
-            group_by: of `day`, `capability`, `provider`, `connection`, `agent` and `key`. With
-                `account` it is all that was done by the caller's own connections, for anybody.
-            first, last: the first and the last day, by UTC; the last 30 days by default.
+            group_by: names among `day`, `capability`, `provider`, `connection`, `agent` and `key`.
+                `account` selects all work by the caller's own connections, of any account.
+            first, last: first and last day, by UTC. Default: the last 30 days.
 
         Raises:
-            RequestError: `INVALID_REQUEST`, as for more than a year.
+            RequestError: `INVALID_REQUEST`, for example for more than a year.
         """
 
         def wrap(lines: Sequence[UsageLine]) -> UsageLines:

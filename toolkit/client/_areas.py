@@ -8,11 +8,11 @@ T = TypeVar("T")
 
 
 class Area(cached_property[T]):
-    """An area, whose module in `resources` has the name that this is assigned to.
+    """An area, whose module in `resources` has the name of the attribute.
 
     Args:
-        kind: the name of its class.
-        doc: what the area is.
+        kind: name of its class.
+        doc: description of the area.
     """
 
     def __init__(self, kind: str, doc: str) -> None:

@@ -31,10 +31,10 @@ class Workflow(GraphView, RunOptionAttributes):
     """A graph of capabilities, and of functions of this process, to submit.
 
     Args:
-        name: its name.
-        max_retries: retries of each node after it failed, 0 to 3.
+        name: name of the workflow.
+        max_retries: maximum number of retries of each node, 0 to 3.
         tags: words to find it by in lists.
-        note: a remark on it, in your own words.
+        note: a remark in your own words.
         **options: those of a run, for every node: `Workflow("card", optimize_for="cost")`; a limit
             of money or time is one for all nodes together.
 
@@ -85,23 +85,23 @@ class Workflow(GraphView, RunOptionAttributes):
 
         Args:
             id: the node's id, unique within the workflow.
-            capability: a name, or `name@version`; or a function, which is called in a thread of
-                this process, by the embedded engine alone.
+            capability: a name, or `name@version`; or a function, which only the embedded engine can
+                call, in a thread of this process.
             input: the capability's input; or give its fields as keyword arguments. An argument of
                 a function may be a node, or a list of nodes: `wf.add("clean", clean, table=raw)`.
-            depends_on: nodes added before, whose artifacts this one is given. A function takes the
+            depends_on: nodes added before, whose artifacts this node is given. A function takes the
                 result of each as the parameter of its name.
-            options: such as `{"provider": "openai"}`.
-            optional: whether the rest goes on without it, with a warning, where it fails.
-            output_model: a pydantic model that the node's answer has to fit; `parse` of its job
-                makes an instance.
-            cache: use the result of an equal node again; of a function, one whose code, values
-                and arguments are the same (`docs/guides/functions.md` says what that cannot see).
+            options: options of the run, such as `{"provider": "openai"}`.
+            optional: whether other nodes go on without it, with a warning, if it fails.
+            output_model: pydantic model that the node's answer must match; `parse` of its job makes
+                an instance.
+            cache: use the result of an equal node again. A function's node is equal if code, values
+                and arguments are (`docs/guides/functions.md` lists the limits of this check).
 
         Raises:
             RequestError: `INVALID_WORKFLOW` for an id that is taken or no text, a dependency
                 that has not been added, or arguments that do not fit a function;
-                `INVALID_REQUEST` for a model that no schema can say.
+                `INVALID_REQUEST` for a model that has no JSON schema.
         """
         if not isinstance(id, str):
             raise _make_workflow_error(f"The id {id} is no text: put it between quotes.")
@@ -200,7 +200,7 @@ class Workflow(GraphView, RunOptionAttributes):
 
 
 def _check_fields(id: str, given: Mapping[str, object]) -> None:
-    """Refuse a node as the value of a field, and values that JSON cannot hold.
+    """Reject a node as the value of a field, and values that JSON cannot hold.
 
     Raises:
         RequestError: `INVALID_WORKFLOW` for a node.

@@ -157,7 +157,7 @@ class ClientBase(HasKnownNames, ABC, Generic[V, D]):
     ) -> V:
         """Return the choice a run would get, and why each vendor and model was kept or dropped.
 
-        The arguments are those of `runs.create`. Routing is free.
+        The arguments are the same as in `runs.create`. Routing is free.
 
         Args:
             name: name of a capability, or `name@version`.
@@ -205,7 +205,7 @@ class ClientBase(HasKnownNames, ABC, Generic[V, D]):
                 started, and its `error` says so.
             concurrency: maximum number of runs at once; 3 until the first run has succeeded.
             on_error: "stop" starts no more rows after 10 failures with the same code; a number
-                sets another limit; "continue" sets no limit. Temporary errors, such as those of an
+                sets another limit; "continue" sets no limit. Temporary errors, such as that of an
                 unreachable vendor, do not count.
             options: options of each run, such as `{"provider": "openai"}`.
             tags, note: tags and note of each run.
@@ -253,7 +253,7 @@ class ClientBase(HasKnownNames, ABC, Generic[V, D]):
 
     @property
     def access(self) -> ServerAccess:
-        """The address and the key of the service, and where both were found."""
+        """The address and the key of the service, and the source of both."""
         return self._http.access
 
     @cached_property

@@ -1,4 +1,4 @@
-"""What a client is: which world it is in, whose it is, and what it has spent."""
+"""Facts about a client: sandbox or live, its account, and the money it has spent."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ SANDBOX, LIVE = "in the sandbox", "live"
 
 @dataclass(frozen=True, slots=True)
 class ClientInfo:
-    """Where a client is, and what was spent; amounts are simulated dollars in the sandbox.
+    """The place and the costs of a client; amounts are simulated dollars in the sandbox.
 
     Attributes:
         sandbox: whether vendors are simulated, so that nothing is billed.
@@ -18,7 +18,7 @@ class ClientInfo:
         account: the email of the account.
         spent_here_usd: total cost of the work that this client has started. None if the key may
             not read it.
-        spent_today_usd: total cost of the account's work today, by UTC. None likewise.
+        spent_today_usd: total cost of the account's work today, by UTC. None for the same reason.
     """
 
     sandbox: bool

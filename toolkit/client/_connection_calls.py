@@ -17,8 +17,8 @@ class ConnectionHandleCalls(HandleCalls[H]):
         """Share the connection with other accounts, each with its own bill and limits.
 
         Args:
-            accounts: ids of accounts to add to those that already share it; or `all`, for every
-                present and future account.
+            accounts: ids of further accounts that share it; or `all`, for every present and future
+                account.
 
         Raises:
             RequestError: `FORBIDDEN` unless the account is an operator's and the key has the scope
@@ -84,8 +84,8 @@ class ConnectionCalls(DeletableCalls[H]):
 
         Args:
             id: id of a connection of an operator's account.
-            accounts: ids of accounts to add to those that already share it; or `all`, for every
-                present and future account.
+            accounts: ids of further accounts that share it; or `all`, for every present and future
+                account.
 
         Raises:
             RequestError: `FORBIDDEN` unless the account is an operator's and the key has the scope

@@ -112,7 +112,7 @@ class ConnectionView(RecordView[Connection]):
 
     @property
     def warning(self) -> str | None:
-        """The fault that a free test found as it was made; none if none, or if it was read."""
+        """The fault that a free test found at creation. None if it found none, or for a read."""
         return None if self.record.warning is None else self.record.warning.message
 
 

@@ -1,6 +1,6 @@
-"""What one reader puts and others take: by threads for the sync client, by tasks for the async one.
+"""Mailboxes and readers of followers: threads in the sync client, tasks in the async client.
 
-These have two forms as their waiting has; all that is made of them is written once, as async.
+They have two forms because waiting differs; all code that uses them is written once, as async.
 """
 
 import asyncio
@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
-MAX_WAITING = 10_000  # items that a taker may leave lying; all are dropped then, and it is told
+MAX_WAITING = 10_000  # unread items; above this number all are dropped, and the taker is notified
 
 
 class _Shelf(Generic[T]):
@@ -21,7 +21,7 @@ class _Shelf(Generic[T]):
         self._has_lost = False
 
     def add(self, items: Iterable[T]) -> None:
-        """Add items; where there are too many, none is kept."""
+        """Add items; if there are too many, drop all."""
         self._items.extend(items)
         if len(self._items) > MAX_WAITING:
             self._items.clear()
@@ -35,7 +35,7 @@ class _Shelf(Generic[T]):
 
 
 class Mailbox(Generic[T]):
-    """Items that one thread puts and another takes."""
+    """A queue of items from one thread to another."""
 
     def __init__(self) -> None:
         self._shelf: _Shelf[T] = _Shelf()
@@ -50,10 +50,10 @@ class Mailbox(Generic[T]):
             self._changed.notify_all()
 
     def take(self, timeout_s: float | None = None) -> tuple[list[T], bool]:
-        """Take all there are, waiting for so long while there is none; and tell if any were lost.
+        """Take all items, waiting for the first; return them, and whether any were lost.
 
         Args:
-            timeout_s: how long to wait at most; none is as long as it takes.
+            timeout_s: maximum seconds to wait. Default: None, no limit.
         """
         with self._changed:
             self._changed.wait_for(lambda: self._is_woken, timeout_s)
@@ -62,7 +62,7 @@ class Mailbox(Generic[T]):
 
 
 class AsyncMailbox(Generic[T]):
-    """Items that one task puts and another takes."""
+    """A queue of items from one task to another."""
 
     def __init__(self) -> None:
         self._shelf: _Shelf[T] = _Shelf()
@@ -74,10 +74,10 @@ class AsyncMailbox(Generic[T]):
         self._woken.set()
 
     async def take(self, timeout_s: float | None = None) -> tuple[list[T], bool]:
-        """Take all there are, waiting for so long while there is none; and tell if any were lost.
+        """Take all items, waiting for the first; return them, and whether any were lost.
 
         Args:
-            timeout_s: how long to wait at most; none is as long as it takes.
+            timeout_s: maximum seconds to wait. Default: None, no limit.
         """
         try:
             async with asyncio.timeout(timeout_s):
@@ -89,10 +89,10 @@ class AsyncMailbox(Generic[T]):
 
 
 class Reader:
-    """A thread that reads for others, and does not keep a program from ending.
+    """A thread that reads for followers, and does not keep a program from ending.
 
     Attributes:
-        guard: held where the reader and those others decide on who reads.
+        guard: lock that is held while the state of the reader or of followers changes.
     """
 
     def __init__(self) -> None:
@@ -103,15 +103,15 @@ class Reader:
         threading.Thread(target=read, name="toolkit-follower", daemon=True).start()
 
     def cancel(self) -> bool:
-        """Tell that it ends only by itself."""
+        """Return False, because a thread ends only by itself."""
         return False
 
 
 class AsyncReader:
-    """A task that reads for others.
+    """A task that reads for followers.
 
     Attributes:
-        guard: of nothing, as tasks take turns by themselves.
+        guard: null context, because tasks take turns by themselves.
     """
 
     def __init__(self) -> None:
@@ -127,7 +127,7 @@ class AsyncReader:
         self._task = asyncio.create_task(run(), name="toolkit-follower")
 
     def cancel(self) -> bool:
-        """End the reading now, and tell that it has."""
+        """End the reading now, and return True."""
         if self._task is not None:
             self._task.cancel()
         return True

@@ -1,4 +1,4 @@
-"""Following, as far as both clients do it alike: who looks at some work, and what each was told."""
+"""The shared part of following in both clients: followers of some work, and their changes."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -11,25 +11,25 @@ from toolkit.client._feeds import AsyncMailbox, AsyncReader, Mailbox, Reader
 from toolkit.client._text_pieces import TextAssembler, TextPiece
 from toolkit.contract.events import Event, TextDelta
 
-# What is told of work: what happened to it, a piece of a text, or the record as it was read anew.
+# A change of work: an event, a piece of a text, or the record as it was read again.
 Change: TypeAlias = Event | TextPiece | BaseModel
 
 
 class FollowerState:
-    """Who looks at some work by one client, and what was read of it so far."""
+    """The followers of some work by one client, and the state of its reader."""
 
     def __init__(
         self, reader: AsyncReader | Reader, alarm: AsyncMailbox[None] | Mailbox[None]
     ) -> None:
-        # Those who look; who forgets to close is not read for.
+        # The followers; a follower that is dropped without `close` needs no reading.
         self._looking: WeakSet[FollowingState] = WeakSet()
-        # Who began to look after the record that is being read was asked for: it may be older than
-        # what they know, as of work that was over and was then taken up again.
+        # Followers that joined after the request for the record that is being read: that record may
+        # be older than theirs, for example if ended work was resumed since.
         self._late: WeakSet[FollowingState] = WeakSet()
         self._reader = reader
         self._alarm = alarm  # rings where the work may go on again
         self._turn = 0  # of the reader that reads now
-        self._reads_texts: bool | None = None  # none while nobody reads
+        self._reads_texts: bool | None = None  # None while no reader runs
         self._after = 0
         self._texts: dict[str, TextAssembler] = {}  # that are being written, by job
 
@@ -38,12 +38,12 @@ class FollowerState:
         self._alarm.put()
 
     def _enter(self, one: "FollowingState", after: int, read: Callable[[int], Any]) -> bool:
-        """Tell one of all that changes from now on; return whether others were told before.
+        """Add a follower of all further changes; return whether a reader was already running.
 
         Args:
-            one: who looks.
-            after: the number of the last event that it knows.
-            read: reads for all while it has the turn that it is given.
+            one: the follower.
+            after: number of the last event that it knows.
+            read: function that reads for all followers while it has the given turn.
         """
         with self._reader.guard:
             is_late = self._reads_texts is not None
@@ -62,7 +62,7 @@ class FollowerState:
             return is_late
 
     def leave(self, one: "FollowingState") -> None:
-        """Tell one of nothing more."""
+        """Remove a follower."""
         with self._reader.guard:
             self._looking.discard(one)
             self._late.discard(one)
@@ -71,7 +71,7 @@ class FollowerState:
         self._alarm.put()
 
     def _has_turn(self, turn: int, *, is_over: bool = False) -> bool:
-        """Tell whether a reader is to read on; another takes its place once it is not."""
+        """Check whether a reader must read on; otherwise another reader may take its place."""
         with self._reader.guard:
             if turn != self._turn:
                 return False
@@ -84,23 +84,23 @@ class FollowerState:
             return False
 
     def _begin_record(self, turn: int) -> None:
-        """Note that all who look by now may be told of the record that is read next."""
+        """Note that the record that is read next is new to all present followers."""
         with self._reader.guard:
             if turn == self._turn:
                 self._late.clear()
 
     def _has_late(self, turn: int) -> bool:
-        """Tell whether some began to look after the record that was read last was asked for."""
+        """Check whether any follower joined after the last record was requested."""
         with self._reader.guard:
             return turn == self._turn and any(one in self._late for one in list(self._looking))
 
     def _begin_texts(self) -> None:
-        """Take what a stream tells first of each text as its beginning."""
+        """Treat the first delta of each text in a stream as the beginning of the text."""
         for texts in self._texts.values():
             texts.begin()
 
     def _fail(self, turn: int, error: Exception) -> None:
-        """Raise an error where somebody looks: nobody sees it in the reader."""
+        """Raise an error in all followers, because the reader has no caller."""
         with self._reader.guard:
             if turn == self._turn:
                 self._reads_texts = None
@@ -135,11 +135,11 @@ class FollowerState:
 
 
 class FollowingState:
-    """What one who looks at some work was told, and what is left of it.
+    """The state of one follower of some work: its unread changes, and its options.
 
     Attributes:
-        texts: whether texts are told as they are written.
-        beyond_end: whether it goes on after the end, as the work may be taken up again.
+        texts: whether changes include texts while they are written.
+        beyond_end: whether it goes on after the end, because the work may be resumed.
     """
 
     _below: "FollowingState | None" = None
@@ -165,11 +165,11 @@ class FollowingState:
 
     @property
     def is_over(self) -> bool:
-        """True if all has been told, or it was closed."""
+        """True if all changes have been returned, or it was closed."""
         return self._is_over
 
     def _choose_new(self, changes: Sequence[Change]) -> tuple[list[Change], str | None]:
-        """Return the changes that were not told before, up to the begin of a workflow, and its id.
+        """Return the new changes up to the start of a workflow, and the id of that workflow.
 
         The changes after that are held.
         """
@@ -188,22 +188,22 @@ class FollowingState:
         return told, None
 
     def put(self, changes: Sequence[Change]) -> None:
-        """Take in what has changed: for the follower."""
+        """Add changes; the follower's reader calls this."""
         self._mailbox.put(*changes)
 
     def end(self) -> None:
-        """Take in that the work is over: for the follower."""
+        """End the changes, because the work is over; the follower's reader calls this."""
         if not self.beyond_end and not self._is_ended:
             self._is_ended = True
             self._mailbox.put()
 
     def fail(self, error: Exception) -> None:
-        """Take in that the work can be followed no longer: for the follower."""
+        """Raise an error in the follower's next call; the follower's reader calls this."""
         self._error = error
         self._mailbox.put()
 
     def close(self) -> None:
-        """Look no longer; the work goes on."""
+        """Stop following; the work goes on."""
         self._is_over = True
         self._follower.leave(self)
         self._mailbox.put()
@@ -212,11 +212,11 @@ class FollowingState:
 
 
 def wake_follower(shared: Mapping[str, object], path: str) -> None:
-    """Have some work be looked at now, if it is followed: it may go on after its end.
+    """Check some work now, if it is followed, because it may have been resumed after its end.
 
     Args:
-        shared: what those who use a client share.
-        path: of the work, below `/v1`.
+        shared: objects that all users of a client share.
+        path: path of the work, below `/v1`.
     """
     found = shared.get(path)
     if isinstance(found, FollowerState):
@@ -224,10 +224,10 @@ def wake_follower(shared: Mapping[str, object], path: str) -> None:
 
 
 def may_end(found: Sequence[Event]) -> bool:
-    """Tell whether some work may be over after these events, be it for a while."""
+    """Check whether some work may be over after these events, perhaps for a while."""
     return any(event.terminal or event.type.endswith(".blocked") for event in found)
 
 
 def ends_text(event: Event) -> bool:
-    """Tell whether a text is written no more after an event."""
+    """Check whether an event ends the writing of a text."""
     return event.type.endswith((".completed", ".failed", ".cancelled"))

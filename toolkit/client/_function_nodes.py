@@ -25,8 +25,8 @@ class FunctionNode:
     """A node that calls a function.
 
     Attributes:
-        input: the node's input, as the contract has it.
-        depends_on: the nodes before it, with those that arguments name.
+        input: the node's input, in the form of the contract.
+        depends_on: the nodes before it, including nodes that arguments name.
     """
 
     registered: RegisteredFunction
@@ -42,13 +42,13 @@ def make_function_node(
 ) -> FunctionNode:
     """Make a node of a function: each parameter gets a plain value, or the results of nodes.
 
-    A parameter that was not given takes the node of its own name among `depends_on`, where what a
-    name cannot have (`facts-1`) is an underscore (`facts_1`); one for any names (`**results`) takes
-    all of the others.
+    A parameter without an argument takes the node of its own name in `depends_on`. Characters that
+    a name cannot have (`facts-1`) become underscores (`facts_1`). A parameter for any names
+    (`**results`) takes all other nodes.
 
     Raises:
-        RequestError: `INVALID_WORKFLOW` for a parameter that there is not, that nothing fills, or
-            whose value is no JSON.
+        RequestError: `INVALID_WORKFLOW` for a parameter that does not exist, that has no value, or
+            whose value is not JSON.
     """
     if not callable(function):
         kind = type(function).__name__
@@ -118,7 +118,7 @@ def warn_of_unseen(registered: RegisteredFunction) -> None:
 
 
 def _find_source(value: object) -> str | list[str] | None:
-    """Return the node, or the nodes, that an argument refers to; none for a plain value."""
+    """Return the node, or the nodes, that an argument refers to. Returns None for a plain value."""
     if isinstance(value, NodeRef):
         return value.id
     if isinstance(value, (list, tuple)) and value:

@@ -10,11 +10,11 @@ F = TypeVar("F", bound=Callable[..., object])
 
 
 class Functions:
-    """`client.functions`: what was submitted as a node, or registered by its name.
+    """`client.functions`: the functions that were submitted as nodes, or registered by name.
 
     Args:
-        table: the functions of a client's own engine; none for a client of a server.
-        address: what the client asks.
+        table: functions of a client's own engine. None for a client of a server.
+        address: address of the client's service.
     """
 
     def __init__(self, table: FunctionTable | None, address: str) -> None:
@@ -22,14 +22,14 @@ class Functions:
         self._address = address
 
     def register(self, function: F, *, name: str | None = None) -> F:
-        """Have a function stand for its name from now on; also as a decorator.
+        """Register a function under its name from now on; also usable as a decorator.
 
-        A workflow that waits for it, as its process ended before, goes on within a second; and
-        what is retried takes it, in place of what its name stood for.
+        A workflow that waits for this function, because its process ended before, goes on within a
+        second. Retried work calls this function in place of the earlier function of the name.
 
         Args:
             function: the function.
-            name: the name that it was submitted under; its own by default.
+            name: name under which it was submitted. Default: its own name.
 
         Returns:
             the function itself.

@@ -97,7 +97,7 @@ class GraphView:
         return [node.id for node in self._list_nodes()]
 
     def _mime_(self) -> tuple[str, str]:
-        """Return what marimo shows, which would show each picture of a bundle in a tab."""
+        """Return the HTML for marimo, which would show each picture of a bundle in a tab."""
         empty = f"<code>{escape(repr(self))}</code>"
         return "text/html", self.picture() if self._list_nodes() else empty
 
@@ -115,7 +115,7 @@ class LineageView(GraphView, RecordView[Lineage]):
 
     @property
     def jobs(self) -> list[LineageJob]:
-        """The job that made it first, then those that made what it took."""
+        """The job that made it first, then the jobs that made the inputs."""
         return self.record.jobs
 
     @property
@@ -212,7 +212,7 @@ class TimelineView(RecordView[WorkflowRecord]):
         return f"<Timeline of {self.id}: {count} nodes in {format_seconds(self.seconds)}>"
 
     def _mime_(self) -> tuple[str, str]:
-        """Return what marimo shows, which would show each picture of a bundle in a tab."""
+        """Return the HTML for marimo, which would show each picture of a bundle in a tab."""
         return "text/html", self.picture()
 
     def _repr_mimebundle_(self, **_: object) -> MimeBundle:
@@ -234,11 +234,11 @@ def make_planned_nodes(nodes: Sequence[Mapping[str, Any]]) -> list[Node]:
 
 
 def _make_bundle(text: str, svg: str, plot: Any, count: int) -> MimeBundle:
-    """Build a MIME bundle with a picture for every reader; a large one scrolls in a notebook.
+    """Build a MIME bundle with a picture for every reader; a large picture scrolls in a notebook.
 
-    The SVG is what notebooks show. One that is wider than a cell scrolls, as its labels would
-    shrink with it. The PNG is for readers that know none (mail, documents); of a large graph it
-    would take seconds, and be too coarse to read.
+    Notebooks show the SVG. An SVG that is wider than a cell scrolls, because its labels would
+    shrink with it. The PNG is for readers without SVG (mail, documents). A large graph has no PNG,
+    because it would take seconds, and be too coarse to read.
     """
     shown = {"text/plain": text, "image/svg+xml": svg}
     if count <= MAX_ROOMY_BOXES:

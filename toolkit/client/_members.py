@@ -1,4 +1,4 @@
-"""Members of a record as attributes of what wraps it."""
+"""Members of a record as attributes of its view."""
 
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
 
@@ -8,10 +8,10 @@ T = TypeVar("T")
 class Member(property, Generic[T]):
     """A property that returns the member of the same name of `record`.
 
-    `Member[T]` says the type of the member, which type checkers then know.
+    `Member[T]` states the type of the member for type checkers.
 
     Args:
-        doc: what the member is.
+        doc: description of the member.
     """
 
     def __init__(self, doc: str) -> None:
@@ -37,7 +37,7 @@ class Member(property, Generic[T]):
 
 
 class TextMember(Member[str]):
-    """A text of `record`; empty where that has none."""
+    """A text of `record`; empty if the record has none."""
 
     def _read(self, view: Any) -> Any:
         return super()._read(view) or ""

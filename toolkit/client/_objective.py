@@ -1,4 +1,4 @@
-"""The part that plans and tasks share: an objective, what is missing for it, and a plan given."""
+"""The part that plans and tasks share: an objective, its missing inputs, and a given plan."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -17,7 +17,7 @@ P = TypeVar("P", Plan, Task)
 
 
 class HasObjective(Generic[P]):
-    """A handle of what follows an objective."""
+    """A handle of work or a plan that follows an objective."""
 
     record: P
 
@@ -38,12 +38,12 @@ def make_task_body(
     """Make the body of `POST /v1/tasks`.
 
     Args:
-        objective: that of the plan, or the workflow's name, by default.
-        constraints: the limits that it must keep to.
-        plan: is run as it is, if given; as a record, as its JSON, or as a workflow.
+        objective: the objective. Default: the objective of the plan, or the workflow's name.
+        constraints: limits of the task.
+        plan: plan to run unchanged, if given: a record, its JSON, or a workflow.
 
     Raises:
-        RequestError: `INVALID_REQUEST` without an objective, or a plan that has one.
+        RequestError: `INVALID_REQUEST` if neither the caller nor the plan gives an objective.
     """
     given: dict[str, object] = {}
     if isinstance(plan, Workflow):

@@ -17,9 +17,9 @@ _MARK = re.compile(r"^( *)\*\*options: options of a run\.\n", re.MULTILINE)
 
 
 def document_options(kind: type[RunOptions] | type[WorkOptions]) -> Callable[[F], F]:
-    """Have a function with `**options` show each option, in its signature and its docstring.
+    """Make a function with `**options` show each option in its signature and its docstring.
 
-    Notebooks and editors that look at a live object complete and explain by these.
+    Notebooks and editors that inspect a live object use these for completion and help.
 
     Args:
         kind: the options that it takes; the docstring has a line `**options: options of a run.`
@@ -61,13 +61,13 @@ def show_keywords(
 
 
 def start_capability(id: str) -> Callable[[F], F]:
-    """Have a method start a run of a capability with the fields that it is given.
+    """Make a method start a run of a capability with the given fields.
 
-    It says which argument is wrong, and what was meant. Fields that have their defaults are not
-    sent.
+    An error names the wrong argument, and suggests the right name. Fields that have their defaults
+    are not sent.
 
     Args:
-        id: the capability; the method's arguments are its fields, then `version` and `options`.
+        id: id of the capability; the method's arguments are its fields, `version` and `options`.
 
     >>> class Calls:
     ...     @start_capability("llm.generate")
@@ -108,10 +108,10 @@ def start_capability(id: str) -> Callable[[F], F]:
 
 
 def check_arguments(hint: str) -> Callable[[F], F]:
-    """Have a call tell arguments that do not fit in one line, with a hint.
+    """Make a call report wrong arguments in one line, with a hint.
 
     Args:
-        hint: what to call instead.
+        hint: the call to use instead.
 
     >>> @check_arguments("give two")
     ... def add(a: int, b: int) -> int: ...
@@ -142,13 +142,13 @@ def check_options(
     more: str = "",
     what: str = "option",
 ) -> None:
-    """Refuse what is no option, as Python does an argument that a function does not have.
+    """Reject unknown options, as Python rejects an argument that a function does not have.
 
     Args:
-        options: the keyword arguments of a call.
-        known: the names of those that it takes.
-        more: what else there is to say about one that there is not.
-        what: the word for one of them.
+        options: keyword arguments of a call.
+        known: names of the known options.
+        more: further text for the error.
+        what: the word for an option.
 
     Raises:
         TypeError: there is no such option.
@@ -170,12 +170,12 @@ def collect_options(
     """Collect the options that were given, for a body.
 
     Args:
-        options: the keyword arguments of a call.
-        cache: the client's own choice, where the caller left it out.
-        known: the names of those that the call takes.
+        options: keyword arguments of a call.
+        cache: the client's own choice, used if the caller omitted the option.
+        known: names of the options of the call.
 
     Raises:
-        TypeError: one of them is none.
+        TypeError: an option is unknown.
     """
     check_options(options, known)
     return drop_none(cache=cache) | drop_none(**options)

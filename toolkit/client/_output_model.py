@@ -20,13 +20,13 @@ _DATA_KEYWORDS = frozenset({"const", "enum", "required", "type"})
 
 
 def make_output_schema(model: "type[BaseModel]") -> dict[str, object]:
-    """Make the JSON schema that holds an answer to a model, as strict modes take it.
+    """Make the JSON schema of an output model, in the form that strict modes accept.
 
-    References are written out, objects closed, and all fields asked for.
+    References are inlined, objects are closed, and all fields are required.
 
     Raises:
-        RequestError: `INVALID_REQUEST` for a model that refers to itself, as no schema may.
-        TypeError: for what is no pydantic model.
+        RequestError: `INVALID_REQUEST` for a recursive model, which has no schema.
+        TypeError: the argument is no pydantic model.
 
     >>> from pydantic import BaseModel
     >>> class Label(BaseModel):
@@ -91,12 +91,12 @@ def add_output_schema(
 
 
 def parse_output(model: type[M], output: object, subject: str) -> M:
-    """Make an instance of a model of what a capability yielded.
+    """Make an instance of a model from the output of a capability.
 
     Args:
         model: the model.
-        output: the output; its `json`, where it has any, is the answer.
-        subject: the id of the work, for the error.
+        output: the output; its `json`, if there is any, is the answer.
+        subject: id of the work, for the error.
 
     Raises:
         WorkError: `INVALID_OUTPUT` for an answer that does not fit the model.

@@ -51,7 +51,7 @@ class RecordView(HasKnownNames, Generic[R]):
 
     @property
     def id(self) -> str:
-        """The resource's id; empty for what has none."""
+        """The resource's id, or "" if it has none."""
         return str(getattr(self.record, "id", ""))
 
     def to_dict(self) -> dict[str, object]:
@@ -78,7 +78,7 @@ class RecordView(HasKnownNames, Generic[R]):
 
 
 class ReviewView(RecordView[Review]):
-    """A review: decision, score, the three criteria, issues and what is recommended."""
+    """A review: decision, score, the three criteria, issues and recommended actions."""
 
     noun = "Review"
 
@@ -170,7 +170,7 @@ class BillingView(RecordView[Billing]):
 
 
 class UsageView(RecordView[UsageLine]):
-    """The usage of a day, a capability or a provider: whatever it is grouped by."""
+    """The usage of one group, such as a day, a capability or a provider."""
 
     noun = "Usage"
 
@@ -230,7 +230,7 @@ class DiscoveredVariable(Record):
     """A vendor's conventional variable, as this process sees it.
 
     Attributes:
-        set: whether the variable is set here; its value is not looked at.
+        set: whether the variable is set here; its value is not read.
     """
 
     provider: str

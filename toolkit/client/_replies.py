@@ -1,4 +1,4 @@
-"""What a call returns whose code both clients share: the async client awaits it."""
+"""The result type of calls whose code both clients share: the async client awaits it."""
 
 from collections.abc import Coroutine
 from typing import Annotated, Any, TypeAlias, TypeVar

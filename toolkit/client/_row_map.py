@@ -1,4 +1,4 @@
-"""The rows of `client.map`: their inputs, what each came to, and the money of all together."""
+"""The rows of `client.map`: their inputs, their results, and the money of all together."""
 
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -58,7 +58,7 @@ class RowEnding:
     Attributes:
         key: the key under which the run is open.
         run: the run, or None if it was not begun.
-        paid_by: the run, or the job whose result it used again: what it cost.
+        paid_by: the run, or the earlier job whose result it used: the source of its cost.
         error: the refusal of the run, or the error of the wait for it; None if it has ended.
     """
 
@@ -69,15 +69,15 @@ class RowEnding:
 
 
 class RowMap(ABC, Generic[D]):
-    """The rows of one call, and what is known of each.
+    """The rows of one call, and the state of each row.
 
     Args:
         http: the service.
-        name, rows, options, output_model: as for `client.map`, and so is the rest.
-        fields: the input, with templates among its texts.
+        name, rows, options, output_model: as for `client.map`, and so are the other arguments.
+        fields: input of the capability, with templates among its texts.
 
     Raises:
-        RequestError: `INVALID_REQUEST` for a column that there is not, or another wrong argument.
+        RequestError: `INVALID_REQUEST` for an unknown column, or another wrong argument.
     """
 
     def __init__(

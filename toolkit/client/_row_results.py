@@ -1,4 +1,4 @@
-"""The results of rows: what each came to, under one budget, and all of them as a table."""
+"""The results of rows: the result of each under one budget, and a table of all results."""
 
 import math
 import types
@@ -31,13 +31,13 @@ _CODES_OF_A_CALL: Final = frozenset({ErrorCode.INVALID_OUTPUT, ErrorCode.FUNCTIO
 
 @dataclass(slots=True)
 class RowResult:
-    """What one row came to.
+    """The result of one row.
 
     Attributes:
-        status: that of its run, or `NOT_BEGUN`.
+        status: status of its run, or `NOT_BEGUN`.
         value: the answer: an instance of the output model, or the output.
-        cost_usd: the cost of the result, whenever it was paid; none if unknown.
-        cached: whether it was there already, and nothing was paid for it now.
+        cost_usd: cost of the result in US dollars, even if it was paid earlier; None if unknown.
+        cached: whether the result existed before, so that nothing was paid for it now.
         error: why there is no value, in one sentence; None if there is one.
         reason: why there is no value, as the code of an error, `EMPTY_CELL` or `STOPPED`.
     """
@@ -53,10 +53,10 @@ class RowResult:
 
 
 class FailureLimit:
-    """Tells when a call begins no more rows, because too many failed for the same reason.
+    """The limit at which a call begins no more rows, because too many failed for the same reason.
 
-    Errors that end by themselves, such as those of a vendor that is away, do not count. Until a
-    row has succeeded, few rows are under way at once: what is wrong with all is paid for few.
+    Temporary errors, such as that of an unreachable vendor, do not count. Until a row has
+    succeeded, few rows are under way at once, so that a fault of all rows is paid for few.
 
     Args:
         on_error: "stop" for a limit of `STOP_AFTER` rows, "continue" for none, or the limit.
@@ -116,11 +116,11 @@ class FailureLimit:
 class RowBudget:
     """One budget over all rows: the amount spent of it, and the amount held for runs under way.
 
-    Calls in other processes may share the budget, and see the runs of this call only when
-    they list them. So a call holds at most half of the rest before it lists the runs anew: two
-    calls that hold at the same time stay within the budget. If no run is under way,
-    a call may hold all that is left: two calls that find this at the same moment may exceed the
-    limit by the cost of one row.
+    Calls in other processes may share the budget, and see the runs of this call only when they
+    list them. So a call holds at most half of the rest before it lists the runs again: two calls
+    that hold at the same time stay within the budget. If no run is under way, a call may hold the
+    whole rest: two calls that find this at the same moment may exceed the limit by the cost of
+    one row.
 
     Args:
         limit_usd: US dollars; None for no limit.
@@ -130,7 +130,7 @@ class RowBudget:
         self.limit_usd = limit_usd
         self.spent_usd = 0.0
         self._held: dict[int | str, float] = {}
-        self._share_usd = 0.0  # the amount that may be held until the runs are listed anew
+        self._share_usd = 0.0  # the amount that may be held until the runs are listed again
         self._is_alone = False
 
     @property
@@ -170,10 +170,10 @@ class RowBudget:
 def build_frame(
     results: Sequence[RowResult], index: Any, model: "type[BaseModel] | None"
 ) -> "pd.DataFrame":
-    """Build the table of the results: the answer's fields, then those of the runs.
+    """Build the table of the results: the answer's fields, then facts of the runs.
 
     Args:
-        index: that of the rows; none to count them.
+        index: index of the rows; None numbers them.
         model: the output model, whose fields are columns of their types.
     """
     import pandas as pd
@@ -204,7 +204,7 @@ def build_frame(
 
 
 def _find_column_type(annotation: Any) -> str:
-    """Find the type of the column for a field; `object` for what is no plain value."""
+    """Find the type of the column for a field; `object` if the field is no plain value."""
     if get_origin(annotation) is Annotated:
         return _find_column_type(get_args(annotation)[0])
     if get_origin(annotation) in (Union, types.UnionType):

@@ -23,7 +23,7 @@ def read_rows(rows: Any) -> tuple[list[dict[str, object]], list[str], Any]:
         rows: a DataFrame or Series of pandas or polars, mappings, or texts.
 
     Returns:
-        the rows, the columns, and the index of pandas, or none.
+        the rows, the columns, and the index of pandas, or None without pandas.
 
     Raises:
         TypeError: for rows that are neither mappings nor texts.
@@ -126,7 +126,7 @@ def fill_templates(
     """Fill the templates among the fields of an input with a row.
 
     Returns:
-        the input, and the first column it needs that is empty in this row; "" where none is.
+        the input, and the first column it needs that is empty in this row, or "" if none is empty.
 
     >>> fill_templates({"objective": "Classify: {text}", "max_tokens": 9}, {"text": "tea"})
     ({'objective': 'Classify: tea', 'max_tokens': 9}, '')

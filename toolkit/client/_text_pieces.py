@@ -1,4 +1,4 @@
-"""The pieces of a text as it is written, as a caller gets them."""
+"""The pieces of a text while it is written."""
 
 from toolkit.contract.events import TextDelta
 
@@ -7,9 +7,9 @@ class TextPiece(str):
     """A piece of a text.
 
     Attributes:
-        restarts: whether the text begins anew with it, as what was written before came to nothing:
-            a try that failed, or a text that was stored in another form.
-        job_id: the job that writes it; empty where that is the one that was asked for.
+        restarts: whether the text begins again with this piece, because earlier pieces are void: an
+            attempt failed, or the text was stored in another form.
+        job_id: the job that writes it; empty if it is the job that the caller asked for.
         node_id: the node that writes it; empty outside workflows.
     """
 
@@ -28,7 +28,7 @@ class TextPiece(str):
 
 
 class TextAssembler:
-    """Puts a text together as it is written, and tells what is left of it at the end."""
+    """An assembler of a text from its deltas, which returns the missing rest at the end."""
 
     def __init__(self) -> None:
         self._seen = ""
@@ -41,7 +41,7 @@ class TextAssembler:
         self._begins = True
 
     def add(self, delta: TextDelta) -> TextPiece:
-        """Return the piece that was written, which is empty where nothing of it is new."""
+        """Return the new piece of the text, which is empty if the delta has no new text."""
         begins, self._begins = self._begins, False
         self._job_id, self._node_id = delta.job_id, delta.node_id or ""
         if begins and delta.attempt == self._attempt:
@@ -52,11 +52,11 @@ class TextAssembler:
         return self._make_piece(delta.text, restarts=restarts)
 
     def repeat(self) -> TextPiece:
-        """Return all that was written so far, for who has seen nothing of it."""
+        """Return all text so far, for a follower that has seen nothing of it."""
         return self._make_piece(self._seen)
 
     def complete(self, text: str) -> TextPiece | None:
-        """Return what is left of the text that was stored; none where all of it was seen."""
+        """Return the unseen rest of the stored text. Returns None if all of it was seen."""
         if text == self._seen:
             return None
         is_more = text.startswith(self._seen)

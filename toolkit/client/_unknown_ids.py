@@ -1,4 +1,4 @@
-"""Ids that a service does not know: what was meant, as far as the client can tell."""
+"""Suggestions for ids that a service does not know, from ids that the client has seen."""
 
 from collections.abc import Collection
 
@@ -27,13 +27,13 @@ WORK_RESOURCES = ("runs", "jobs", "workflows", "tasks")
 def explain_unknown_id(
     error: RequestError, resource: str, id: object, known: Collection[str]
 ) -> RequestError:
-    """Add to the error for an unknown id which one was meant, and where to find those there are.
+    """Add to the error for an unknown id the likely id, and where to list the known ids.
 
     Args:
-        error: the error of the service; any other than `NOT_FOUND` is returned as it is.
-        resource: the resource that was asked, as the client names it.
-        id: what was asked for.
-        known: the ids of this resource that the client has seen.
+        error: error of the service; any other than `NOT_FOUND` is returned unchanged.
+        resource: resource of the request, by its name on the client.
+        id: id in the request.
+        known: ids of this resource that the client has seen.
     """
     if error.code is not ErrorCode.NOT_FOUND:
         return error
@@ -49,7 +49,7 @@ def explain_unknown_id(
 
 
 def find_work_resource(id: str) -> str | None:
-    """Find the resource of some work; none for an id of anything else."""
+    """Find the resource of some work. Returns None for an id of anything else."""
     found = RESOURCES.get(id.partition("_")[0])
     return found if found in WORK_RESOURCES else None
 

@@ -1,4 +1,4 @@
-"""Interrupts of a wait, told in one line."""
+"""One-line messages for interrupts of a wait."""
 
 import asyncio
 from collections.abc import Iterator
@@ -8,11 +8,11 @@ from functools import partial
 
 @contextmanager
 def explain_interrupts(resource: str, id: str) -> Iterator[None]:
-    """Have an interrupt of a wait say that the work goes on, and how to wait again.
+    """Make an interrupt of a wait say that the work goes on, and how to wait again.
 
     Args:
-        resource: the name of what is waited for on the client, such as `runs`.
-        id: of that.
+        resource: name of the work's resource on the client, such as `runs`.
+        id: id of the work.
 
     Raises:
         KeyboardInterrupt: the interrupt, or `asyncio.CancelledError` in a cell that awaits.
@@ -26,10 +26,10 @@ def explain_interrupts(resource: str, id: str) -> Iterator[None]:
 
 
 def explain_interrupt(error: BaseException, line: str) -> None:
-    """Have an interrupt be shown as one line, by IPython and at the end of a program.
+    """Make IPython, and a program at its end, show an interrupt as one line.
 
-    It stays the error that it is: asyncio and the interpreter, which ends by the signal then, tell
-    it by its class.
+    The error keeps its class, because asyncio and the interpreter (which then ends by the signal)
+    recognize it by its class.
     """
     if isinstance(error, KeyboardInterrupt):
         error.args = (line,)

@@ -60,7 +60,7 @@ class PlanCalls(ResourceCalls[H]):
         Args:
             objective: the objective, in plain words.
             max_cost_usd: budget of the plan, planning included. Default: 0.05 USD for planning.
-            optimize_for: what the router optimizes.
+            optimize_for: goal of the router, such as `cost`.
             planner: `llm` plans with a language model, whose tokens cost money; `rules` plans by
                 keywords for free; `auto`, the service's default, plans with a model if one is
                 connected outside the sandbox.
@@ -146,7 +146,7 @@ class TaskCalls(AnnotatedCalls[H]):
                 name of the workflow.
             plan: plan to run unchanged: a previewed or edited plan, its JSON, or a workflow.
             max_cost_usd: budget of the task.
-            optimize_for: what the router optimizes.
+            optimize_for: goal of the router, such as `cost`.
             endpoint_id, compute_id: endpoint or compute for GPU work.
             capabilities: capabilities that the plan may use. Default: all.
             planner: `llm` plans with a language model, `rules` by keywords; `auto` plans with a

@@ -12,7 +12,7 @@ _MARK = re.compile(r"^( *)\*\*filters: those of a list\.\n", re.MULTILINE)
 
 
 class WorkFilters(TypedDict, total=False):
-    """What has to be true of each item of a list; none is as if it was left out."""
+    """The conditions that each item of a list meets; a filter of None is ignored."""
 
     capability: str | None
     provider: str | None

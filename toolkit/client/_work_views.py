@@ -55,7 +55,7 @@ class GeneratedText(str):
 
 
 def find_text(output: object) -> GeneratedText | None:
-    """Find the text in what a capability answered; none where there is none."""
+    """Find the text in the output of a capability. Returns None if there is none."""
     text = output.get("text") if isinstance(output, dict) else None
     return GeneratedText(text) if isinstance(text, str) else None
 
@@ -110,7 +110,7 @@ class WorkView(RecordView[R]):
         return self
 
     def _format_next_call(self) -> str:
-        """Format the call that continues work that ended badly; that reads it where none can."""
+        """Format the call that continues failed work, or the call that reads it if none can."""
         return f'client.{self.resource}.get("{self.id}")'
 
 
@@ -131,7 +131,7 @@ class ExecutionView(WorkView[J]):
 
     @property
     def output(self) -> Any:
-        """The output of the capability; none if it failed or was cancelled.
+        """The output of the capability, or None if it failed or was cancelled.
 
         Raises:
             RequestError: `CONFLICT` until it is over.
@@ -148,7 +148,7 @@ class ExecutionView(WorkView[J]):
         """Make an instance of a pydantic model of its answer, once it is completed.
 
         Args:
-            model: such as the `output_model` that it was asked for with.
+            model: the model, such as the `output_model` of the request.
 
         Raises:
             WorkError: it failed, or its answer does not fit the model.
@@ -161,7 +161,7 @@ class ExecutionView(WorkView[J]):
 
     @property
     def text(self) -> GeneratedText | None:
-        """The text it made, which a notebook shows as Markdown; none where it made none."""
+        """The text of its output, which a notebook shows as Markdown, or None without a text."""
         return find_text(self.record.output)
 
     artifact_id = TextMember("The artifact it yielded; empty until it is completed.")
@@ -178,9 +178,9 @@ class ExecutionView(WorkView[J]):
 
     @property
     def cost_usd(self) -> float | None:
-        """US dollars that its result cost, 0 where nothing was called; none while that is unknown.
+        """US dollars of its result, 0 if no vendor was called, or None while that is unknown.
 
-        Of one that failed, all that was paid.
+        For a failed execution, the amount is the total paid.
         """
         return self.record.cost_usd
 
@@ -350,7 +350,7 @@ class PlanView(GraphView, HasObjective[Plan], RecordView[Plan]):
         return make_planned_nodes([node.model_dump() for node in self.record.nodes])
 
     def preview(self) -> str:
-        """Render it as HTML: how the objective was understood, its graph, and what it lacks."""
+        """Render it as HTML: how the objective was understood, its graph, and missing inputs."""
         read = render_reading(self.objective, self.reading, self.question)
         graph = self.picture() if self.nodes else ""
         lacks = f"<p>{escape(format_missing(self.missing))}</p>" if self.missing else ""
