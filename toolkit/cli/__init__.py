@@ -1,4 +1,4 @@
-"""The `toolkit` command: one module a group in `resources`, and commands of their own beside."""
+"""The `toolkit` command: a module in `resources` for each group, and further single commands."""
 
 import pkgutil
 import sys

@@ -16,7 +16,7 @@ from toolkit.cli.local_completion import MAX_COMPLETIONS, Completion, Suggestion
 from toolkit.cli.target import Target, is_local, names_server, open_client
 
 MAX_WAIT_S = 1.5  # for a server
-# The fields that describe a record, beside its state.
+# The fields that describe a record, next to its state.
 _NAMES = ("name", "title", "provider", "objective", "capability", "media_type")
 
 
@@ -28,7 +28,7 @@ def _read_target(ctx: typer.Context) -> Target:
 
 
 def _fetch(ctx: typer.Context, path: str, **params: str | int) -> Any:
-    """Read from the server that the line names; none where it names none or is too slow."""
+    """Read from the server of the line. Returns None if the server is missing or slow."""
     where = _read_target(ctx)
     if is_local(where) or not names_server(where):
         return None
@@ -49,7 +49,7 @@ def _fetch(ctx: typer.Context, path: str, **params: str | int) -> Any:
 
 
 def _find_data_dir(ctx: typer.Context) -> Path | None:
-    """Find the data directory that the line names; none where it names a server."""
+    """Find the data directory of the line. Returns None if the line names a server."""
     given = ctx.params.get("data_dir")
     if given is not None:
         return Path(given)
@@ -76,8 +76,8 @@ def make_id_completion(path: str, column: str = "id") -> Completion:
     """Make a completion of the newest ids of a resource.
 
     Args:
-        path: where they are, below `/v1`.
-        column: the field to offer, where it is not the id.
+        path: path of the resource, below `/v1`.
+        column: field to offer. Default: `id`.
     """
 
     @completion
@@ -111,7 +111,7 @@ def own_ids(ctx: typer.Context, incomplete: str) -> Suggestions:
 
 @completion
 def work_ids(ctx: typer.Context, incomplete: str) -> Suggestions:
-    """Complete the newest ids of runs, workflows and tasks; of the second, those of its kind."""
+    """Complete the newest ids of runs, workflows and tasks; a second id is of the first's kind."""
     first = str(ctx.params.get("a") or "").partition("_")[0]
     kinds = {"run": "runs", "wfl": "workflows", "tsk": "tasks"}
     paths = [kinds[first]] if first in kinds else list(kinds.values())
@@ -202,6 +202,6 @@ def pools(ctx: typer.Context, incomplete: str) -> Suggestions:  # noqa: ARG001 -
 
 @completion
 def kinds_of_job(ctx: typer.Context, incomplete: str) -> Suggestions:  # noqa: ARG001 - as for all
-    """Complete the kinds of job that a compute of one's own does."""
+    """Complete the kinds of job that the caller's own compute can do."""
     records = _fetch_items(ctx, "capabilities")
     return [(one["job"]["type"], one["title"]) for one in records if one.get("job")]

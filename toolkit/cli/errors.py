@@ -1,4 +1,4 @@
-"""Errors of commands: the exit code, and one line on stderr that says what to do."""
+"""Errors of commands: the exit code, and a line on stderr with the error and the next step."""
 
 import json
 import sys
@@ -30,7 +30,7 @@ def find_exit_code(error: Exception) -> int:
 
 
 def report_error(error: Exception, *, as_json: bool) -> None:
-    """Print on stderr what went wrong, in one line or as the contract's JSON."""
+    """Print an error on stderr, in one line or as the contract's JSON."""
     if not as_json:
         print(escape_controls(str(error)), file=sys.stderr)
         if isinstance(error, RequestError) and error.code is ErrorCode.CREDENTIALS_MISSING:

@@ -1,4 +1,4 @@
-"""A group whose commands are loaded when they are called: a call loads only the one it names."""
+"""A group whose commands are loaded on use: a call loads only the command that it names."""
 
 import inspect
 from collections.abc import Iterator, Mapping
@@ -59,7 +59,7 @@ def _do_nothing() -> None:
 
 
 class _LazyCommands(Mapping[str, Any]):
-    """Commands by name, each made when it is first looked at."""
+    """Commands by name, each made on first access."""
 
     def __init__(self, homes: Mapping[str, CommandLocation]) -> None:
         self._locations = homes
@@ -88,7 +88,7 @@ class LazyGroup(TyperGroup):
         self._is_listing = False
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - typer's signature
-        """Return the names of the commands; none is loaded for it."""
+        """Return the names of the commands, without loading any command."""
         return list(self.commands)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
@@ -100,7 +100,7 @@ class LazyGroup(TyperGroup):
             self._is_listing = False
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return a command; its summary where it is only listed."""
+        """Return a command, or only its summary while commands are listed."""
         if self._is_listing:
             return self.locations[cmd_name].make_summary(cmd_name)
         return super().get_command(ctx, cmd_name)

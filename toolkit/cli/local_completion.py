@@ -1,4 +1,4 @@
-"""The decorator of completions, and those that need neither a server nor a data directory."""
+"""The decorator of completions, and completions without a server or a data directory."""
 
 import logging
 import os
@@ -15,7 +15,7 @@ Completion: TypeAlias = Callable[[typer.Context, str], list[tuple[str, str]]]
 
 
 def completion(find: Search) -> Completion:
-    """Make a completion of a function: of what it finds, that which begins as was typed."""
+    """Make a completion of a function: it offers the results that begin with the typed text."""
 
     @wraps(find)
     def complete(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:

@@ -15,7 +15,7 @@ from toolkit.cli.run_options import list_options, make_command, make_option
 from toolkit.cli.target import DirectoryPolicy, Target, open_client
 from toolkit.contract.choices import OptimizeFor, PlannerChoice, ReviewMode, Scope, UsageGroup
 
-# Options that may be repeated take an enumeration, where typer takes no `Literal`.
+# Repeatable options have an enumeration, because typer takes no `Literal` for them.
 if TYPE_CHECKING:
     ScopeWord: TypeAlias = Scope
     UsageWord: TypeAlias = UsageGroup

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     Printable: TypeAlias = RecordView[Any] | BaseModel | dict[str, Any]
 
 PAGE_SIZE = 200  # items of a page
-MAX_INPUT_CHARACTERS = 60  # in a list: it is to be recognized, not read
-UNLIMITED_WIDTH = 10_000  # columns, where a program reads: one row is one line
+MAX_INPUT_CHARACTERS = 60  # in a list, to recognize the input by
+UNLIMITED_WIDTH = 10_000  # columns, if a program reads: one row is one line
 _CONTROLS = {code: f"\\u{code:04x}" for code in (*range(32), *range(127, 160))}
 _UNESCAPED = {code: shown for code, shown in _CONTROLS.items() if code > 31}
 
@@ -103,11 +103,11 @@ class ClientOutput(Output):
     where: "Target | None" = None
 
     def read(self, path: str, **params: str | int | None) -> Any:
-        """Read a path of the service as plain JSON: what is only shown needs no record.
+        """Read a path of the service as plain JSON, because output needs no record.
 
         Args:
-            path: below `/v1`.
-            params: the query, without those that are none.
+            path: path below `/v1`.
+            params: query parameters; parameters of None are left out.
         """
         given = {name: value for name, value in params.items() if value is not None}
         return self.client.read(path, given)
@@ -128,12 +128,12 @@ class ClientOutput(Output):
         limit: int | None = None,
         **filters: str | int | None,
     ) -> None:
-        """Print the newest items of a list, and say how many there are in all.
+        """Print the newest items of a list, and the total number of items.
 
         Args:
-            path: below `/v1`.
-            limit: greatest number of items; None for all.
-            filters: the filters of the list; None is as if a filter was left out.
+            path: path below `/v1`.
+            limit: maximum number of items. Default: None, all.
+            filters: filters of the list; a filter of None is ignored.
         """
         size = PAGE_SIZE if limit is None else min(limit + 1, PAGE_SIZE)
         page = self.read(path, limit=size, **filters)
@@ -175,5 +175,5 @@ def _format_cell(name: str, value: object) -> str:
 
 
 def measure_width() -> int:
-    """Measure the width of a line in cells; unlimited where a program reads."""
+    """Measure the width of a line in cells; unlimited if a program reads the output."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else UNLIMITED_WIDTH

@@ -15,17 +15,17 @@ from toolkit.contract.operations.index import list_entries
 
 
 class _ResourceGroup(TyperGroup):
-    """A group whose name alone runs its first command, which is to list or to show."""
+    """A group whose name alone runs its first command, which lists or shows."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Insert the first command where none is named, and none can follow."""
+        """Insert the first command if no command is named, and none can follow."""
         is_typed = bool(ctx.resilient_parsing) and not args  # and may go on with any command
         if not is_typed and (not args or (args[0].startswith("-") and args[0] != "--help")):
             args = [next(iter(self.commands)), *args]
         return super().parse_args(ctx, args)
 
     def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
-        """Complete the commands, and the options of the first one."""
+        """Complete the commands, and the options of the first command."""
         found = super().shell_complete(ctx, incomplete)
         first = next(iter(self.commands.values()))
         if incomplete.startswith("-"):
@@ -36,19 +36,19 @@ class _ResourceGroup(TyperGroup):
 
 
 def make_group(help: str) -> typer.Typer:
-    """Make the group of a resource; the first command added is what its name alone runs."""
+    """Make the group of a resource; its name alone runs the first command that is added."""
     return typer.Typer(cls=_ResourceGroup, help=help)
 
 
 def add_resource_commands(
     app: typer.Typer, resource: str, columns: Sequence[str], rows: str = "", of: Sequence[str] = ()
 ) -> None:
-    """Add what the table of operations has for a resource as for others: reading, ending, deleting.
+    """Add the commands that the operations table has for many resources: read, end, delete.
 
     Args:
-        resource: its name on the client and in the table.
-        rows: the list of records that `show` prints below the facts.
-        of: the columns of those.
+        resource: name of the resource on the client and in the table.
+        rows: list of records that `show` prints below the facts.
+        of: columns of these records.
     """
     operations = {one.verb: one for one in list_entries(resource)}
     path = operations["list"].path.removeprefix("/v1")
@@ -113,7 +113,7 @@ def _add_filtered_list(app: typer.Typer, path: str, columns: Sequence[str]) -> N
         ] = None,
         q: Annotated[str | None, typer.Option(help="Only with this text in the input.")] = None,
     ) -> None:
-        """List them, newest first: all, or those that every filter is true of."""
+        """List them, newest first: all, or those that match every filter."""
         shell.print_newest(
             path,
             columns,
@@ -142,7 +142,7 @@ def _add_annotate_command(app: typer.Typer, resource: str) -> None:
         note: Note = None,
         no_tags: Annotated[bool, typer.Option("--no-tags", help="Take its tags away.")] = False,
     ) -> None:
-        """Give one other tags, or another note; what is left out stays."""
+        """Replace tags, or the note; an omitted option changes nothing."""
         tags = [] if no_tags else tag or None
         shell.print_record(getattr(shell.client, resource).annotate(id, tags=tags, note=note))
 
@@ -159,7 +159,7 @@ def _add_delete_command(app: typer.Typer, resource: str) -> None:
     @app.command()
     @existing_command
     def delete(shell: ClientOutput, id: Id) -> None:
-        """Delete one; what it was is printed."""
+        """Delete it, and print the deleted record."""
         shell.print_record(getattr(shell.client, resource).delete(id))
 
 
@@ -183,7 +183,7 @@ def _add_follow_commands(app: typer.Typer, resource: str) -> None:
     @app.command()
     @existing_command
     def cancel(shell: ClientOutput, id: Id) -> None:
-        """End one; what has ended stays as it is."""
+        """Cancel it; ended work does not change."""
         shell.print_record(getattr(shell.client, resource).cancel(id))
 
     @app.command()
@@ -196,7 +196,7 @@ def _add_follow_commands(app: typer.Typer, resource: str) -> None:
             bool, typer.Option("--follow", "-f", help="Go on with new ones until it is over.")
         ] = False,
     ) -> None:
-        """Print what happened to one, a line an event; with --json, a JSON object a line."""
+        """Print its events, a line for each event; with --json, a JSON object for each."""
         from toolkit.display.text import format_event
 
         service = getattr(shell.client, resource)

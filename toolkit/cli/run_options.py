@@ -21,10 +21,10 @@ _COMPLETIONS = {
 
 
 def make_option(name: str) -> Any:
-    """Make typer's option of one of a run's.
+    """Make typer's option from an option of a run.
 
     Args:
-        name: its name in the contract; its first words are the help.
+        name: name of the option in the contract; the first words of its description are the help.
     """
     words = re.split(r"[;:] ", RUN_OPTIONS[name].replace("`", ""))[0]
     kinds = get_args(_HINTS[name])
@@ -74,9 +74,9 @@ def make_command(
     """Make a command that has options in common with others.
 
     Args:
-        function: the command. What its first parameter stands for, `run` gives it.
-        shared: the options in common, by their names.
-        run: takes the values of these options by name, and the command's own as keywords.
+        function: the command; `run` supplies its first parameter.
+        shared: shared options, by name.
+        run: function that takes the values of shared options by name, and others as keywords.
     """
     own = list(inspect.signature(function).parameters.values())[1:]
     # One parameter stands for all options of a run.

@@ -33,10 +33,10 @@ def make_settings(
     artifact_url: str | None = None,
     artifact_endpoint_url: str | None = None,
 ) -> "Settings":
-    """Make the settings of a command; what it was not given is as set elsewhere.
+    """Make the settings of a command; omitted options keep their configured values.
 
     Raises:
-        SettingsError: one of them is none that there can be.
+        SettingsError: an option has an invalid value.
     """
     from toolkit.settings import Settings
 
@@ -64,15 +64,15 @@ def warn_of_password(url: str | None) -> None:
 def run_on_store(
     settings: "Settings", work: "Callable[[Store], Awaitable[T]]", *, read_only: bool = False
 ) -> T:
-    """Run something on a store that is there already, beside whatever process serves it.
+    """Run a function on an existing store, even while another process serves it.
 
-    No engine is opened: that would resume work that was left, with this shell's variables.
+    No engine is opened, because an engine would resume old work with this shell's variables.
 
     Args:
-        read_only: write nothing; of a data directory, all accounts are one then.
+        read_only: write nothing, and treat all accounts of a data directory as one.
 
     Raises:
-        ServiceError: `UNAVAILABLE` when there is none, or it is of another version.
+        ServiceError: `UNAVAILABLE` if the store is missing, or of another version.
     """
     import asyncio
 

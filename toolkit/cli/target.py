@@ -82,14 +82,14 @@ class Target:
 def open_client(where: Target, makes: DirectoryPolicy = "any") -> "Iterator[Client]":
     """Open a client of the engine or the server of a target.
 
-    An embedded engine resumes no work that was left: listing runs asks for none.
+    An embedded engine resumes no old work, because listing runs must not start any.
 
     Args:
-        makes: the data directories that are created where there are none: `any`, only the
-            `default` one, or `none`: that engine has an empty temporary folder.
+        makes: data directories that may be created: `any`, only the `default` one, or `none`,
+            which replaces a missing default directory by an empty temporary folder.
 
     Raises:
-        BadParameter: they name both, or a variable that is not set.
+        BadParameter: the target names both, or a variable that is not set.
         ServiceError: `UNAVAILABLE` when the data directory cannot be used.
     """
     local = is_local(where)
@@ -129,22 +129,22 @@ def open_client(where: Target, makes: DirectoryPolicy = "any") -> "Iterator[Clie
 
 
 def is_local(where: Target) -> bool:
-    """Tell whether a target is an embedded engine."""
+    """Check whether a target is an embedded engine."""
     return where.data_dir is not None or where.sandbox or where.read_only
 
 
 def names_server(where: Target) -> bool:
-    """Tell whether a target names a server, where it is no embedded engine."""
+    """Check whether a target names a server, if it is no embedded engine."""
     from toolkit.profiles import resolution
 
     return resolution.names_server(where.base_url, where.profile)
 
 
 def _find_data_dir(where: Target, opened: ExitStack) -> Path:
-    """Find the data directory; make a temporary empty one where none was named.
+    """Find the data directory; if none is named and none exists, make an empty temporary one.
 
     Raises:
-        ServiceError: `UNAVAILABLE` when the one that was named is none.
+        ServiceError: `UNAVAILABLE` if the named directory is no data directory.
     """
     from toolkit.settings import Settings
     from toolkit.store.data_dir.location import find_database

@@ -38,7 +38,7 @@ def wait_for_work(shell: ClientOutput, resource: str, work: Any, quiet: bool) ->
         ServiceError: the service is away for longer than it is waited for.
     """
     if not quiet:
-        shell.print_note(work.id)  # first of all, so that it can be found whatever happens
+        shell.print_note(work.id)  # first, so that the work can be found even after a failure
     try:
         work.wait(progress=not quiet, check=False)
     except KeyboardInterrupt:

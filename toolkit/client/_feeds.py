@@ -43,7 +43,7 @@ class Mailbox(Generic[T]):
         self._is_woken = False
 
     def put(self, *items: T) -> None:
-        """Put items, or without any, only wake who takes them."""
+        """Put items; a call without items only wakes the taker."""
         with self._changed:
             self._shelf.add(items)
             self._is_woken = True
@@ -69,7 +69,7 @@ class AsyncMailbox(Generic[T]):
         self._woken = asyncio.Event()
 
     def put(self, *items: T) -> None:
-        """Put items, or without any, only wake who takes them."""
+        """Put items; a call without items only wakes the taker."""
         self._shelf.add(items)
         self._woken.set()
 

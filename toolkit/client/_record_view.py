@@ -141,7 +141,7 @@ class RouteView(RecordView[Route]):
 
 
 class BillingView(RecordView[Billing]):
-    """A month's bills, by who sends them."""
+    """A month's bills, by sender."""
 
     noun = "Billing"
 

@@ -50,11 +50,11 @@ class OperatorOutput(Output):
         return _run_on_accounts(self.make_settings(), ask, read_only=True)
 
     def change(self, make: "Callable[[AccountAdmin], Awaitable[T]]") -> T:
-        """Change an account, beside whatever process serves it."""
+        """Change an account, even while another process serves it."""
         return _run_on_accounts(self.make_settings(), make, read_only=False)
 
     def print_change(self, account: Any, sentence: str) -> None:
-        """Print in a sentence what an account may now; as JSON, the account."""
+        """Print the account's new rights in a sentence, or the account as JSON."""
         if self.as_json:
             self.print_record(account)
         else:
@@ -149,7 +149,7 @@ def limit_account(
     max_cost_usd_per_day: DailyLimit = None,
     unlimited: Annotated[bool, typer.Option("--unlimited", help="End its limit.")] = False,
 ) -> None:
-    """Set what an account may spend in a day, whichever key it uses; a server may be running."""
+    """Set an account's limit of a day for all its keys together; a server may be running."""
     from toolkit.contract.account import Account
     from toolkit.engine.access.accounts import Accounts
 
@@ -168,18 +168,18 @@ def limit_account(
 
 @_operator_command
 def list_accounts(shell: OperatorOutput) -> None:
-    """List the accounts of a data directory: what each spent today, and keeps."""
+    """List the accounts of a data directory, with today's cost and the stored data of each."""
     shell.print_table(shell.read(lambda admin: admin.list_all()), ACCOUNT_COLUMNS)
 
 
 @_operator_command
 def list_keys(shell: OperatorOutput, account: AccountName) -> None:
-    """List an account's keys, those that have ended too: never the keys themselves."""
+    """List an account's keys, including ended keys, without the secrets themselves."""
     shell.print_table(shell.read(lambda admin: admin.list_keys(account)), KEY_COLUMNS)
 
 
 def show_account(where: Target, account: str | None) -> bool:
-    """Show the account that is named, from its data directory; false where none is.
+    """Show the named account from its data directory; return False if no account is named.
 
     Raises:
         BadParameter: a server is named, too.
@@ -207,7 +207,7 @@ def disable(
         bool, typer.Option("--let-finish", help="Have what is under way go on to its end.")
     ] = False,
 ) -> None:
-    """Refuse an account's keys, and end what it has under way; nothing of it is deleted."""
+    """Refuse an account's keys, and end its work under way; nothing of it is deleted."""
     done = shell.change(lambda admin: admin.disable(account, let_finish=let_finish))
     if shell.as_json:
         shell.print_record(done)
@@ -249,7 +249,7 @@ def promote(shell: OperatorOutput, account: AccountName) -> None:
 
 @_operator_command
 def demote(shell: OperatorOutput, account: AccountName) -> None:
-    """Make an account an operator's no longer: what it shared leads others nowhere."""
+    """Take away an account's operator rights; others can no longer use its shared connections."""
     done = shell.change(lambda admin: admin.set_operator(account, operator=False))
     shell.print_change(
         done, f"{done.id} {done.email} may share no longer, and nobody uses what it shared."
@@ -264,7 +264,7 @@ def recover(
         bool, typer.Option("--revoke-others", help="Revoke all its other keys at once.")
     ] = False,
 ) -> None:
-    """Make a key with all scopes for an account whose own was lost; it is shown this once."""
+    """Make a key with all scopes for an account that lost its key; it is shown only once."""
     made = shell.change(lambda admin: admin.recover(account, revoke_others=revoke_others))
     if shell.as_json:
         shell.print_record(made)

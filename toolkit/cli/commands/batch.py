@@ -66,7 +66,7 @@ def batch(
 ) -> None:
     """Run a notebook once for each row of a grid, side by side in warm kernels.
 
-    Progress is told on stderr. A second run takes up where this one ended.
+    Progress is printed on stderr. A second run resumes after the rows that completed.
     """
     from toolkit.batch.options import BatchOptions
     from toolkit.batch.remote.executors import EngineChoice, choose_workers

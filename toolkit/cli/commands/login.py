@@ -61,9 +61,9 @@ def login(
         ),
     ] = None,
 ) -> None:
-    """Keep a server's address and your key for it under a name, once the server took the key.
+    """Store a server's address and your key for it under a name, once the server took the key.
 
-    The key is asked for without being shown; where stdin is no terminal, it is read from there.
+    The prompt does not show the key; if stdin is no terminal, the key is read from stdin.
     """
     name = _choose_name(profile)
     before = _find_profile(name)
@@ -137,7 +137,7 @@ def profiles(as_json: AsJson = False) -> None:
 
 @existing_command
 def whoami(shell: ClientOutput) -> None:
-    """Show whose key is used, what it allows, where, and where each of these came from."""
+    """Show the account of the key, its rights, the server, and the source of each of these."""
     shell.print_record(_collect_identity(shell))
     access = shell.client.access
     if access.key_from == "profile" and os.environ.get("TOOLKIT_API_KEY"):
@@ -145,9 +145,9 @@ def whoami(shell: ClientOutput) -> None:
 
 
 def _collect_identity(shell: ClientOutput) -> dict[str, Any]:
-    """Ask the service who the caller is, and add where address and key came from.
+    """Ask the service who the caller is, and add the sources of address and key.
 
-    `key` is the key's name, `address` is none for an embedded engine, `data_dir` is none for a
+    `key` is the key's name. `address` is None for an embedded engine. `data_dir` is None for a
     server and for an engine in a temporary folder.
     """
     account, health = shell.read("/account"), shell.client.read("/health", max_wait_s=0.0)
@@ -184,7 +184,7 @@ def _format_source(what: str, source: str | None, profile: str | None) -> str | 
 
 
 def _find_data_dir(where: Target | None, used: Path | None) -> tuple[Path | None, str | None]:
-    """Return the folder of the embedded engine and its source; none for a temporary one."""
+    """Return the embedded engine's folder and its source, or None for a temporary folder."""
     from toolkit.settings import Settings
 
     if where is None or where.data_dir is not None:
@@ -201,12 +201,12 @@ def _choose_name(given: str | None) -> str:
     from toolkit.profiles.resolution import DEFAULT_PROFILE, PROFILE_VARIABLE
 
     name = given or os.environ.get(PROFILE_VARIABLE, "").strip() or DEFAULT_PROFILE
-    get_profile_path(name)  # refuses what is no name
+    get_profile_path(name)  # rejects an invalid name
     return name
 
 
 def _find_profile(name: str) -> Profile | None:
-    """Read a profile; one that cannot be used is none, as it is about to be replaced or deleted."""
+    """Read a profile. Returns None if it is unusable, because the caller replaces or deletes it."""
     try:
         return read_profile(name)
     except ProfileError:
@@ -256,7 +256,7 @@ def _ask_key(address: str) -> Secret:
     """Ask for the key on the terminal, without showing it, or read it from stdin.
 
     Raises:
-        RequestError: `UNAUTHENTICATED` for none, and for what is none of this service.
+        RequestError: `UNAUTHENTICATED` without a key, and for a key of another service.
     """
     from getpass import getpass
 
@@ -269,7 +269,7 @@ def _ask_key(address: str) -> Secret:
             "No key was given: type it when asked, or send it to stdin"
             " (`toolkit login URL < key.txt`).",
         )
-    # Another service's key is not sent to this one.
+    # A key of another service must not travel to this service.
     if not text.startswith(KEY_PREFIX) or find_key_fault(key) is not None:
         raise ProfileError(
             ErrorCode.UNAUTHENTICATED,
@@ -309,10 +309,10 @@ def _make_profile(
     key_store: str,
     cacert: str | None,
 ) -> Profile:
-    """Put the key into the keyring where that is to be and works; make the profile.
+    """Put the key into the keyring if that is selected and works; make the profile.
 
     Raises:
-        RequestError: `INVALID_REQUEST` where the keyring was asked for and does not work.
+        RequestError: `INVALID_REQUEST` if the keyring was selected and does not work.
     """
     from toolkit.profiles.keyring_store import store_key
 

@@ -1,4 +1,4 @@
-"""Commands that look after a data directory, or a database: doctor, backup and prune."""
+"""Commands that maintain a data directory, or a database: doctor, backup and prune."""
 
 import re
 from contextlib import closing, contextmanager, suppress
@@ -35,7 +35,7 @@ def doctor(
     artifact_url: ArtifactUrl = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say what is wrong with a data directory, or a database; with --repair, do what can be done.
+    """Report faults of a data directory, or a database; with --repair, repair them if possible.
 
     Exit code 1 while something serious is wrong.
     """
@@ -69,7 +69,7 @@ def _print_findings(
     *,
     as_json: bool,
 ) -> None:
-    """Print what was done and found, and end with 1 while something serious is wrong."""
+    """Print repairs and faults, and exit with code 1 while a fault is serious."""
     serious = any(finding.serious for finding in found)
     if as_json:
         findings = [asdict(finding) for finding in found]
@@ -98,10 +98,10 @@ def _open_place_of_records(
     from toolkit.store.data_dir.location import find_database
 
     settings = None
-    with suppress(PermissionError):  # who may not read here is told so below
+    with suppress(PermissionError):  # the check below reports missing permissions
         settings = make_settings(data_dir, database, artifact_url)
     if settings is None or settings.database is None:
-        find_database(data_dir)  # what is wrong with that is told before anything else
+        find_database(data_dir)  # reports a missing or foreign database first
     settings = settings or make_settings(data_dir, database, artifact_url)
     endpoint_url = settings.artifact_endpoint_url
     place = open_place(settings.data_dir, settings.artifact_url, endpoint_url=endpoint_url)
@@ -126,7 +126,7 @@ def _open_upkeep(
 
 
 def _review_prices() -> list[str]:
-    """List prices that are old or the operator's own, and models that are to end."""
+    """List prices that are old or the operator's own, and models that will be shut down."""
     from toolkit.contract.base import now
     from toolkit.engine.routing.price_review import review_prices
     from toolkit.engine.routing.registry import Registry
@@ -164,10 +164,10 @@ def backup(
     artifact_url: ArtifactUrl = None,
     as_json: AsJson = False,
 ) -> None:
-    """Copy a data directory, or a database, while it is worked on.
+    """Copy a data directory, or a database, while it is in use.
 
-    The copy of a directory is a data directory itself: to restore it, open it, or put it in the
-    place of the other. That of a database is what pg_restore takes, and a folder of artifacts.
+    The copy of a directory is a data directory itself: to restore it, open it, or replace the
+    original by it. The copy of a database is a file for pg_restore, and a folder of artifacts.
     """
     from toolkit.store.maintenance.backup import check_target, create_backup
 

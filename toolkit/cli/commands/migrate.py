@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class _Artifacts:
-    """What was asked for of artifacts' bytes; what was not, is as set elsewhere."""
+    """The options for artifacts' bytes; omitted options keep their values from the settings."""
 
     target: str | None
     from_endpoint_url: str | None
@@ -30,11 +30,11 @@ class _Artifacts:
 
 @dataclass(frozen=True, slots=True)
 class _Places:
-    """The places of artifacts' bytes: where they have been or may be, and where they go."""
+    """The places of artifacts' bytes: the present or possible sources, and the target."""
 
     sources: "Sequence[BlobPlace]"
     target: "BlobPlace"
-    url: str | None  # of the target; none where they go into the data directory
+    url: str | None  # of the target; None if the target is the data directory
 
 
 def migrate(
@@ -80,14 +80,14 @@ def migrate(
     database: Database = None,
     as_json: AsJson = False,
 ) -> None:
-    """Bring tables up to this version, beside engines of the one before; or move them elsewhere.
+    """Migrate tables to this version while engines of the previous version run; or move them.
 
-    With --from or --to, a data directory moves into a database of PostgreSQL; interrupted, it goes
-    on where it was. All rows are compared and all bytes are read before an engine can open the
-    database. Nothing is deleted: the directory's own database is state.db.moved from then on.
+    With --from or --to, a data directory moves into a database of PostgreSQL. An interrupted move
+    resumes when it is run again. All rows are compared and all bytes are read before an engine can
+    open the database. Nothing is deleted: the directory's own database becomes state.db.moved.
 
     With --artifacts alone, the artifacts of a database move from TOOLKIT_ARTIFACT_URL to another
-    place, while no engine runs. In both moves they are looked for in the data directory, too.
+    place, while no engine runs. Both moves search the data directory for artifacts, too.
     """
     wanted = _Artifacts(artifacts, from_endpoint_url, from_profile, without_lost)
     if source is None and target is None and artifacts is not None:
@@ -175,12 +175,12 @@ def _move_artifacts(settings: "Settings", artifacts: _Artifacts, *, as_json: boo
 def _open_places(
     settings: "Settings", artifacts: _Artifacts, *, is_folder_first: bool
 ) -> "Iterator[_Places]":
-    """Open the places of a move: the data directory's folder, the one that is set, and the target.
+    """Open the places of a move: the data directory's folder, the configured place, the target.
 
     Args:
-        settings: with the place that is set, which may be the target already.
-        artifacts: what was asked for.
-        is_folder_first: whether the data directory's folder comes before the place that is set.
+        settings: settings with the configured place, which may be the target already.
+        artifacts: options for artifacts' bytes.
+        is_folder_first: whether the data directory's folder comes before the configured place.
     """
     from toolkit.store.blobs import open_place
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from toolkit.settings import Settings
 
 SWITCH_INTERVAL_S = 0.001
-SERVER_PACKAGES = ("prometheus_client", "structlog", "uvicorn")  # those of the extra `server`
+SERVER_PACKAGES = ("prometheus_client", "structlog", "uvicorn")  # packages of the extra `server`
 
 
 def serve(
@@ -182,7 +182,7 @@ def _run_workers(
 
     if not hasattr(socket, "SO_REUSEPORT"):
         raise RequestError(ErrorCode.INVALID_REQUEST, "Workers need a system that shares ports.")
-    # Alone at first: another server of the same user might share it.
+    # The first bind is exclusive, because another server of the same user might share the port.
     with bind_socket(host, port) as probe:
         port = probe.getsockname()[1]
     with (
@@ -195,7 +195,7 @@ def _run_workers(
 
 
 def _check_extra() -> None:
-    """End the command, and say what to install, without the packages that only a server needs."""
+    """Exit with an install hint if packages that only a server needs are missing."""
     if any(find_spec(name) is None for name in SERVER_PACKAGES):
         print("Serving needs an extra: pip install 'capability-toolkit[server]'", file=sys.stderr)
         raise typer.Exit(REFUSED)
@@ -203,7 +203,7 @@ def _check_extra() -> None:
 
 @contextmanager
 def _log_errors(log_format: "LogFormat") -> Iterator[None]:
-    """Log an error that ends the command, where logs are read by machines."""
+    """Log an error that ends the command, if logs are read by machines."""
     try:
         yield
     except (ToolkitError, OSError) as error:
@@ -252,7 +252,7 @@ def _print_held(settings: "Settings") -> None:
 
 
 def _print_ready(url: str) -> None:
-    """Say where requests are answered; they are, too, where nobody reads that any more."""
+    """Print the server's address; an unread stdout does not stop the server."""
     try:
         print(f"Serving /v1 on {url} (OpenAPI: {url}/openapi.json). Stop with Ctrl-C.", flush=True)
     except BrokenPipeError:

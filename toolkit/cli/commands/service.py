@@ -35,7 +35,7 @@ def route(
 
 @read_command
 def compare(shell: ClientOutput, a: WorkId, b: WorkId) -> None:
-    """Show what differs between two runs, two workflows or two tasks; with --json, all facts."""
+    """Show the differences of two runs, two workflows or two tasks; with --json, all facts."""
     found = shell.client.compare(a, b)
     if shell.as_json:
         shell.print_json(found.to_dict())

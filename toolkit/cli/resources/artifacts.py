@@ -44,13 +44,13 @@ def upload(
     shell: ClientOutput,
     file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="What to keep.")],
 ) -> None:
-    """Upload a file, such as reference audio; its type is told from its bytes."""
+    """Upload a file, such as reference audio; its bytes determine its type."""
     shell.print_record(shell.client.artifacts.upload(file, filename=file.name))
 
 
 @app.command()
 @read_command
 def lineage(shell: ClientOutput, id: Id) -> None:
-    """Show the jobs and artifacts that one came from."""
+    """Show the jobs and artifacts that an artifact was made from."""
     columns = ("id", "capability", "provider", "artifact_id", "completed_at")
     shell.print_record(shell.client.artifacts.lineage(id), "jobs", columns)

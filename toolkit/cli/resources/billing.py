@@ -24,7 +24,7 @@ def show(
         ),
     ] = False,
 ) -> None:
-    """Show what each vendor bills for a month."""
+    """Show each vendor's bill for a month."""
     if by_key and by_account:
         raise typer.BadParameter("give either --by-key or --by-account")
     by = "key" if by_key else "account" if by_account else None

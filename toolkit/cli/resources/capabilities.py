@@ -13,7 +13,7 @@ app = make_group("What can be asked for.")
 @app.command("list")
 @read_command
 def list_them(shell: ClientOutput) -> None:
-    """List what can be asked for, and who serves it."""
+    """List the capabilities, and the providers that serve them."""
     columns = ("capability", "title", "served_by", "yields")
     shell.print_items("/capabilities", columns, _build_row)
 

@@ -150,19 +150,19 @@ def unshare(
         str | None, typer.Option("--with", help="The account that loses it; all by default.")
     ] = None,
 ) -> None:
-    """Share a connection no longer: with one account, or with nobody."""
+    """Stop sharing a connection with one account, or with all accounts."""
     shell.print_record(shell.client.connections.unshare(_find_id(shell, connection), member))
 
 
 def _print_warning(shell: ClientOutput, connection: "Connection") -> None:
-    """Print on stderr what a test found wrong with a connection that was made."""
+    """Print on stderr the fault that the test of a new connection found."""
     warning = connection.record.warning
     if warning is not None:
         shell.print_note(f"Warning: {connection.provider} is connected, but {warning.message}")
 
 
 def _find_id(shell: ClientOutput, name: str) -> str:
-    """Find the newest connection to a vendor, preferring an own one; an id is returned as is.
+    """Find the newest connection to a vendor, preferring the account's own; return an id unchanged.
 
     Raises:
         RequestError: `NOT_FOUND`.

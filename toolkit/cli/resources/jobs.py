@@ -40,7 +40,7 @@ def create(
     *,
     run_options: WorkOptions,
 ) -> None:
-    """Have a job done on a compute of one's own."""
+    """Run a job on your own compute."""
     work = shell.client.jobs.create(
         type, compute_id, parse_fields(fields or [], given), **run_options
     )

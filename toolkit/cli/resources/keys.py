@@ -15,7 +15,7 @@ app = make_group("The keys of the account; a key itself is shown once, when it i
 @app.command("list")
 @read_command
 def list_them(shell: ClientOutput) -> None:
-    """List them by their last four characters, those that have ended too."""
+    """List keys by their last four characters, including ended keys."""
     columns = (
         "id", "name", "last4", "scopes", "max_cost_usd_per_day", "left_usd_today", "max_cost_usd",
         "left_usd", "last_used_at", "expires_at", "revoked_at", "created_at",
@@ -26,7 +26,7 @@ def list_them(shell: ClientOutput) -> None:
 @app.command()
 @read_command
 def show(shell: ClientOutput, id: Id) -> None:
-    """Show what is known of one: never the key itself."""
+    """Show the record of a key, without the secret itself."""
     shell.print_record(shell.read(f"/account/keys/{id}"))
 
 

@@ -54,7 +54,7 @@ def task(
     tag: options.Tags = None,
     note: options.Note = None,
 ) -> None:
-    """Plan an objective, run it, review it, and save what it made."""
+    """Plan an objective, run it, review it, and save the results."""
     if objective is None and (plan_file is None or plan_only):
         raise typer.BadParameter("say what is wanted, or give --plan", param_hint="OBJECTIVE")
     if plan_only and objective is not None:
@@ -64,7 +64,7 @@ def task(
         shell.print_record(plan, "nodes", NODE_COLUMNS)
         return
     if not no_wait:
-        make_folder(out)  # before anything is paid for what could not be put there
+        make_folder(out)  # nothing may be paid before the results have a folder
     work = shell.client.tasks.create(
         objective,
         max_cost_usd=max_cost_usd,
@@ -106,7 +106,7 @@ def resume(
     id: Id,
     answer: Annotated[str | None, typer.Option(help="The answer to what it asks.")] = None,
 ) -> None:
-    """Take a blocked one back to planning, once what it lacked is there."""
+    """Return a blocked task to planning, after the cause of the block is gone."""
     shell.print_record(shell.client.tasks.resume(id, answer))
 
 

@@ -29,7 +29,7 @@ def list_them(
     first: Annotated[str | None, typer.Option(help="The first day, such as 2026-11-01.")] = None,
     last: Annotated[str | None, typer.Option(help="The last day.")] = None,
 ) -> None:
-    """Sum up what was used, in the last 30 days if no others are named."""
+    """Show the total usage, of the last 30 days by default."""
     groups = by or ["day", "capability", "provider"]
     lines = shell.read("/usage", group_by=",".join(groups), **{"from": first, "to": last})["items"]
     shell.print_table(lines, (*(ID_COLUMNS.get(name, name) for name in groups), *FIGURE_COLUMNS))

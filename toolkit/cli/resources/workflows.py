@@ -36,8 +36,8 @@ def run(
     """Submit a workflow, wait for it and show its nodes; - reads it from stdin."""
     body = check_workflow_ids(load_document(file), str(file))
     if out is not None and not no_wait:
-        make_folder(out)  # before anything is paid for what could not be put there
-    given = {"tags": tag or None, "note": note}  # in place of what the file says
+        make_folder(out)  # nothing may be paid before the results have a folder
+    given = {"tags": tag or None, "note": note}  # these replace the values of the file
     body |= {name: value for name, value in given.items() if value is not None}
     work = shell.client.workflows.create(body)
     _finish_work(shell, work, no_wait, quiet)
@@ -77,7 +77,7 @@ def fork(
     no_wait: options.NoWait = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Make a new one that runs a node again and what depends on it, and keeps the rest."""
+    """Make a new workflow that runs a node and its dependents again, and keeps other results."""
     differing = load_document(overrides) if overrides is not None else {}
     if fields:
         differing[from_node] = {**(differing.get(from_node) or {}), **parse_fields(fields)}
