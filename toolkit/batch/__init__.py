@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from toolkit.batch.records import record
     from toolkit.batch.runner import run
 
-# A notebook that records imports neither papermill nor pandas.
+# A notebook that calls `record` imports neither papermill nor pandas.
 _EXPORTS = {"record": "toolkit.batch.records", "run": "toolkit.batch.runner"}
 
 __all__ = ["record", "run"]

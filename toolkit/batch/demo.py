@@ -28,7 +28,7 @@ def find_notebook() -> Path:
     """Find the scenario notebook: in a checkout next to the package, in an installation inside it.
 
     Raises:
-        FileNotFoundError: when the installation is incomplete.
+        FileNotFoundError: if the installation is incomplete.
     """
     package = Path(str(files("toolkit")))
     for folder in (package.parent / "notebooks", package / "notebook"):
@@ -78,9 +78,9 @@ def run_demo(topic: str, out: Path) -> bool:
 def _execute_notebook(topic: str, out: Path, executed: Path, console: Console) -> None:
     source = KernelSource(fork=True, spares=0, renew_after=1)
     with closing(source), warnings.catch_warnings():
-        # As papermill will want it. Its kernel does its imports while this process does those.
+        # As papermill will request it. The kernel imports its modules while this process does.
         prepare_python(source, PRELOADS)
-        # Deprecations inside papermill and its kernel client are not the reader's.
+        # Deprecations inside papermill and its kernel client do not concern the reader.
         warnings.simplefilter("ignore")
         logging.getLogger("papermill").setLevel(logging.ERROR)
         from papermill.execute import execute_notebook

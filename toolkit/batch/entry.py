@@ -1,7 +1,7 @@
 """The entry point by which papermill finds the engine `toolkit-warm`.
 
 papermill loads its entry points while it is imported itself, which may be in the middle of the
-import of the engine's own module: so that is only looked up when it is used.
+import of the engine's own module. So that module is imported only on use.
 """
 
 from typing import Any

@@ -45,8 +45,8 @@ def load_rows(grid: Grid, known: Mapping[str, Any]) -> list[Parameters]:
         known: parameters of the notebook, with their defaults.
 
     Raises:
-        RequestError: if the grid cannot be read, has two equal rows, or has a value that looks
-            like a key; or if the notebook does not have one of its parameters.
+        RequestError: if the grid cannot be read, has two equal rows, a value that looks like a
+            key, or a parameter that the notebook does not have.
     """
     given = _read_file(Path(grid), known) if isinstance(grid, str | Path) else grid
     rows = _combine_lists(given) if isinstance(given, Mapping) else [dict(row) for row in given]
@@ -108,7 +108,7 @@ def _parse_csv(text: str, known: Mapping[str, Any]) -> list[Parameters]:
 
 
 def _parse_cell(cell: str, default: Any) -> Any:
-    """Parse a cell: text where the notebook's own value is text; else as JSON, or else text."""
+    """Parse a cell: text if the notebook's own value is text; else JSON, or else text."""
     if isinstance(default, str):
         return cell
     if cell.strip() in ("True", "False", "None"):
@@ -140,7 +140,7 @@ def _check_names(rows: Sequence[Parameters], known: Mapping[str, Any]) -> None:
 def _check_value(path: str, value: Any) -> None:
     for leaf in _iter_leaves(value):
         if isinstance(leaf, str) and looks_like_key(leaf) and not _is_in_existing_folder(leaf):
-            # It is not echoed: it may be one.
+            # The value is not echoed, because it may be a key.
             raise _build_refusal(
                 f"The value at `{path}` looks like a key, and notebooks keep their parameters: "
                 "give the name of the variable that holds it."

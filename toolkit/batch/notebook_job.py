@@ -33,7 +33,7 @@ from toolkit.batch.table import RowOutcome, RowStatus, replace_file
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.input_parsing import make_file_error
 
-METADATA_KEY = "toolkit_batch"  # the key in a notebook's metadata that says whose result it is
+METADATA_KEY = "toolkit_batch"  # key in a notebook's metadata with the row of its result
 MAX_SLUG = 60
 _HASH_DIGITS = 10
 _MIN_TIMEOUT_S = 0.001  # nbclient reads zero as no limit
@@ -99,7 +99,7 @@ def load_outcome(job: NotebookJob, out: Path) -> RowOutcome | None:
             reused=True,
         )
     except (OSError, ValueError, KeyError, TypeError):
-        return None  # not there, or not ours: it is run
+        return None  # missing, or of another program: the row is run
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,9 +151,9 @@ def run_job(
 
 
 def describe_origin(template: NotebookTemplate, out: Path) -> str:
-    """Return the path of a batch's notebook, as its results say it.
+    """Return the path of a batch's notebook for its results.
 
-    Relative to the results, so that a folder that is passed on names none of this machine.
+    The path is relative to the results, so that a shared folder reveals no path of this machine.
     """
     return os.path.relpath(template.path, out)
 

@@ -1,8 +1,8 @@
 """The engine `toolkit-warm` of papermill: its notebooks run in kernels that are already prepared.
 
-Papermill's own engine adds about a second to each notebook: 0.7 s and more of CPU for imports of
-the kernel, 0.2 s of silence that the client waits for after its start, up to 0.2 s between checks
-for its end, and two saves for each cell.
+Papermill's own engine adds about a second to each notebook. Imports of the kernel take 0.7 s and
+more of CPU, and the client waits for 0.2 s of silence after its start. Checks for its end are up
+to 0.2 s apart, and each cell is saved twice.
 """
 
 import asyncio
@@ -40,13 +40,13 @@ QUIET_FLAG = "--IPKernelApp.log_level=ERROR"
 
 
 class WarmProvisioner(LocalProvisioner):
-    """Takes a prepared kernel instead of starting one."""
+    """A provisioner that takes a prepared kernel instead of starting a new kernel."""
 
     source: KernelSource
     preload: tuple[str, ...] = ()
 
     async def launch_kernel(self, cmd: list[str], **kwargs: Any) -> KernelConnectionInfo:
-        """Have a kernel, prepared if there is one of this kind."""
+        """Launch a kernel; use a prepared kernel if there is one of this kind."""
         kwargs["env"] = {**kwargs["env"], IN_BATCH_VARIABLE: "1"}
         cwd = str(kwargs.get("cwd") or os.getcwd())
         wanted = KernelRequest(tuple(cmd), cwd, kwargs["env"], self.preload)
@@ -60,16 +60,16 @@ class WarmProvisioner(LocalProvisioner):
         return self.connection_info
 
     async def send_signal(self, signum: int) -> None:
-        """Signal the kernel, save for the interrupt that comes before its orderly end.
+        """Signal the kernel, except for the interrupt before its orderly end.
 
-        It has nothing to interrupt then, and now and then one was lost in its event loop.
+        There is nothing to interrupt then, and sometimes its event loop lost the interrupt.
         """
         if signum == signal.SIGINT and cast("Any", self.parent).shutting_down:
             return
         await super().send_signal(signum)
 
     async def shutdown_requested(self, restart: bool = False) -> None:
-        """Notice at once that it has ended; its manager looks every 0.1 s."""
+        """Notice its end at once, because its manager checks only every 0.1 s."""
         del restart
         for _ in range(round(GRACE_S / 2 / POLL_INTERVAL_S)):
             if await self.poll() is not None:
@@ -105,7 +105,7 @@ class WarmClient(PapermillNotebookClient):
         with self.setup_kernel(**kwargs):
             self.papermill_execute_cells()
             self.set_widgets_metadata()
-            # It may end in order here; a kernel that does not is shut down by who set it up.
+            # The kernel may end in order here; otherwise `setup_kernel` shuts it down.
             run_sync(self._request_shutdown)()
         return self.nb
 
@@ -114,7 +114,7 @@ class WarmClient(PapermillNotebookClient):
         await ensure_async(manager.request_shutdown())
 
     async def async_start_new_kernel_client(self) -> Any:
-        """Start a client of the kernel, and return it as soon as both can hear each other."""
+        """Start a client of the kernel, and return it once messages arrive in both directions."""
         client: Any = cast("KernelManager", self.km).client()
         self.kc = client
         try:
@@ -140,7 +140,7 @@ class WarmClient(PapermillNotebookClient):
     def _set_variables(self, client: Any) -> None:
         """Set the variables that only this notebook has, before its first cell.
 
-        Not as the kernel starts: it was made ahead of need, and for any notebook of its kind.
+        The kernel's start is too early, because a spare kernel may serve any notebook of its kind.
         """
         if self.environment and isinstance(getattr(self.km, "provisioner", None), WarmProvisioner):
             code = f"__import__('os').environ.update({dict(self.environment)!r})"

@@ -31,7 +31,7 @@ class BatchProgress:
             self._stream.flush()
 
     def add(self, outcome: RowOutcome) -> None:
-        """Count one that has ended; a failure is shown at once."""
+        """Count a notebook that has ended; a failure is shown at once."""
         self._done += 1
         self._failed += outcome.status == "failed"
         if not self._shown:

@@ -32,7 +32,7 @@ def record(name: str, value: object) -> None:
             " itself.",
         )
     try:
-        # As text: the wire of kernels keeps neither NaN nor large integers.
+        # As text, because messages of kernels keep neither NaN nor large integers.
         text = json.dumps(value, default=_to_plain_number)
     except (TypeError, ValueError):
         raise RequestError(
@@ -62,7 +62,7 @@ def read_records(notebook: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _to_plain_number(value: object) -> object:
-    """Convert a number of NumPy to one of Python's."""
+    """Convert a number of NumPy to a number of Python."""
     item = getattr(value, "item", None)
     if item is None:
         raise TypeError

@@ -194,7 +194,7 @@ def _run_jobs(
         try:
             left = {pool.submit(work, job) for job in jobs}
             while left:
-                # Not for ever: a Ctrl-C that another thread receives does not end this wait.
+                # Not without limit, because a Ctrl-C in another thread does not end this wait.
                 ended, left = wait(left, timeout=POLL_INTERVAL_S, return_when=FIRST_EXCEPTION)
                 for future in ended:
                     future.result()

@@ -1,4 +1,4 @@
-"""The outcome of a batch: one row a notebook, as a DataFrame, a CSV file and a report."""
+"""The outcome of a batch: a row for each notebook, as a DataFrame, a CSV file and a report."""
 
 import csv
 import io
@@ -43,7 +43,7 @@ class RowOutcome:
 def build_columns(outcomes: Sequence[RowOutcome]) -> dict[str, list[Any]]:
     """Build the columns: parameters, recorded values, then status, error, seconds and path.
 
-    Where two of a name would meet, the parameter is `parameter.name`, the other `recorded.name`.
+    If two columns have the same name, they become `parameter.name` and `recorded.name`.
     """
     parameters = dict.fromkeys(name for one in outcomes for name in one.parameters)
     recorded = dict.fromkeys(name for one in outcomes for name in one.recorded)
@@ -78,7 +78,7 @@ def _disambiguate(name: str, kind: str, taken: Iterable[str]) -> str:
 
 
 def write_results(out: Path, outcomes: Sequence[RowOutcome], report: Mapping[str, Any]) -> None:
-    """Write `results.csv` and `report.json`, each whole or not at all."""
+    """Write `results.csv` and `report.json`, each completely or not at all."""
     named = build_columns(outcomes)
     text = io.StringIO()
     rows = csv.writer(text, lineterminator="\n")
@@ -92,7 +92,7 @@ def write_results(out: Path, outcomes: Sequence[RowOutcome], report: Mapping[str
 
 
 def replace_file(path: Path, text: str) -> None:
-    """Put a file in the place of another, whole or not at all."""
+    """Replace a file by another, completely or not at all."""
     fresh = path.with_name(path.name + ".new")
     fresh.write_text(text, encoding="utf-8")
     os.replace(fresh, path)

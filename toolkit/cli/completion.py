@@ -21,7 +21,7 @@ _NAMES = ("name", "title", "provider", "objective", "capability", "media_type")
 
 
 def _read_target(ctx: typer.Context) -> Target:
-    """Read the target that the line has so far."""
+    """Read the target from the options that the line has so far."""
     named = {each.name: ctx.params.get(each.name) for each in fields(Target)}
     given = {name: value for name, value in named.items() if value is not None}
     return Target(**{**given, "max_wait_s": 0.0})
@@ -41,7 +41,7 @@ def _fetch(ctx: typer.Context, path: str, **params: str | int) -> Any:
         except Exception:  # as above
             return
 
-    # Abandoned when it takes too long: a lookup of a host, or in a keyring, cannot be cancelled.
+    # Abandoned if it is too slow, because a lookup of a host or a keyring cannot be cancelled.
     asking = threading.Thread(target=ask, daemon=True)
     asking.start()
     asking.join(MAX_WAIT_S)
@@ -99,7 +99,7 @@ def make_id_completion(path: str, column: str = "id") -> Completion:
 
 @completion
 def own_ids(ctx: typer.Context, incomplete: str) -> Suggestions:
-    """Complete the newest ids of the resource whose group the command stands in."""
+    """Complete the newest ids of the resource of the command's group."""
     group = str(ctx.parent.info_name) if ctx.parent else ""
     path = {
         "connections": "providers/connections",
@@ -173,7 +173,7 @@ def connected_vendors(ctx: typer.Context, incomplete: str) -> Suggestions:
 
 @completion
 def statuses(ctx: typer.Context, incomplete: str) -> Suggestions:  # noqa: ARG001 - as for all
-    """Complete the states of the work whose group the command stands in."""
+    """Complete the states of the work of the command's group."""
     from toolkit.contract.operations.work_queries import RunsQuery, TasksQuery, WorkflowsQuery
 
     known = {"tasks": TasksQuery, "workflows": WorkflowsQuery}

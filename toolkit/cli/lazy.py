@@ -23,7 +23,7 @@ class CommandLocation:
     Attributes:
         module: the name of the module below `toolkit`.
         member: the function, or the `typer.Typer` of a group, in it.
-        panel: the heading of it in the help.
+        panel: its heading in the help.
         hidden: whether the help leaves it out.
     """
 
@@ -45,7 +45,7 @@ class CommandLocation:
         return cast("TyperCommand | TyperGroup", made)
 
     def make_summary(self, name: str) -> TyperCommand:
-        """Make as much of the command as a list shows: the parameters take far longer to make."""
+        """Make only the listed part of the command, because its parameters take far longer."""
         member = self._import_member()
         told = member.info.help if isinstance(member, typer.Typer) else inspect.getdoc(member)
         return TyperCommand(name, help=told, rich_help_panel=self.panel, hidden=self.hidden)
@@ -92,7 +92,7 @@ class LazyGroup(TyperGroup):
         return list(self.commands)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Write the help, for which no command is made whole."""
+        """Write the help from summaries of the commands."""
         self._is_listing = True
         try:
             super().format_help(ctx, formatter)

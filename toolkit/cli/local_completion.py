@@ -40,7 +40,7 @@ def variables(ctx: typer.Context, incomplete: str) -> Suggestions:  # noqa: ARG0
 
 @completion
 def profiles(ctx: typer.Context, incomplete: str) -> Suggestions:  # noqa: ARG001 - as for all
-    """Complete the names of profiles; no key is read for it."""
+    """Complete the names of profiles, without reading any key."""
     from toolkit.profiles.files import list_profile_names
 
     return [(name, "") for name in list_profile_names()]

@@ -86,9 +86,9 @@ def service_command(
     """Make a command that has the target options; the function takes the output first.
 
     Args:
-        makes: the data directories that it creates.
-        instead: takes the target and the command's own options; returns true if it did all, and
-            no client is needed.
+        makes: data directories that the command may create.
+        instead: function of the target and the command's own options. It returns True if it
+            did all, so that no client is needed.
     """
 
     def run(target: dict[str, Any], **given: Any) -> None:
@@ -103,7 +103,7 @@ def service_command(
 
 # A command of existing things creates no data directory.
 existing_command = partial(service_command, makes="none")
-# Another creates none of a mistyped name.
+# Other commands create no data directory of a mistyped name.
 default_dir_command = partial(service_command, makes="default")
 # A command that only reads has `--read-only`, too.
 read_command = partial(service_command, options=READ_TARGET_OPTIONS, makes="none")

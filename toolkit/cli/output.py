@@ -38,7 +38,7 @@ def print_json(value: object, indent: int | None = 2) -> None:
 
 
 def print_note(text: str) -> None:
-    """Print a note for the reader on stderr, which is no result."""
+    """Print a note for the reader on stderr, because it is no result."""
     print(escape_controls(text), file=sys.stderr, flush=True)
 
 
@@ -76,7 +76,7 @@ class Output:
         columns: Sequence[str],
         row: Callable[[dict[str, Any]], dict[str, Any]] = dict,
     ) -> None:
-        """Print several records, one a row.
+        """Print several records, a row for each.
 
         Args:
             things: handles, records, or the JSON of some.

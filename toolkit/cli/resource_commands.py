@@ -1,4 +1,4 @@
-"""The commands that resources have in common, made for one by its name on the client."""
+"""The commands that resources have in common, made by the resource's name on the client."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -131,7 +131,7 @@ def _add_filtered_list(app: typer.Typer, path: str, columns: Sequence[str]) -> N
 
 
 def _add_annotate_command(app: typer.Typer, resource: str) -> None:
-    """Add the command that gives work other tags, or another note."""
+    """Add the command that replaces tags or the note of work."""
 
     @app.command()
     @existing_command
@@ -151,7 +151,7 @@ def _add_show_command(app: typer.Typer, path: str, rows: str, of: Sequence[str])
     @app.command()
     @read_command
     def show(shell: ClientOutput, id: Id) -> None:
-        """Show one."""
+        """Show its record."""
         shell.print_record(shell.read(f"{path}/{id}"), rows, of)
 
 
@@ -175,7 +175,7 @@ def _add_follow_commands(app: typer.Typer, resource: str) -> None:
     @app.command()
     @existing_command
     def wait(shell: ClientOutput, id: Id, quiet: Quiet = False) -> None:
-        """Wait until one is over, with progress on stderr, and show it."""
+        """Wait until it is over, with progress on stderr, and show it."""
         work = getattr(shell.client, resource).get(id)
         take_up(shell, id)
         shell.print_record(wait_for_work(shell, resource, work, quiet))

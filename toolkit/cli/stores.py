@@ -52,7 +52,7 @@ def make_settings(
 
 
 def warn_of_password(url: str | None) -> None:
-    """Say on stderr that an address which was given on the command line has a password."""
+    """Warn on stderr if an address from the command line has a password."""
     if url is not None and _PASSWORD.search(url):
         typer.echo(
             "The password on the command line shows in lists of processes: give the address by"

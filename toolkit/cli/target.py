@@ -1,4 +1,4 @@
-"""The engine or the server that a command speaks to, and the client of it."""
+"""The engine or the server that a command uses, and its client."""
 
 import os
 from collections.abc import Iterator
@@ -25,9 +25,9 @@ AsJson = Annotated[bool, _option("--json", help="Print JSON instead of text.")]
 
 @dataclass(frozen=True)
 class Target:
-    """The engine or the server that a command speaks to, and the format of its output.
+    """The engine or the server that a command uses, and the format of its output.
 
-    Each field is an option of the commands that speak to a service, in the order of their help.
+    Each field is an option of the commands of a service, in the order of their help.
     """
 
     data_dir: Annotated[
@@ -103,7 +103,7 @@ def open_client(where: Target, makes: DirectoryPolicy = "any") -> "Iterator[Clie
 
     with ExitStack() as opened:
         if not local and names_server(where):
-            # The usual variable is the client's to read: a profile's address has another key.
+            # The client reads the usual variable, because a profile's address has another key.
             given = None if where.api_key_env == KEY_VARIABLE else key
             client = Client(
                 where.base_url,

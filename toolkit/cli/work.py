@@ -13,7 +13,7 @@ from toolkit.contract.file_names import get_suffix, make_file_stem
 
 
 def print_started(shell: ClientOutput, work: Any) -> None:
-    """Print the id of work that is not waited for."""
+    """Print the id of work that the command does not wait for."""
     if shell.as_json:
         shell.print_record(work)
     else:
@@ -21,7 +21,7 @@ def print_started(shell: ClientOutput, work: Any) -> None:
 
 
 def take_up(shell: ClientOutput, work_id: str) -> None:
-    """Have an embedded engine resume work that a process left; a server does so by itself."""
+    """Make an embedded engine resume unfinished work; a server does so by itself."""
     if shell.client.is_held:
         shell.print_note(
             "This data directory is a copy: what was left lying in it is held until"
@@ -60,7 +60,7 @@ def wait_for_work(shell: ClientOutput, resource: str, work: Any, quiet: bool) ->
 
 
 def _find_fault(work: Any) -> ToolkitError | None:
-    """Return the error that kept work from being completed, if there was any."""
+    """Return the error that prevented the completion of work, if any."""
     record = work.record
     if work.status == "blocked":
         from toolkit.display.text import format_missing
@@ -87,10 +87,10 @@ def _find_fault(work: Any) -> ToolkitError | None:
 
 
 def make_folder(folder: Path) -> None:
-    """Create the folder for results, if it is not there.
+    """Create the folder for results if it does not exist.
 
     Raises:
-        BadParameter: nothing can be written there.
+        BadParameter: the folder is not writable.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -35,7 +35,7 @@ class AccountCalls(AreaCalls, Generic[V, W]):
     """The calls of `client.account`."""
 
     def create(self, email: str) -> V:
-        """Open an account; the key is shown this once."""
+        """Open an account; the key is shown only once."""
         body = {"email": email}
         made: V = self._http.request_record(AccountCreated, "POST", "/account", json=body)
         return made

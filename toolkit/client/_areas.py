@@ -1,4 +1,4 @@
-"""Areas of a client, each imported when it is first used: most programs need a few of them."""
+"""Areas of a client, each imported on first use, because most programs need few areas."""
 
 from functools import cached_property
 from importlib import import_module
@@ -21,7 +21,7 @@ class Area(cached_property[T]):
         self.__doc__ = doc
 
     def __set_name__(self, owner: type[Any], name: str) -> None:
-        """Take the name that it is assigned to."""
+        """Store the name of the attribute."""
         super().__set_name__(owner, name)
         self._module = f"{owner.__module__.rpartition('.')[0]}.resources.{name}"
 

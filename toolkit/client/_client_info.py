@@ -44,7 +44,7 @@ class ClientInfo:
         return f"<Client {self}>"
 
     def _repr_html_(self) -> str:
-        # In cells of their own: two dollar signs in one text are a formula to a notebook.
+        # In separate cells, because a notebook renders text between two dollar signs as a formula.
         facts = {
             "place": self.place,
             "account": self.account,

@@ -141,7 +141,7 @@ class TableView(CollectionView[H]):
     """The records as tables and sums, which cover all of them."""
 
     def _read_to(self, count: int | None = None) -> None:
-        """Read records until there are so many, or all; those given are all there."""
+        """Read records until there are enough, or all."""
 
     @property
     def cost_usd(self) -> float | None:
@@ -226,7 +226,7 @@ class AsyncPagedView(PagedBase[H], ABC):
     """The display of a list of the async client, which reads the first page when it is awaited."""
 
     def _begin(self) -> None:
-        """Leave the first page until something of the list is awaited."""
+        """Delay the first page until the list is first awaited."""
 
     def __bool__(self) -> bool:
         if not self._is_begun:
@@ -238,7 +238,7 @@ class AsyncPagedView(PagedBase[H], ABC):
 
     @abstractmethod
     async def _read_to(self, count: int | None = None) -> None:
-        """Read pages until there are so many records, or all."""
+        """Read pages until there are enough records, or all."""
 
     @property
     async def cost_usd(self) -> float | None:
@@ -271,7 +271,7 @@ class PagedView(PagedBase[H], TableView[H], ABC):
     """The display of a list of the client, which reads the first page at once, and its length."""
 
     def _begin(self) -> None:
-        """Read the first page, so that a filter with a mistake is refused at once."""
+        """Read the first page, so that a wrong filter is rejected at once."""
         self._read_first_page()
 
     @abstractmethod
@@ -287,7 +287,7 @@ class PagedView(PagedBase[H], TableView[H], ABC):
 
 
 class Collection(TableView[H]):
-    """Several handles, all of which are there: indexed by position and by id.
+    """Several handles, all of them read: indexed by position and by id.
 
     Args:
         items: the handles.

@@ -1,4 +1,4 @@
-"""Capabilities, agents, artifacts, connections, keys and the catalogue, as they show themselves."""
+"""Capabilities, agents, artifacts, connections, keys and the catalogue as views."""
 
 from datetime import date, datetime
 from typing import Any, Literal

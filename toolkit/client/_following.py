@@ -27,14 +27,14 @@ class FollowerState:
         # be older than theirs, for example if ended work was resumed since.
         self._late: WeakSet[FollowingState] = WeakSet()
         self._reader = reader
-        self._alarm = alarm  # rings where the work may go on again
+        self._alarm = alarm  # wakes the reader if the work may have been resumed
         self._turn = 0  # of the reader that reads now
         self._reads_texts: bool | None = None  # None while no reader runs
         self._after = 0
         self._texts: dict[str, TextAssembler] = {}  # that are being written, by job
 
     def wake(self) -> None:
-        """Look now whether work that was over goes on."""
+        """Check now whether ended work was resumed."""
         self._alarm.put()
 
     def _enter(self, one: "FollowingState", after: int, read: Callable[[int], Any]) -> bool:
@@ -158,7 +158,7 @@ class FollowingState:
         self._mailbox = mailbox
         self._after = after
         self._has_joined = False
-        self._is_ended = False  # all there is has been put
+        self._is_ended = False  # all changes are in the mailbox
         self._is_over = False
         self._error: Exception | None = None
         self._held: list[Change] = []  # of a task, until its workflow is over

@@ -1,4 +1,4 @@
-"""Functions as nodes: the input of a node that calls one, by the parameters that it has."""
+"""Functions as nodes: the input of a node that calls a function, by its parameters."""
 
 import inspect
 import json
@@ -104,7 +104,7 @@ def make_function_node(
 
 
 def warn_of_unseen(registered: RegisteredFunction) -> None:
-    """Warn if a function reads values that cannot be digested, so that nothing is cached."""
+    """Warn if a function reads values without a digest, so that nothing is cached."""
     from toolkit.functions.fingerprints import fingerprint_function
 
     unseen = fingerprint_function(registered.function).unseen

@@ -67,7 +67,7 @@ class Functions:
         return len(self._list_names())
 
     def __iter__(self) -> Iterator[RegisteredFunction]:
-        """Yield every function that is there, with its name."""
+        """Yield every registered function, with its name."""
         return iter(self._table or ())
 
     def _list_names(self) -> list[str]:

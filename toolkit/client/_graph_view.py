@@ -32,7 +32,7 @@ MimeBundle = dict[str, Any] | tuple[dict[str, Any], dict[str, Any]]
 class GraphView:
     """A graph of nodes that shows itself as a picture; `[id]` is one of its nodes."""
 
-    planned = False  # whether its nodes are yet to run
+    planned = False  # whether its nodes have not run yet
 
     def _make_title(self) -> str:
         raise NotImplementedError
@@ -67,7 +67,7 @@ class GraphView:
         return format_workflow_mermaid(self._list_nodes())
 
     def to_networkx(self) -> "nx.DiGraph[str]":
-        """Return the graph as networkx has it, edges from a dependency to its dependent."""
+        """Return the graph as a networkx graph, with edges from a dependency to its dependent."""
         import networkx as nx
 
         graph: nx.DiGraph[str] = nx.DiGraph()
@@ -166,7 +166,7 @@ class TimelineView(RecordView[WorkflowRecord]):
 
     @property
     def seconds(self) -> float:
-        """From the submission to the last thing known of it, in seconds."""
+        """The seconds from the submission to the last known event."""
         return timeline.measure_span_s(timeline.build_bars(self.record))
 
     def picture(self) -> str:

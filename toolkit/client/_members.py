@@ -19,7 +19,7 @@ class Member(property, Generic[T]):
         self.__doc__ = doc  # before Python 3.12, a subclass of property shows its own instead
 
     def __set_name__(self, owner: type, name: str) -> None:
-        """Take the name that it is assigned to."""
+        """Store the name of the attribute."""
         self._name = name
 
     def _read(self, view: Any) -> Any:

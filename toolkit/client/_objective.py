@@ -63,7 +63,7 @@ def make_task_body(
 
 
 def _make_plan_of(workflow: Workflow) -> dict[str, Any]:
-    """Make the plan that a workflow is, and the constraints that its options come to."""
+    """Make a plan from a workflow, and constraints from its options."""
     body = workflow.to_dict()
     common = dict(body.get("options", {}))
     limits = {key: common.pop(key) for key in ("max_cost_usd", "optimize_for") if key in common}

@@ -12,7 +12,7 @@ from toolkit.contract.short_tracebacks import ArgumentError
 from toolkit.contract.suggestions import explain_unknown
 
 F = TypeVar("F", bound=Callable[..., object])
-# Since Python 3.13 a docstring has lost its common indentation when it comes here.
+# Since Python 3.13 the compiler removes the common indentation of a docstring.
 _MARK = re.compile(r"^( *)\*\*options: options of a run\.\n", re.MULTILINE)
 
 
@@ -39,12 +39,12 @@ def document_options(kind: type[RunOptions] | type[WorkOptions]) -> Callable[[F]
 def show_keywords(
     function: F, hints: Mapping[str, object], words: Mapping[str, str], mark: re.Pattern[str]
 ) -> F:
-    """Have a function show keyword arguments that it takes as a mapping.
+    """Make a function show the keyword arguments that it takes as a mapping.
 
     Args:
-        hints: the type of each.
-        words: the description of each.
-        mark: the line of its docstring that they stand in the place of.
+        hints: type of each argument.
+        words: description of each argument.
+        mark: line of its docstring that the descriptions replace.
     """
     signature = inspect.signature(function)
     own = [each for each in signature.parameters.values() if each.kind is not each.VAR_KEYWORD]
@@ -97,7 +97,7 @@ def start_capability(id: str) -> Callable[[F], F]:
             fields = {
                 name: given[name]
                 for name, default in defaults.items()
-                # Of its type as well: a service takes no `True` for 1.
+                # The type must be equal, too, because a service does not accept `True` for 1.
                 if name in given and (type(given[name]), given[name]) != (type(default), default)
             }
             return owner[0]._start(id, fields, version, options)

@@ -1,4 +1,4 @@
-"""Output models: the pydantic model that a caller wants an answer to be an instance of."""
+"""Output models: pydantic models that an answer must match."""
 
 import json
 from collections.abc import Mapping
@@ -63,7 +63,7 @@ def make_output_schema(model: "type[BaseModel]") -> dict[str, object]:
                 plain["anyOf"] = expand(value, trail)
             elif name not in _UNSENT_KEYWORDS:
                 plain[name] = expand(value, trail)
-        if "pattern" in part:  # in words, too: some vendors drop the keyword
+        if "pattern" in part:  # in words, too, because some vendors drop the keyword
             words = f"It matches the regular expression {part['pattern']}"
             plain["description"] = " ".join([*filter(None, [part.get("description")]), words])
         if plain.get("properties"):

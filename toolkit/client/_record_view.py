@@ -1,4 +1,4 @@
-"""Record views: how handles and collections show themselves, in async and sync clients alike."""
+"""Record views: the displays of handles and collections, in async and sync clients alike."""
 
 import os
 from collections.abc import Sequence

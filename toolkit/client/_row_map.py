@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
 D = TypeVar("D")  # a DataFrame; in the async client, a coroutine that returns one
-# Refusals that are about one row; any other is about all of them, and ends the call.
+# Refusals that concern one row; any other concerns all rows, and ends the call.
 _REFUSALS_OF_A_ROW = frozenset({ErrorCode.INVALID_REQUEST, ErrorCode.PAYLOAD_TOO_LARGE})
 
 
@@ -139,7 +139,7 @@ class RowMap(ABC, Generic[D]):
         """
 
     def _explain_interrupt(self, error: KeyboardInterrupt) -> None:
-        """Have an interrupt say how far it is, and how to go on."""
+        """Make an interrupt show the progress, and how to go on."""
         reached = self._progress.describe(self._budget.spent_usd)
         explain_interrupt(
             error,
@@ -165,12 +165,12 @@ class RowMap(ABC, Generic[D]):
         self._leave(row, error.code.name, str(error))
 
     def _explain_lack(self, bound_usd: float | None) -> str:
-        """Say why a row is not begun; "" where the budget covers it."""
+        """Explain why a row is not begun; return "" if the budget covers it."""
         if bound_usd is None:
             return "BUDGET_EXCEEDED: its price is unknown, so that no budget can cover it."
         if self._budget.covers(bound_usd):
             return ""
-        # Without signs of dollars: two of them in a cell of a table are a formula to a notebook.
+        # Without dollar signs, because a notebook renders text between two of them as a formula.
         left_usd = round(max(0.0, self._budget.left_usd), 9)
         bound, left, limit = (
             format_usd(usd).lstrip("$") for usd in (bound_usd, left_usd, self._budget.limit_usd)
@@ -181,7 +181,7 @@ class RowMap(ABC, Generic[D]):
         )
 
     def _settle(self, key: int | str, run: RunView) -> None:
-        """Count the cost of a run that no row has its result of."""
+        """Count the cost of a run whose result no row uses."""
         job_id = run.record.job_id or run.id
         is_counted = job_id in self._counted_jobs
         self._counted_jobs.add(job_id)
@@ -199,7 +199,7 @@ class RowMap(ABC, Generic[D]):
         self._limit.note(reason)
 
     def _keep_end(self, ending: RowEnding) -> None:
-        """Keep the result of a run that has ended, or why it has none."""
+        """Keep the result of an ended run, or the reason for its absence."""
         rows, run, key = self._open.pop(ending.key).rows, ending.run, ending.key
         if isinstance(ending.error, RequestError) and run is None and isinstance(key, int):
             self._refuse(key, ending.error)
@@ -234,7 +234,7 @@ class RowMap(ABC, Generic[D]):
         return result.reason
 
     def _count_cost(self, run: RunView, paid_by: ExecutionView[Any]) -> tuple[float | None, float]:
-        """Count the cost of a run's result, whenever it was paid, and all that was paid for it."""
+        """Return the cost of a run's result, even if paid earlier, and the total paid for it."""
         job_id = run.record.cached_from or run.record.job_id or run.id
         if job_id in self._counted_jobs:
             return 0.0, 0.0
@@ -242,13 +242,13 @@ class RowMap(ABC, Generic[D]):
         return paid_by.cost_usd, paid_by.cost_incurred_usd
 
     def _leave_stopped(self, row: int) -> bool:
-        """Leave a row if too many others have failed; return whether it is left."""
+        """Skip a row if too many others have failed; return whether it is skipped."""
         if self._limit.is_reached:
             self._leave(row, STOPPED, f"Not begun: {self._limit.explain()}")
         return self._limit.is_reached
 
     def _leave(self, row: int, reason: str, error: str) -> None:
-        """Keep why a row is not begun."""
+        """Keep the reason why a row is not begun."""
         self._end(row, RowResult(NOT_BEGUN, error=error, reason=reason))
 
     def _end(self, row: int, result: RowResult) -> None:

@@ -25,7 +25,7 @@ PILOT_ROWS: Final = 3  # rows under way at most, until one of them has succeeded
 STOP_AFTER: Final = 10  # failures with the same code, after which no other row is begun
 STOPPED: Final = "stopped"
 EMPTY_CELL: Final = "empty cell"
-# A retry may help one row, but many rows that fail so have the same cause in the call.
+# A retry may help one row, but many such failures have the same cause in the call.
 _CODES_OF_A_CALL: Final = frozenset({ErrorCode.INVALID_OUTPUT, ErrorCode.FUNCTION_FAILED})
 
 
@@ -139,7 +139,7 @@ class RowBudget:
         return (self.limit_usd or 0.0) - self.spent_usd - sum(self._held.values())
 
     def covers(self, bound_usd: float) -> bool:
-        """Return True if the rest of the budget covers the most that a row may cost."""
+        """Return True if the rest of the budget covers the maximum cost of a row."""
         return self.limit_usd is None or bound_usd <= self.left_usd + 1e-12
 
     def may_hold(self, bound_usd: float) -> bool:
@@ -156,7 +156,7 @@ class RowBudget:
         self._is_alone = not self._held
 
     def hold(self, key: int | str, bound_usd: float) -> None:
-        """Hold the most that a run may cost."""
+        """Hold the maximum cost of a run."""
         self._held[key] = bound_usd
         self._share_usd -= bound_usd
         self._is_alone = False

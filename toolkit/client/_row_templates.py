@@ -80,7 +80,7 @@ def _make_template_error(template: str, fault: str) -> RequestError:
 
 
 def check_columns(fields: Mapping[str, object], columns: Sequence[str]) -> None:
-    """Refuse templates that name a column that there is not.
+    """Reject templates that name an unknown column.
 
     Raises:
         RequestError: `INVALID_REQUEST`, with the column that may have been meant.
@@ -96,7 +96,7 @@ def check_columns(fields: Mapping[str, object], columns: Sequence[str]) -> None:
 def make_map_tag(name: str, fields: Mapping[str, object], options: Mapping[str, object]) -> str:
     """Make the tag that the runs of one call share: the same for the same call, in any process.
 
-    How much may be spent and how long it may take is no part of it.
+    The limits of cost and time are no part of the tag.
 
     >>> make_map_tag("llm.generate", {"objective": "On {n}"}, {"cache": True})
     'map-33d94b590055f6d9'
@@ -141,7 +141,7 @@ def fill_templates(
             parts.append(literal)
             if name is not None:
                 value = row.get(name)
-                if value is None or value != value:  # as NaN is
+                if value is None or value != value:  # which is true of NaN
                     return {}, name
                 parts.append(str(value))
         filled[field] = "".join(parts)

@@ -37,7 +37,7 @@ class TextAssembler:
         self._job_id = self._node_id = ""
 
     def begin(self) -> None:
-        """Take the next delta as the text from its beginning: a stream that begins gives that."""
+        """Treat the next delta as the whole text so far, which a new stream sends first."""
         self._begins = True
 
     def add(self, delta: TextDelta) -> TextPiece:

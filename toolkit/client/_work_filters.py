@@ -40,7 +40,7 @@ WORK_FILTERS: Final[dict[str, str]] = {
 
 
 def document_filters(function: F) -> F:
-    """Have a function with `**filters` show each of them, as `document_options` does options."""
+    """Make a function with `**filters` show each filter, as `document_options` shows options."""
     return show_keywords(function, get_type_hints(WorkFilters), WORK_FILTERS, _MARK)
 
 

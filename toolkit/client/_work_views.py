@@ -1,4 +1,4 @@
-"""Runs, jobs, workflows, tasks and plans, as they show themselves in both clients."""
+"""Runs, jobs, workflows, tasks and plans as views of both clients, which show themselves."""
 
 from datetime import datetime
 from html import escape
@@ -360,6 +360,6 @@ class PlanView(GraphView, HasObjective[Plan], RecordView[Plan]):
     def _repr_mimebundle_(self, **_: object) -> Any:
         if self.executable and self.reading.understood >= 1:
             return super()._repr_mimebundle_()
-        # The graph alone would look as if it could be run, and was all that is wanted.
+        # The graph alone would look executable, and as if the objective was understood.
         facts = "" if self.executable else self._render_html()
         return {"text/plain": repr(self), "text/html": f"{self.preview()}{facts}"}

@@ -27,7 +27,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 # The modules that a kernel imports while it starts. The inline backend of matplotlib is left out:
-# it would find no kernel here, and not look again.
+# it would find no kernel here, and would not search again.
 KERNEL_IMPORTS = (
     "ipykernel.kernelapp",
     "ipykernel.debugger",
@@ -89,7 +89,7 @@ class Zygote:
     def _handle_request(self, asked: dict[str, Any]) -> None:
         if "signal" in asked:
             pid, number = asked["signal"]
-            # Only a kernel that was not reaped: no other process can have its number yet.
+            # Only a kernel that was not reaped, because no other process can have its number yet.
             if pid in self._kernels:
                 self._signal(pid, number)
             return
@@ -104,7 +104,7 @@ class Zygote:
         self.send_message({"forked": pid})
 
     def _announce_listening(self) -> None:
-        """Announce that this kernel listens; it has nothing more to say here."""
+        """Announce that this kernel listens, in the last message of this channel."""
         self.send_message({"listens": os.getpid()})
         self._channel.close()
 
@@ -119,7 +119,7 @@ class Zygote:
 
     @staticmethod
     def _signal(pid: int, number: int) -> None:
-        # The kernel with all that it started; it may not lead its group yet.
+        # The kernel and its child processes; it may not lead its process group yet.
         for send in (os.killpg, os.kill):
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 send(pid, number)
@@ -129,7 +129,7 @@ class Zygote:
 def run_kernel(
     listens: Callable[[], None], argv: list[str], cwd: str, env: dict[str, str]
 ) -> NoReturn:
-    """Be a kernel from here on, as if it had been started with these arguments."""
+    """Run as a kernel until exit, as if it had been started with these arguments."""
     code = 1
     try:
         os.setsid()
@@ -140,7 +140,7 @@ def run_kernel(
         os.chdir(cwd)
         sys.argv = argv
         if "numpy" in sys.modules:
-            # Python's own generator does this itself; without it all would draw the same.
+            # Python's own generator reseeds itself; NumPy's would give all kernels equal numbers.
             sys.modules["numpy"].random.seed()
         gc.enable()
         from ipykernel.kernelapp import IPKernelApp
@@ -148,7 +148,7 @@ def run_kernel(
         app = IPKernelApp.instance()
         app.parent_handle = os.getppid()
         app.initialize(argv[1:])
-        # Now and then its threads wait for each other there for seconds; they end with the process.
+        # Sometimes its threads wait there for each other for seconds; the process exit ends them.
         atexit.unregister(app.close)
         listens()
         app.start()

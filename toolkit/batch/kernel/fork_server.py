@@ -19,7 +19,7 @@ READY_TIMEOUT_S = 60.0
 
 
 class ForkedKernel:
-    """A kernel that a zygote forked, as its parent process sees it."""
+    """A kernel that a zygote forked, from the view of the parent process."""
 
     stdin: IO[bytes] | None = None
     stdout: IO[bytes] | None = None
@@ -39,7 +39,7 @@ class ForkedKernel:
         self.listening.set()
 
     def poll(self) -> int | None:
-        """Return its exit code, once it has one."""
+        """Return its exit code, or None while it runs."""
         return self._exit_code
 
     def wait(self, timeout: float | None = None) -> int:
@@ -53,7 +53,7 @@ class ForkedKernel:
         self._zygote.signal(self.pid, sig)
 
     def terminate(self) -> None:
-        """Ask it to end."""
+        """Send SIGTERM to it."""
         self.send_signal(signal.SIGTERM)
 
     def kill(self) -> None:
@@ -75,7 +75,7 @@ class ForkServer:
                 env=dict(env),
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
-                # A Ctrl-C is for the process that runs the batch, not for its kernels.
+                # A Ctrl-C must reach the process that runs the batch, not its kernels.
                 start_new_session=True,
             )
         self.forks = 0
@@ -119,7 +119,7 @@ class ForkServer:
             self._send({"signal": [pid, int(number)]})
 
     def retire(self) -> None:
-        """Fork no more, and end with the last kernel."""
+        """Fork no more kernels, and end with the last kernel."""
         self._retired = True
         if not self._kernels:
             self.close()

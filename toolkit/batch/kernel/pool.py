@@ -44,10 +44,10 @@ KernelFactory = Callable[[KernelRequest, Path], SpareKernel]
 
 
 class KernelPool:
-    """Keeps some kernels ready, of the kind that was wanted last.
+    """A pool that keeps some kernels ready, of the kind that was requested last.
 
     Args:
-        make: makes one, whose connection file is at a path.
+        make: function that makes a kernel with its connection file at a path.
     """
 
     def __init__(self, number: int, make: KernelFactory, folder: Path) -> None:
@@ -62,7 +62,7 @@ class KernelPool:
         self._closed = False
 
     def start(self, wanted: KernelRequest) -> tuple[Kernel, ConnectionInfo]:
-        """Return the kernel that was made first; another is made in its place."""
+        """Return the oldest ready kernel, and make another in its place."""
         env = frozenset(wanted.env.items())
         kind = (wanted.split_command(), wanted.cwd, env, wanted.preload)
         with self._lock:

@@ -1,4 +1,4 @@
-"""Requests for warm kernels, and what the kernels have in common."""
+"""Requests for warm kernels, and the common interface of kernels."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ class NotWarmError(Exception):
 
 
 class SourceClosedError(Exception):
-    """The source was closed: callers that wait for a kernel have to give up."""
+    """The source was closed: callers that wait for a kernel must give up."""
 
 
 class Kernel(Protocol):
@@ -22,7 +22,7 @@ class Kernel(Protocol):
     pid: int
 
     def poll(self) -> int | None:
-        """Return its exit code, once it has one."""
+        """Return its exit code, or None while it runs."""
 
     def wait(self, timeout: float | None = None) -> int:
         """Wait for its exit code."""
@@ -51,7 +51,7 @@ class KernelRequest:
         """Split the command into the interpreter with its options and the kernel's own options.
 
         Raises:
-            NotWarmError: if it is no kernel of IPython.
+            NotWarmError: if the command does not start an IPython kernel.
         """
         if LAUNCHER not in self.command:
             raise NotWarmError

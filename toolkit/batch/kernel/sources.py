@@ -1,4 +1,4 @@
-"""The source of warm kernels: they are forked if this machine can do that, else started early."""
+"""The source of warm kernels: they are forked if this machine can fork, else started early."""
 
 import os
 import sys
@@ -64,7 +64,7 @@ class KernelSource:
     def prepare(self, wanted: KernelRequest) -> None:
         """Start the process that will be forked: it does its imports meanwhile.
 
-        A kernel that is not forked is not started: it would be wasted if another kind is wanted.
+        Other kernels are not started early: they are wasted if the request is of another kind.
         """
         if self._forks:
             self._get_server(wanted.split_command()[0], wanted)
@@ -104,7 +104,7 @@ class KernelSource:
         )
 
         def wait_for_connection() -> ConnectionInfo:
-            # Who connects sooner is turned away, and waits to try again.
+            # A client that connects sooner is refused, and waits before it tries again.
             kernel.listening.wait(READY_TIMEOUT_S)
             if kernel.poll() is not None:
                 raise NotWarmError
@@ -141,7 +141,7 @@ def can_fork() -> bool:
 
 
 def prepare_python(source: KernelSource, preload: tuple[str, ...]) -> None:
-    """Have a source begin with kernels of this very Python, as papermill will want them."""
+    """Make a source prepare kernels of this Python, because papermill will request them."""
     environment = {**os.environ, IN_BATCH_VARIABLE: "1"}
     command = (sys.executable, "-m", LAUNCHER)
     source.prepare(KernelRequest(command, os.getcwd(), environment, preload))

@@ -1,4 +1,4 @@
-"""The executor that has a batch's notebooks run by the workers of a Dask cluster."""
+"""The executor that runs a batch's notebooks on the workers of a Dask cluster."""
 
 import sys
 import time
@@ -144,7 +144,7 @@ class DaskRowExecutor(Executor):
         self._looked_at = now
         try:
             has_workers = bool(self._gateway.request("list_workers").result(ANSWER_TIMEOUT_S))
-        except Exception:  # the scheduler is lost, as the notebooks under way will say
+        except Exception:  # the scheduler is lost, which the notebooks under way will report
             return
         if has_workers:
             self._workerless_since = None
@@ -163,7 +163,7 @@ class DaskRowExecutor(Executor):
             )
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """Have a call of a named function made by a worker; it takes no keywords."""
+        """Submit a call of a named function, without keywords, to a worker."""
         if kwargs:
             raise TypeError("a call on a Dask cluster has no keywords")
         module, name = get_function_name(fn)

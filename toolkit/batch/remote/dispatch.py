@@ -160,7 +160,7 @@ class RowDispatcher:
             job = self._under_way.pop(future)
             if answer.refusal is not None:
                 raise ServiceError(ErrorCode.UNAVAILABLE, answer.refusal)
-            if not answer.notebook:  # it was cancelled, as a scheduler does that is lost
+            if not answer.notebook:  # it was cancelled, because the scheduler was lost
                 again.update(self._blame(rows, job, CancelledError()))
                 continue
             self._losses = 0
@@ -175,7 +175,7 @@ class RowDispatcher:
         """Take back the notebooks of a lost executor, to be run again.
 
         No notebook is to blame for a lost scheduler. If a pool broke, a notebook that had not begun
-        is not to blame; a notebook that had begun is to blame only if it was alone.
+        is not to blame. A notebook that had begun is to blame only if it was alone.
 
         Raises:
             ServiceError: `UNAVAILABLE` if that makes no progress.
@@ -206,7 +206,7 @@ class RowDispatcher:
         _tell_losses(Counter({reason: len(jobs)}))
 
     def _blame(self, rows: RowQueue, job: NotebookJob, error: BaseException) -> list[str]:
-        """Have a notebook that lost its worker run again, or fail after some attempts.
+        """Run a notebook that lost its worker again, or fail it after some attempts.
 
         Returns:
             the reason, if it is run again.
@@ -221,8 +221,8 @@ class RowDispatcher:
 
 
 def _is_killed_worker(error: BaseException) -> bool:
-    """Return True for Dask's own error of a call that several workers ran as they were lost."""
-    # By name for an executor of the caller's, as Dask need not be installed.
+    """Return True for Dask's own error of a call that ran on several workers that were lost."""
+    # By name for an executor of the caller, because Dask may not be installed.
     return isinstance(error, WorkerKilledError) or type(error).__name__ == "KilledWorker"
 
 

@@ -61,7 +61,7 @@ class LentKeys:
     that takes longer get later keys, which share the budget of the first.
 
     Args:
-        client: a client whose key may make others.
+        client: a client whose key may create keys.
         max_cost_usd: maximum total cost of the batch, in US dollars.
     """
 
@@ -73,7 +73,7 @@ class LentKeys:
         self._renewed_at = -math.inf
 
     def get(self) -> str:
-        """Return a key that is good for three days and a half at least."""
+        """Return a key that stays valid for at least three and a half days."""
         if time.monotonic() - self._renewed_at > LIFETIME_S / 2:
             self._lend()
             self._renewed_at = time.monotonic()
@@ -94,7 +94,7 @@ class LentKeys:
         self._key = made.api_key
 
     def take_back(self) -> None:
-        """Revoke all that were lent."""
+        """Revoke all lent keys."""
         for key_id in self._ids:
             with suppress(ToolkitError):  # a server that is away by now
                 self._client.api_keys.delete(key_id)
@@ -130,7 +130,7 @@ def _serve_own(choice: EngineChoice, host: EngineHost) -> Iterator[tuple[str, st
     except BaseException:
         listener.close()
         raise
-    listener.listen()  # who is early waits for the server
+    listener.listen()  # an early client waits for the server
     stopped = asyncio.Event()
     serving = thread.submit(serve_beside(thread.engine, listener, stopped))
     try:

@@ -26,7 +26,7 @@ class EngineHost:
 
     @property
     def is_loopback(self) -> bool:
-        """Whether it is reached from this machine alone."""
+        """Return True if only this machine can reach it."""
         return _is_loopback(self.listens)
 
 

@@ -60,14 +60,14 @@ class EngineChoice:
 
     @property
     def is_own(self) -> bool:
-        """Whether it is an engine of this process."""
+        """Return True if it is an engine of this process."""
         local = self.data_dir is not None or self.sandbox
         return local or not names_server(self.base_url, None)
 
 
 @dataclass(frozen=True, slots=True)
 class RemoteWorkers:
-    """The workers of a batch that are elsewhere, and the engine that they ask."""
+    """The remote workers of a batch, and the engine that they ask."""
 
     factory: ExecutorFactory
     engine: EngineChoice

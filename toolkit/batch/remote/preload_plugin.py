@@ -1,4 +1,4 @@
-"""The plugin by which a Dask worker gets ready for the notebooks of a batch, before it has one."""
+"""The plugin that prepares a Dask worker before its first notebook of a batch."""
 
 import threading
 

@@ -56,7 +56,7 @@ class RowRequest:
     renew_after: int
 
     def to_json(self) -> str:
-        """Write it as a worker gets it."""
+        """Serialize it for a worker."""
         return json.dumps(asdict(self))
 
 
@@ -78,7 +78,7 @@ class RowAnswer:
 
 
 def _kill_kernels(batch_id: str) -> None:
-    """Kill the kernels of a batch, which is cancelled as a whole."""
+    """Kill the kernels of a batch that was cancelled as a whole."""
     threading.Thread(target=get_source_keeper().close, args=(batch_id,), daemon=True).start()
 
 

@@ -1,4 +1,4 @@
-"""The order in which a batch's notebooks are handed out, and who of them has killed a worker."""
+"""The order in which a batch's notebooks are handed out, and the search for worker killers."""
 
 from collections import Counter, deque
 from collections.abc import Iterable, Sequence
@@ -15,8 +15,8 @@ class RowQueue:
 
     A lost worker does not show which notebook broke it: a pool that breaks loses all its notebooks.
     The notebooks that had begun are suspects. They are set aside while the others go on, and run
-    again at the end: some at once, then half as many after each further loss, and at last a
-    single suspect, which is then to blame.
+    again at the end: some at once, then half as many after each further loss. At last a single
+    suspect runs alone, and is to blame for a loss.
 
     Args:
         limit: maximum number of notebooks under way.
@@ -57,7 +57,7 @@ class RowQueue:
         """Blame a notebook for the loss of its worker; return whether it is run again.
 
         Args:
-            is_certain: whether it was run often enough to be given up.
+            is_certain: whether it has run often enough to be given up.
         """
         self._attempts[job.fingerprint] += 1
         if self._attempts[job.fingerprint] < MAX_ATTEMPTS and not is_certain:
@@ -68,7 +68,7 @@ class RowQueue:
         return False
 
     def suspect(self, jobs: Sequence[NotebookJob]) -> None:
-        """Have those run again by themselves that were under way as a worker was lost."""
+        """Set aside notebooks that were under way when a worker was lost, to run again later."""
         self._suspects.extendleft(reversed(jobs))
         if self._group:
             self._group = self._compute_group(min(self._group, len(jobs)))

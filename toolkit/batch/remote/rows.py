@@ -1,4 +1,4 @@
-"""The rows of a batch on workers elsewhere: the engine opened for them, handed out, and kept."""
+"""The rows of a batch on remote workers: their engine, their dispatch, and their results."""
 
 import os
 import secrets
@@ -34,10 +34,10 @@ def run_remote_jobs(
     preload: tuple[str, ...],
     add: Callable[[NotebookJob, RowOutcome], None],
 ) -> None:
-    """Run the remaining jobs on workers elsewhere, which all ask one engine."""
+    """Run the remaining jobs on remote workers, which all ask the same engine."""
     # An unreachable address is reported before any worker starts.
     host = choose_engine_host(remote.engine) if remote.engine.is_own else None
-    batch_id = secrets.token_hex(8)  # the notebooks' requests are theirs alone
+    batch_id = secrets.token_hex(8)  # makes the notebooks' idempotency keys unique
     text = nbformat.writes(template.notebook)
 
     def make_request(job: NotebookJob, variables: dict[str, str]) -> RowRequest:

@@ -8,11 +8,11 @@ from functools import cache
 
 from toolkit.batch.kernel.sources import KernelSource
 
-IDLE_S = 30.0  # after which the kernels that a worker has ready are ended
+IDLE_S = 30.0  # seconds without use after which a worker's ready kernels are ended
 
 
 class SourceKeeper:
-    """Keeps the kernels of batches warm on this worker."""
+    """A keeper of warm kernels of batches on this worker."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -1,1 +1,1 @@
-"""Commands that are no resource's: serve, login, batch, demo, verify and the operator's own."""
+"""Commands without a resource: serve, login, batch, demo, verify and the operator's own."""

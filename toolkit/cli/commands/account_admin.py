@@ -115,7 +115,7 @@ def create_account(
         bool, typer.Option("--operator", help="An operator's, which may share its connections.")
     ] = False,
 ) -> None:
-    """Make an account and print its key, this once; a server may be running meanwhile.
+    """Make an account and print its key, only this once; a server may be running.
 
     Its pointers may name the vendors' conventional variables, and those given here.
     """
@@ -233,14 +233,14 @@ def _print_infrastructure(shell: OperatorOutput, rented: "list[RentedResource]")
 
 @_operator_command
 def enable(shell: OperatorOutput, account: AccountName) -> None:
-    """Have a disabled account's keys work again."""
+    """Make a disabled account's keys work again."""
     done = shell.change(lambda admin: admin.enable(account))
     shell.print_change(done, f"{done.id} {done.email} is enabled: its keys work again.")
 
 
 @_operator_command
 def promote(shell: OperatorOutput, account: AccountName) -> None:
-    """Make an account an operator's: it may share its connections with others."""
+    """Give an account operator rights: it may share its connections with others."""
     done = shell.change(lambda admin: admin.set_operator(account, operator=True))
     shell.print_change(
         done, f"{done.id} {done.email} may share: toolkit connections share VENDOR --all."

@@ -177,7 +177,7 @@ def _collect_identity(shell: ClientOutput) -> dict[str, Any]:
 
 
 def _format_source(what: str, source: str | None, profile: str | None) -> str | None:
-    """Format a source as one finds it: an option, a variable, or a profile."""
+    """Format a source by its kind: an option, a variable, or a profile."""
     if source == "given":
         return SOURCE_OPTIONS[what]
     return f"profile {profile}" if source == "profile" else source

@@ -37,7 +37,7 @@ def doctor(
 ) -> None:
     """Report faults of a data directory, or a database; with --repair, repair them if possible.
 
-    Exit code 1 while something serious is wrong.
+    Exit code 1 while a fault is serious.
     """
     from toolkit.store.maintenance.doctor import check_database
 
@@ -93,7 +93,7 @@ def _print_findings(
 def _open_place_of_records(
     data_dir: Path, database: str | None, artifact_url: str | None
 ) -> "Iterator[tuple[Settings, BlobPlace]]":
-    """Open the place of artifacts' bytes of a data directory that is there, or of a database."""
+    """Open the place of artifacts' bytes of an existing data directory, or of a database."""
     from toolkit.store.blobs import open_place
     from toolkit.store.data_dir.location import find_database
 
@@ -112,7 +112,7 @@ def _open_place_of_records(
 def _open_upkeep(
     settings: "Settings", *, is_read_only: bool = False
 ) -> "AbstractContextManager[UpkeepDatabase]":
-    """Open the database for upkeep, of either kind."""
+    """Open the database for upkeep, SQLite or PostgreSQL."""
     from toolkit.store.dialects import needs_postgres
     from toolkit.store.sqlite.upkeep import SqliteUpkeep
 
@@ -201,7 +201,7 @@ def prune(
     artifact_url: ArtifactUrl = None,
     as_json: AsJson = False,
 ) -> None:
-    """Take out work that ended long ago, with its events, artifacts and bytes."""
+    """Delete work that ended long ago, with its events, artifacts and bytes."""
     from toolkit.store.maintenance.prune import prune_records
 
     age = _AGE.fullmatch(older_than)

@@ -134,7 +134,7 @@ def serve(
 
         async def run() -> None:
             async with observe_server(asked) as watch:
-                # First of all: if the address is in use, nothing is created and no work resumed.
+                # First, so that nothing is created and no work resumed if the address is in use.
                 listener = bind_socket(host, port, is_shared=is_worker)
                 engine = await open_engine(
                     settings,
@@ -218,7 +218,7 @@ def _log_errors(log_format: "LogFormat") -> Iterator[None]:
 
 
 def _make_settings(**given: Any) -> "Settings":
-    """Make the settings of the options given; the others are as set elsewhere."""
+    """Make the settings of the given options; omitted options keep their configured values."""
     from toolkit.settings import Settings
 
     return Settings(**{name: value for name, value in given.items() if value is not None})
@@ -256,5 +256,5 @@ def _print_ready(url: str) -> None:
     try:
         print(f"Serving /v1 on {url} (OpenAPI: {url}/openapi.json). Stop with Ctrl-C.", flush=True)
     except BrokenPipeError:
-        # The interpreter would try once more as it ends.
+        # Otherwise the interpreter would try to flush again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -28,7 +28,7 @@ def route(
     *,
     run_options: RunOptions,
 ) -> None:
-    """Show who would serve a run, and why; nothing is spent."""
+    """Show the vendor that would serve a run, and why; nothing is spent."""
     chosen = shell.client.route(name, parse_fields(fields or [], given), **run_options)
     shell.print_record(chosen, "candidates", CANDIDATE_COLUMNS)
 
@@ -47,5 +47,5 @@ def compare(shell: ClientOutput, a: WorkId, b: WorkId) -> None:
 
 @read_command
 def health(shell: ClientOutput) -> None:
-    """Say whether the service is there, and how busy."""
+    """Show whether the service is there, and how busy."""
     shell.print_record(shell.client.read("/health", max_wait_s=0.0))

@@ -52,7 +52,7 @@ def verify(
     ] = Path("planning-report.json"),
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> None:
-    """Find out whether each connected vendor answers as expected: one cheapest call of each kind.
+    """Check whether each connected vendor answers as expected, by its cheapest call of each kind.
 
     With --planning, measure how often the connected language model plans correctly. Exit code 1 if
     a vendor fails or answers otherwise, or if nothing is connected.

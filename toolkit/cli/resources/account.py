@@ -27,7 +27,7 @@ def show(
         ),
     ] = None,
 ) -> None:
-    """Show the account that the key belongs to, or one of a data directory with all it has."""
+    """Show the account of the key, or a named account of a data directory with all its records."""
     shell.print_record(shell.read("/account"))
 
 
@@ -36,7 +36,7 @@ def show(
 def sign_up(
     shell: ClientOutput, email: Annotated[str, typer.Argument(help="Whom it belongs to.")]
 ) -> None:
-    """Open an account; its key is shown this once."""
+    """Open an account; its key is shown only once."""
     shell.print_record(shell.client.account.create(email))
 
 

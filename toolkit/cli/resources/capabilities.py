@@ -27,5 +27,5 @@ def _build_row(record: dict[str, Any]) -> dict[str, Any]:
 @app.command()
 @read_command
 def show(shell: ClientOutput, name: options.Name) -> None:
-    """Show one, with the schemas of its input and output."""
+    """Show a capability, with the schemas of its input and output."""
     shell.print_record(shell.read(f"/capabilities/{name}"))

@@ -18,6 +18,6 @@ def models(shell: ClientOutput) -> None:
 @app.command()
 @read_command
 def gpus(shell: ClientOutput) -> None:
-    """List the GPUs of the cloud that is connected."""
+    """List the GPUs of the connected cloud."""
     columns = ("id", "name", "pool", "memory_gb", "prices_per_hour_usd")
     shell.print_items("/catalog/gpus", columns)

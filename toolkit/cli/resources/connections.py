@@ -106,7 +106,7 @@ def discover(
 @app.command()
 @service_command
 def test(shell: ClientOutput, connection: Connected) -> None:
-    """Say whether a pointer resolves and the vendor takes the key; costs nothing."""
+    """Check whether a pointer resolves and the vendor takes the key; costs nothing."""
     result = shell.client.connections.test(_find_id(shell, connection))
     if shell.as_json:
         shell.print_record(result)
@@ -119,7 +119,7 @@ def test(shell: ClientOutput, connection: Connected) -> None:
 @app.command()
 @existing_command
 def trust(shell: ClientOutput, connection: Connected) -> None:
-    """Use models under budgets again that billed more than was reserved for them."""
+    """Allow models that billed more than their reservation under budgets again."""
     shell.print_record(shell.client.connections.trust(_find_id(shell, connection)))
 
 
@@ -133,7 +133,7 @@ def share(
         bool, typer.Option("--all", help="All accounts, also those that are yet to be opened.")
     ] = False,
 ) -> None:
-    """Have other accounts use an operator's connection, each billed and limited by itself."""
+    """Share an operator's connection with other accounts, each with its own bill and limits."""
     if everyone is bool(members):
         raise typer.BadParameter("give either --all or --with an account")
     shell.print_record(

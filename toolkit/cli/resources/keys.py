@@ -50,7 +50,7 @@ def create(
         typer.Option(min=1, help="Lifetime of the key in seconds; unlimited by default."),
     ] = None,
 ) -> None:
-    """Make another key; it is shown this once."""
+    """Make another key; it is shown only once."""
     made = shell.client.api_keys.create(
         name=name,
         scopes=scope or None,
@@ -70,12 +70,12 @@ def rotate(
         int | None, typer.Option(min=0, help="How long the old one is still good; a day.")
     ] = None,
 ) -> None:
-    """Make a key in the place of another; it is shown this once."""
+    """Replace a key by a new key, which is shown only once."""
     shell.print_record(shell.client.api_keys.rotate(id, overlap_s=overlap_s))
 
 
 @app.command()
 @existing_command
 def revoke(shell: ClientOutput, id: Id) -> None:
-    """Make a key invalid at once."""
+    """Revoke a key at once."""
     shell.print_record(shell.client.api_keys.delete(id))

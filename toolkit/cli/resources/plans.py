@@ -22,7 +22,7 @@ def create(
     optimize_for: options.Optimize = None,
     planner: options.Planner = None,
 ) -> None:
-    """Plan an objective without doing it."""
+    """Plan an objective without running the plan."""
     plan = shell.client.plans.create(
         objective, max_cost_usd=max_cost_usd, optimize_for=optimize_for, planner=planner
     )

@@ -129,7 +129,7 @@ def review(
         typer.Option("--set", help="Input that a retry sets on it: name=value; repeatable."),
     ] = None,
 ) -> None:
-    """Judge one that has ended, in place of the reviewer."""
+    """Judge an ended task, in place of the reviewer."""
     judged = shell.client.tasks.submit_review(
         id,
         decision,

@@ -54,7 +54,7 @@ app.command("submit")(run)
 def retry(
     shell: ClientOutput, id: Id, no_wait: options.NoWait = False, quiet: options.Quiet = False
 ) -> None:
-    """Run one that did not complete again, from its failed nodes on."""
+    """Run a failed or cancelled workflow again, from its failed nodes on."""
     _finish_work(shell, shell.client.workflows.retry(id), no_wait, quiet)
 
 

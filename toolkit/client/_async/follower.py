@@ -15,7 +15,7 @@ from toolkit.contract.jobs import FINAL_STATUSES
 from toolkit.contract.workflows import WorkflowRecord
 
 WINDOW_S = 10.0  # maximum seconds that a reader goes on after the last follower has left
-FIRST_CHECK_S = 2.0  # of work that is over: whether it was taken up again
+FIRST_CHECK_S = 2.0  # seconds between checks whether ended work was resumed
 LAST_CHECK_S = 15.0
 
 

@@ -1,4 +1,4 @@
-"""Handles: a resource, and the methods that any of them has."""
+"""Handles: a resource, and the methods that all handles have."""
 
 import time
 from collections.abc import Generator, Sequence
@@ -130,7 +130,7 @@ class AsyncWaitable(WorkView[R], AsyncHandle[R]):
         return self._raise_if_failed() if check else self
 
     async def _await_end(self, deadline: float | None) -> None:
-        """Wait until it is over, or until a time by the monotonic clock; events are not read."""
+        """Wait for its end, or a deadline by the monotonic clock, without reading events."""
         # Ended work may have been resumed; and without any time left, one request is all there is.
         if self.done or (deadline is not None and deadline <= time.monotonic()):
             await self._call("GET", deadline=deadline)
@@ -149,7 +149,7 @@ class AsyncWaitable(WorkView[R], AsyncHandle[R]):
                     self._last_event = event.n
 
     async def _watch(self, deadline: float | None, progress: ProgressMode) -> None:
-        """Follow it and show how far it is, until it is over or a time by the monotonic clock."""
+        """Follow it and show its progress, until its end or a deadline by the monotonic clock."""
         from toolkit.display.progress.progress_display import ProgressDisplay
 
         if self.done or (deadline is not None and deadline <= time.monotonic()):

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 R = TypeVar("R", bound="BaseModel")
 V = TypeVar("V")
-# A held request keeps its connection, and httpx's own 100 would have others wait for it.
+# A long poll keeps its connection; with httpx's own limit of 100, other requests would wait.
 CONNECTION_LIMITS = httpx.Limits(max_connections=1_000, max_keepalive_connections=100)
 
 
@@ -139,7 +139,7 @@ class AsyncHttpClient(ClientState):
     async def _ask(
         self, method: str, path: str, *, is_last: "EventTest | None" = None, **options: Any
     ) -> "HttpAnswer | EngineAnswer":
-        """Ask for an operation, of the engine in this process or over HTTP."""
+        """Request an operation, of the engine in this process or over HTTP."""
         if self.channel is not None:
             from toolkit.client._wire.operations import EngineAnswer
 

@@ -1,4 +1,4 @@
-"""`client.map`: every row of a table a run, under one budget."""
+"""`client.map`: a run for every row of a table, under one budget."""
 
 import math
 from collections import Counter

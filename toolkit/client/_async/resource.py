@@ -97,7 +97,7 @@ class AsyncWorkResource(WorkCalls[AsyncReply[H]], AsyncResource[H]):
     """A resource of work that has events and can be cancelled."""
 
     async def events(self, id: str, after: int = 0, wait_s: int = 0) -> list[Event]:
-        """Read the events of one, numbered above `after`."""
+        """Read the events of some work, numbered above `after`."""
         path = f"/{self.handle.resource}/{id}"
         return RecordList(await self._http.request_events(path, after, wait_s), "events")
 

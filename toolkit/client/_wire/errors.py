@@ -60,8 +60,8 @@ def check_stream(response: httpx.Response, access: ServerAccess) -> None:
 
 
 def make_foreign_error(response: httpx.Response) -> ToolkitError:
-    """Make the exception for a response that this service does not give."""
-    if response.status_code in AWAY_STATUSES:  # of a proxy whose service is away
+    """Make the exception for a response of another service, or of a proxy."""
+    if response.status_code in AWAY_STATUSES:  # from a proxy whose service is away
         error = ServiceError(
             ErrorCode.UNAVAILABLE,
             f"{_format_origin(response.url)} answered {response.status_code}.",
@@ -107,7 +107,7 @@ def make_unreachable_error(
     Args:
         error: the error of the transport.
         url: the address of the service.
-        known: whether it has ever answered: an address that never did may be mistyped.
+        known: whether it has ever answered; an address that never answered may be mistyped.
     """
     why, away = f"{type(error).__name__}); is it running, and is this its port?", True
     if "CERTIFICATE_VERIFY_FAILED" in str(error):

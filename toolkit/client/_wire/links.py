@@ -1,4 +1,4 @@
-"""Links: signed URLs of artifacts' bytes, which a service may answer with in place of the bytes."""
+"""Links: signed URLs of artifacts' bytes, which a service may send in place of the bytes."""
 
 import hashlib
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ LINK_STATUS = 307
 
 
 def find_link(response: httpx.Response) -> str | None:
-    """Find the URL that a response answers with in place of bytes.
+    """Find the URL that a response has in place of bytes.
 
     Raises:
         ServiceError: `UNAVAILABLE` for one that is no address of a server.

@@ -97,7 +97,7 @@ def check_input(given: object) -> None:
 
 
 def make_annotation(tags: Sequence[str] | None, note: str | None) -> dict[str, object]:
-    """Make the body that annotates work, or the part of one that creates it annotated.
+    """Make the body that annotates work, or the annotations in a body that creates work.
 
     >>> make_annotation(("first",), None)
     {'tags': ['first']}
@@ -108,7 +108,7 @@ def make_annotation(tags: Sequence[str] | None, note: str | None) -> dict[str, o
 
 
 def drop_none(**fields: object) -> dict[str, object]:
-    """Return the fields that are not none."""
+    """Return the fields that are not None."""
     return {name: value for name, value in fields.items() if value is not None}
 
 
@@ -179,7 +179,7 @@ class HttpAnswer:
 
     @property
     def has_waited(self) -> bool:
-        """True if the service has waited as it was asked to: a proxy may have dropped that."""
+        """True if the service has waited as requested; a proxy may have dropped the preference."""
         return "wait=" in self._response.headers.get("preference-applied", "")
 
     def parse_data(self) -> Any:

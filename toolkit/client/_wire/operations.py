@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 R = TypeVar("R", bound="BaseModel")
 A = TypeVar("A", covariant=True)  # the answer; in the async client, a coroutine for it
 S = TypeVar("S", covariant=True)  # an iterator
-# Any other path is parsed as a URL.
+# Paths with other characters are parsed as a URL.
 _PLAIN_PATH = re.compile(r"(?:/[\w.@:-]+)+", re.ASCII)
 
 
 class OperationChannel(Protocol[A, S]):
-    """A way to the operations of an engine in this process, without HTTP."""
+    """A channel to the operations of an engine in this process, without HTTP."""
 
     def call(self, request: OperationRequest) -> A:
         """Carry out an operation.

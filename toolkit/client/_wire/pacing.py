@@ -8,7 +8,7 @@ from toolkit.contract.errors import ToolkitError
 
 
 class RequestPacer:
-    """Paces the requests of one client, once the service has refused one for its rate limit.
+    """A token bucket that paces one client's requests after the service refused one as too many.
 
     A token bucket like the service's own, kept as the time at which it is full again (the generic
     cell rate algorithm). All tasks and threads of a client share it, and take turns.
@@ -35,7 +35,7 @@ class RequestPacer:
         """Hold all requests until `Retry-After` has passed; return whether they are paced then.
 
         Args:
-            error: the refusal; without a `rate_limit` it concerns one request alone.
+            error: the refusal. Without a `rate_limit`, it concerns only one request.
         """
         if error.rate_limit is None or error.retry_after is None:
             return False

@@ -46,9 +46,9 @@ def resolve_max_wait_s(given: float | None) -> float:
 class RunKeys:
     """The idempotency keys of a notebook that a batch may run twice, after a worker was lost.
 
-    If the first and the second run of a notebook send the same request, its key is the same, so the
-    work is done, and paid, once. A request that is equal to an earlier request of the same run gets
-    another key, because without a batch it would be a separate request, too.
+    If both runs of a notebook send the same request, its key is the same, so the work is done, and
+    paid, once. A request that equals an earlier request of the same run gets another key, because
+    without a batch it would be a separate request, too.
     """
 
     def __init__(self, run: str) -> None:
@@ -142,7 +142,7 @@ class RetrySchedule:
         if error.code is ErrorCode.RATE_LIMITED and self._max_wait_s is not None:
             return self._limit_rate(error, attempt) if repeatable else None
         if self._max_wait_s is None or not error.is_away:
-            # New work is not sent again to a service that failed on it.
+            # New work is not sent again to a service that failed on it, unless it was unavailable.
             again = error.code.retryable and (
                 self._method != "POST" or error.code is ErrorCode.UNAVAILABLE
             )

@@ -1,4 +1,4 @@
-"""Timeouts: how long a request may take."""
+"""Timeouts of requests."""
 
 import time
 

@@ -25,7 +25,7 @@ def load_ssl_context(cacert: str | Path | None) -> ssl.SSLContext:
 
 
 def choose_ssl_context(access: ServerAccess, cacert: str | Path | None) -> ssl.SSLContext:
-    """Choose the TLS context for an address; one without certificates for plain HTTP.
+    """Choose the TLS context for an address; for plain HTTP, a context without certificates.
 
     Args:
         access: the address, and the certificates of its profile.

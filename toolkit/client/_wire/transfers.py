@@ -32,11 +32,11 @@ def open_source(source: bytes | str | Path) -> Iterator[bytes | IO[bytes]]:
 
 
 class ArtifactDownload:
-    """A download that writes an artifact to a file piece by piece, whole or not at all.
+    """A download that writes an artifact to a file piece by piece, completely or not at all.
 
     Args:
         path: the file, which is replaced if it exists, or a folder.
-        artifact: the artifact; in a folder, its file is named after the name that the server says.
+        artifact: the artifact; in a folder, its file has the name from the server.
         overwrite: whether a file in the folder is replaced, too.
     """
 
@@ -48,7 +48,7 @@ class ArtifactDownload:
         if is_folder:
             target /= make_file_name(artifact.filename, artifact.media_type)
         self._target = target
-        # The caller chose the name of a file, and the server that of a file in a folder.
+        # The caller chose the name of a file; the server chose the name of a file in a folder.
         self._replaces = overwrite or not is_folder
         self._partial = self._target.with_name(f".{secrets.token_hex(8)}.partial")
         self._artifact = artifact

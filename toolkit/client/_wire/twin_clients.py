@@ -11,7 +11,7 @@ C = TypeVar("C", httpx.Client, httpx.AsyncClient)
 
 
 class TwinRequests(Protocol):
-    """The part of a client of another package that is alike in both of its forms."""
+    """The common part of both forms of another package's client."""
 
     @property
     def timeout(self) -> Any:
@@ -49,7 +49,7 @@ def adopt_client(http_client: Any, kind: type[C]) -> C:
         kind: `httpx.Client` or `httpx.AsyncClient`.
 
     Raises:
-        TypeError: it is neither.
+        TypeError: the client has neither type.
     """
     if isinstance(http_client, kind):
         return http_client
@@ -94,11 +94,11 @@ def _find_content(request: httpx.Request) -> bytes | None:
 
 
 def _copy_response(response: Any) -> httpx.Response:
-    """Make the same answer as httpx has it."""
+    """Convert the answer to a response of httpx."""
     headers = list(response.headers.raw)
     if not response.is_stream_consumed:
         return httpx.Response(response.status_code, headers=headers, stream=_Stream(response))
-    # A transport that caches or mocks has read and decoded it.
+    # A transport that caches or mocks may have read and decoded it.
     encoded = (b"content-encoding", b"content-length", b"transfer-encoding")
     headers = [(name, value) for name, value in headers if name.lower() not in encoded]
     return httpx.Response(response.status_code, headers=headers, content=response.content)

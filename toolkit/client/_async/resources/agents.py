@@ -28,6 +28,6 @@ class AsyncAgent(AgentView, AsyncDeletable[agents.Agent]):
 
 
 class AsyncAgents(AgentCalls[AsyncReply[AsyncAgent]], AsyncResource[AsyncAgent]):
-    """`client.agents`; the runs of one that is deleted stay."""
+    """`client.agents`. The runs of a deleted agent remain."""
 
     handle = AsyncAgent

@@ -21,6 +21,6 @@ class AsyncApiKey(
 class AsyncApiKeys(
     ApiKeyCalls[AsyncReply[AsyncApiKey], AsyncReply[account.KeyCreated]], AsyncResource[AsyncApiKey]
 ):
-    """`client.api_keys`; deleting one revokes it, and its record stays."""
+    """`client.api_keys`. Deleting a key revokes it; its record remains."""
 
     handle = AsyncApiKey

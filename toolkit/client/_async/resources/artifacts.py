@@ -1,4 +1,4 @@
-"""`client.artifacts`: the files that went in and came out."""
+"""`client.artifacts`: the files of inputs and outputs."""
 
 from pathlib import Path
 from typing import Self
@@ -30,7 +30,7 @@ class AsyncArtifact(ArtifactView, AsyncDeletable[artifacts.Artifact]):
         return data
 
     async def lineage(self) -> LineageView:
-        """Read the jobs and artifacts it came from."""
+        """Read the jobs and artifacts that it was made from."""
         path = f"{self.path}/lineage"
         return await self._http.request_view(LineageView, artifacts.Lineage, "GET", path)
 
@@ -86,7 +86,7 @@ class AsyncArtifacts(DeletableCalls[AsyncReply[AsyncArtifact]], AsyncResource[As
         return artifact
 
     async def content(self, id: str) -> bytes:
-        """Read the bytes of one.
+        """Read the bytes of an artifact.
 
         Raises:
             RequestError: `NOT_FOUND`.

@@ -1,4 +1,4 @@
-"""`client.capabilities`: the capabilities that can be asked for."""
+"""`client.capabilities`: the available capabilities."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING

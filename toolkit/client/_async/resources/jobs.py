@@ -67,7 +67,7 @@ class AsyncExecution(ExecutionView[J], AsyncWaitable[J]):
 
 
 class AsyncJob(JobView, AsyncExecution[jobs.Job]):
-    """A job: a run's, a workflow node's, or one asked for on a compute."""
+    """A job of a run, of a workflow node, or on a compute."""
 
     noun, resource, record_type = "Job", "jobs", jobs.Job
 

@@ -1,4 +1,4 @@
-"""`client.plans`: objectives planned and not done."""
+"""`client.plans`: planned objectives that have not run."""
 
 from toolkit.client._async.handle import AsyncHandle
 from toolkit.client._async.resource import AsyncResource
