@@ -216,7 +216,7 @@ class Client(ClientBase[Reply["RouteView"], Reply["pd.DataFrame"]]):
                 over = status in FINAL_STATUSES and not area.events(resource_id, after)
 
     def info(self) -> "ClientInfo":
-        """Tell where this client is: sandbox or live, folder or server, account, money spent."""
+        """Return where this client is: sandbox or live, folder or server, account, money spent."""
         from datetime import UTC, datetime
 
         from toolkit.client._client_info import ClientInfo
@@ -237,7 +237,7 @@ class Client(ClientBase[Reply["RouteView"], Reply["pd.DataFrame"]]):
         )
 
     def _sum_own_costs(self) -> float:
-        """Sum up what was paid for the work that this client has started."""
+        """Return the total cost of the work that this client has started."""
         spent = 0.0
         for resource, ids in self._http.started.items():
             wanted, cursor = set(ids), None
@@ -254,7 +254,7 @@ class Client(ClientBase[Reply["RouteView"], Reply["pd.DataFrame"]]):
         return spent
 
     def health(self) -> "Health":
-        """Tell whether the service is there, and how busy; not waited for where it is away."""
+        """Check whether the service is there, and how busy; does not wait for an absent service."""
         from toolkit.contract.health import Health
 
         return self._http.request_record(Health, "GET", "/health", max_wait_s=0.0)
@@ -279,7 +279,7 @@ class Client(ClientBase[Reply["RouteView"], Reply["pd.DataFrame"]]):
         return self._http.request_json(path, params=params, max_wait_s=max_wait_s)
 
     def close(self) -> None:
-        """Close the connections; what is under way on the service goes on."""
+        """Close the connections; work under way on the service continues."""
         self._http.close()
         if self._on_close is not None:
             self._on_close()

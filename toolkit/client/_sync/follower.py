@@ -1,5 +1,5 @@
 # Generated from `_async` by scripts/unasync.py: edit that, then run scripts/fix.
-"""Following work: one reader of its events and texts, however many look at it by one client."""
+"""Following work: one reader of its events and texts serves all followers of one client."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -15,16 +15,16 @@ from toolkit.contract.events import Event, TextDelta
 from toolkit.contract.jobs import FINAL_STATUSES
 from toolkit.contract.workflows import WorkflowRecord
 
-WINDOW_S = 10.0  # the longest that a reader goes on after the last one has ceased to look
-FIRST_CHECK_S = 2.0  # of work that is over: whether it was taken up again
+WINDOW_S = 10.0  # maximum seconds that a reader goes on after the last follower has left
+FIRST_CHECK_S = 2.0  # seconds between checks whether ended work was resumed
 LAST_CHECK_S = 15.0
 
 
 class Follower(FollowerState):
-    """A follower of some work: it reads for all who look, as long as anyone does.
+    """A reader of some work for all its followers of one client, as long as there are any.
 
     Requests are repeated while the service is away, and go on after the last event. Work that was
-    taken up again, by whomever, is noticed where somebody looks beyond its end.
+    resumed, by any client, is noticed while a follower stays beyond its end.
     """
 
     _alarm: Mailbox[None]
@@ -36,7 +36,7 @@ class Follower(FollowerState):
         self._path = path
 
     def join(self, one: "Following", after: int) -> Sequence[Change]:
-        """Tell one of all that changes, and return what it has missed by then."""
+        """Add a follower, and return the changes that it has missed by then."""
         if not self._enter(one, after, self._read):
             return ()
         missed = self.read_missed(after)
@@ -49,7 +49,7 @@ class Follower(FollowerState):
         return [*events, self._http.request_record(self._model, "GET", self._path)]
 
     def _read(self, turn: int) -> None:
-        """Read until nobody looks any more, or another reader has the turn."""
+        """Read until no follower is left, or another reader has the turn."""
         pause_s, is_over = FIRST_CHECK_S, False
         try:
             while self._has_turn(turn, is_over=is_over):
@@ -67,7 +67,7 @@ class Follower(FollowerState):
             self._fail(turn, error)
 
     def _read_list(self, turn: int, wait_s: int) -> bool:
-        """Read what has happened, waiting for so long if nothing has; tell if the work is over."""
+        """Read new events, waiting up to `wait_s` seconds for the first; return if work is over."""
         self._begin_record(turn)
         found, record = self._http.request_progress(
             self._model, self._path, self._after, wait_s, may_end
@@ -76,7 +76,7 @@ class Follower(FollowerState):
         return record is not None and self._tell_record(turn, record, found)
 
     def _read_stream(self, turn: int) -> bool:
-        """Read what happens and what is written, for a while; tell if the work is over."""
+        """Read events and texts for a while; return True if the work is over."""
         if self._read_list(turn, 0):
             return True
         until = time.monotonic() + WINDOW_S
@@ -103,9 +103,9 @@ class Follower(FollowerState):
         return record
 
     def _tell_record(self, turn: int, record: BaseModel, found: Sequence[Event]) -> bool:
-        """Tell of a record that was read after some events; return whether the work is over."""
+        """Report a record that was read after some events; return whether the work is over."""
         self._tell(turn, record, also_late=False)
-        while self._has_late(turn):  # nothing more may happen that they would be told by
+        while self._has_late(turn):  # no later event may notify late followers
             record = self._read_record(turn)
             self._tell(turn, record, also_late=False)
         if getattr(record, "status", "") not in FINAL_STATUSES:
@@ -118,10 +118,10 @@ class Follower(FollowerState):
 
 
 class Following(FollowingState):
-    """What changes of some work, for one who looks: batches, until it is over.
+    """The changes of some work for one follower, in batches, until the work is over.
 
-    Who breaks off closes it, which any thread may do; a `with` block does. Of a task it tells of
-    its workflows, too: each is told of to its end before the task goes on.
+    A caller that stops early closes it, which any thread may do; a `with` block does. A task's
+    changes include those of its workflows: each workflow is reported to its end before the task.
     """
 
     _follower: Follower
@@ -138,7 +138,7 @@ class Following(FollowingState):
         texts: bool = False,
         beyond_end: bool = False,
     ) -> None:
-        # All who look at the same work by one client share what reads it.
+        # All followers of the same work by one client share its reader.
         found = http.shared.get(path)
         if not isinstance(found, Follower):
             found = http.shared[path] = Follower(http, model, path)
@@ -146,13 +146,13 @@ class Following(FollowingState):
         self._http = http
 
     def take(self, timeout_s: float | None = None) -> list[Change]:
-        """Return what has changed since the last time, waiting for so long while nothing has.
+        """Return the changes since the last call, waiting for the first of them.
 
         Args:
-            timeout_s: how long to wait at most; none is as long as it takes.
+            timeout_s: maximum seconds to wait. Default: None, no limit.
 
         Raises:
-            ToolkitError: what the service answered, or that it could not be reached.
+            ToolkitError: the error that the service answered, or that it could not be reached.
         """
         if self._is_over:
             return []
@@ -183,7 +183,7 @@ class Following(FollowingState):
         return told
 
     def _pass_on(self, changes: Sequence[Change]) -> list[Change]:
-        """Return the changes that were not told before, up to the begin of a workflow."""
+        """Return the changes that are new to the follower, up to the start of a workflow."""
         told, workflow_id = self._choose_new(changes)
         if workflow_id is not None:
             path = f"/workflows/{workflow_id}"

@@ -1,5 +1,5 @@
 # Generated from `_async` by scripts/unasync.py: edit that, then run scripts/fix.
-"""Handles: a resource, and the methods that any of them has."""
+"""Handles: a resource, and the methods that all handles have."""
 
 import time
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ class Handle(RecordView[R]):
 
     resource = ""
     record_type: type[Any]
-    is_streamed = False  # whether its texts are to be watched as they are written
+    is_streamed = False  # whether to show its texts while they are written
 
     def __init__(self, http: HttpClient, record: R) -> None:
         super().__init__(record)
@@ -129,8 +129,8 @@ class Waitable(WorkView[R], Handle[R]):
         return self._raise_if_failed() if check else self
 
     def _await_end(self, deadline: float | None) -> None:
-        """Wait until it is over, or until a time by the monotonic clock; events are not read."""
-        # What has ended may have been taken up again; and without any time, this is all there is.
+        """Wait for its end, or a deadline by the monotonic clock, without reading events."""
+        # Ended work may have been resumed; and without any time left, one request is all there is.
         if self.done or (deadline is not None and deadline <= time.monotonic()):
             self._call("GET", deadline=deadline)
         while not self.done:
@@ -148,7 +148,7 @@ class Waitable(WorkView[R], Handle[R]):
                     self._last_event = event.n
 
     def _watch(self, deadline: float | None, progress: ProgressMode) -> None:
-        """Follow it and show how far it is, until it is over or a time by the monotonic clock."""
+        """Follow it and show its progress, until its end or a deadline by the monotonic clock."""
         from toolkit.display.progress.progress_display import ProgressDisplay
 
         if self.done or (deadline is not None and deadline <= time.monotonic()):
@@ -172,7 +172,7 @@ class Waitable(WorkView[R], Handle[R]):
             shown.end()
 
     def cancel(self) -> Self:
-        """Cancel it; what has ended stays as it is."""
+        """Cancel the work; ended work does not change."""
         return self._call("POST", "/cancel")
 
 

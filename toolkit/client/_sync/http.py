@@ -1,5 +1,5 @@
 # Generated from `_async` by scripts/unasync.py: edit that, then run scripts/fix.
-"""HTTP of the client: requests to `/v1` are sent, and repeated where that is safe."""
+"""HTTP of the client: sends requests to `/v1`, and repeats them if that is safe."""
 
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -39,12 +39,12 @@ if TYPE_CHECKING:
 
 R = TypeVar("R", bound="BaseModel")
 V = TypeVar("V")
-# A held request keeps its connection, and httpx's own 100 would have others wait for it.
+# A long poll keeps its connection; with httpx's own limit of 100, other requests would wait.
 CONNECTION_LIMITS = httpx.Limits(max_connections=1_000, max_keepalive_connections=100)
 
 
 class HttpClient(ClientState):
-    """The HTTP client below the client: the one place that sends requests."""
+    """The HTTP client below the client: the only place that sends requests."""
 
     channel: "Channel | None"
 
@@ -87,7 +87,7 @@ class HttpClient(ClientState):
         The options are those of `_build_request` and `_make_retries`.
 
         Raises:
-            ToolkitError: what the service answered, or that it could not be reached.
+            ToolkitError: the error that the service answered, or that it could not be reached.
         """
         request = self._build_request(self._client, method, path, deadline=deadline, **options)
         repeatable = method in ("GET", "DELETE") or "idempotency-key" in request.headers
@@ -137,7 +137,7 @@ class HttpClient(ClientState):
     def _ask(
         self, method: str, path: str, *, is_last: "EventTest | None" = None, **options: Any
     ) -> "HttpAnswer | EngineAnswer":
-        """Ask for an operation, of the engine in this process or over HTTP."""
+        """Request an operation, of the engine in this process or over HTTP."""
         if self.channel is not None:
             from toolkit.client._wire.operations import EngineAnswer
 
@@ -146,7 +146,7 @@ class HttpClient(ClientState):
         return HttpAnswer(self._send(method, path, **options))
 
     def request_json(self, path: str, **options: Any) -> Any:
-        """Read what is at a path as plain JSON."""
+        """Read the value at a path as plain JSON."""
         return (self._ask("GET", path, **options)).parse_data()
 
     def request_record(self, model: type[R], method: str, path: str, **options: Any) -> R:
@@ -207,7 +207,7 @@ class HttpClient(ClientState):
         """Read the events of some work as they come, and the work itself once it may be over.
 
         Args:
-            is_last: tells whether the work may be over after some events.
+            is_last: function that checks whether the work may be over after some events.
         """
         from toolkit.contract.events import Event
 
@@ -234,7 +234,7 @@ class HttpClient(ClientState):
             begin: function that is called at the start of each stream.
 
         Raises:
-            ToolkitError: what the service answered, or that it could not be reached.
+            ToolkitError: the error that the service answered, or that it could not be reached.
         """
         if self.channel is not None:
             from toolkit.client._wire.operations import make_operation
@@ -296,7 +296,7 @@ class HttpClient(ClientState):
             try:
                 return read_linked_bytes(self._get_link(link, headers), response, span)
             except ServiceError as error:
-                # By a new link, if at all: this one may be too old.
+                # Try again only with a new link, because this one may be too old.
                 delay_s = retries.next_delay_s(error, sent=True)
                 if delay_s is None:
                     raise
@@ -319,7 +319,7 @@ class HttpClient(ClientState):
             return self._storage_client.get(**make_link_options(link, headers))
         except httpx.TransportError as error:
             failed = f"could not be reached ({type(error).__name__})"
-        raise make_storage_error(failed, away=True)  # here, as the other one names the link
+        raise make_storage_error(failed, away=True)  # here, because httpx's error names the link
 
     def _call(
         self,
@@ -330,7 +330,7 @@ class HttpClient(ClientState):
         deadline: float | None = None,
         **options: Any,
     ) -> "OperationAnswer":
-        """Call an operation of the engine in this process, again where that may help."""
+        """Call an operation of the engine in this process, with retries if they may help."""
         from toolkit.client._wire.operations import make_operation
 
         request = make_operation(self.access, method, path, **options)

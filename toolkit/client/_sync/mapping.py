@@ -1,5 +1,5 @@
 # Generated from `_async` by scripts/unasync.py: edit that, then run scripts/fix.
-"""`client.map`: every row of a table a run, under one budget."""
+"""`client.map`: a run for every row of a table, under one budget."""
 
 import math
 from collections import Counter
@@ -97,7 +97,7 @@ class RowMapper(RowMap[Reply["pd.DataFrame"]]):
         rows = tuple(row for row in self._rows_by_input[asked] if self._lacks_run(row))
         self._known_runs.add(run.id)
         if not run.done:
-            # Without a limit of its own, nobody can say how much its retries may cost.
+            # Without a limit of its own, the cost of its retries is unbounded.
             limit_usd = run.record.options.max_cost_usd
             self._budget.hold(run.id, math.inf if limit_usd is None else limit_usd)
             self._was_there.update(rows)
@@ -112,7 +112,7 @@ class RowMapper(RowMap[Reply["pd.DataFrame"]]):
             self._settle(run.id, run)
 
     def _begin(self, row: int) -> None:
-        """Begin the run of a row, unless it lacks what it needs or the budget may not cover it."""
+        """Begin the run of a row, unless an input is empty or the budget may not cover it."""
         given, empty = self._inputs[row]
         if empty:
             self._leave(row, EMPTY_CELL, f"The column `{empty}` is empty here.")
@@ -154,7 +154,7 @@ class RowMapper(RowMap[Reply["pd.DataFrame"]]):
         return ""
 
     def _find_bound(self, given: Mapping[str, object]) -> float | None:
-        """Find what a run of this input may come to at most; none where nobody can say."""
+        """Find the maximum cost in USD of a run of this input. Returns None if it is unknown."""
         body = make_run_body(self._name, given, None, self._options)
         found = self._http.request_record(Route, "POST", "/route", json=body)
         return found.reservation_usd
@@ -185,9 +185,9 @@ class RowMapper(RowMap[Reply["pd.DataFrame"]]):
         self._ended.put(ending)
 
     def _start(self, body: Mapping[str, object], failures: int) -> Run:
-        """Start a run, and return it at its end if that is soon: so one request is enough.
+        """Start a run, and return it at its end if that is soon, so that one request is enough.
 
-        Calls that start the same row, such as one that was interrupted and the next, send the same
+        Calls that start the same row, such as an interrupted call and the next, send the same
         idempotency key, so that they get the same run. A row that failed has a new key.
         """
         headers = {"Idempotency-Key": make_row_key(body, failures)} if self._resumes else {}
@@ -200,6 +200,6 @@ class RowMapper(RowMap[Reply["pd.DataFrame"]]):
             self._keep_end(ending)
 
     def _find_payer(self, run: Run) -> Job | Run:
-        """Find what the result of a run was paid for by: itself, or an equal job before it."""
+        """Return the run or the earlier equal job that was paid for the result of a run."""
         earlier_id = run.record.cached_from
         return run if earlier_id is None else Jobs(self._http).get(earlier_id)

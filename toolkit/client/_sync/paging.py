@@ -70,7 +70,7 @@ class PagedCollection(PagedView[H]):
         return self
 
     def _read_to(self, count: int | None = None) -> None:
-        """Read pages until there are so many records, or all."""
+        """Read pages until there are enough records, or all."""
         self._read_first_page()
         while self._has_more and (count is None or len(self._items) < count):
             cursor, known = self._cursor, len(self._items)

@@ -1,5 +1,5 @@
 # Generated from `_async` by scripts/unasync.py: edit that, then run scripts/fix.
-"""The base of the client's resources: reading, listing, and following what is under way."""
+"""The base of the client's resources: reading, listing, and following work under way."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Generic, TypeVar, Unpack
@@ -94,7 +94,7 @@ class WorkResource(WorkCalls[Reply[H]], Resource[H]):
     """A resource of work that has events and can be cancelled."""
 
     def events(self, id: str, after: int = 0, wait_s: int = 0) -> list[Event]:
-        """Read the events of one, numbered above `after`."""
+        """Read the events of some work, numbered above `after`."""
         path = f"/{self.handle.resource}/{id}"
         return RecordList(self._http.request_events(path, after, wait_s), "events")
 
@@ -104,12 +104,12 @@ class AnnotatedResource(AnnotatedCalls[Reply[W]], WorkResource[W]):
 
     @document_filters
     def list(self, limit: int | None = None, **filters: Unpack[WorkFilters]) -> PagedCollection[W]:
-        """List them, newest first: all, or those that every filter is true of.
+        """List them, newest first: all records, or the records that match every filter.
 
         Further pages are read as they are needed.
 
         Args:
-            limit: greatest number of records; None for all.
+            limit: maximum number of records. Default: None, all records.
             **filters: those of a list.
         """
         return self._list_records(make_list_query(filters), limit)

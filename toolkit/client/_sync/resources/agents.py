@@ -27,6 +27,6 @@ class Agent(AgentView, Deletable[agents.Agent]):
 
 
 class Agents(AgentCalls[Reply[Agent]], Resource[Agent]):
-    """`client.agents`; the runs of one that is deleted stay."""
+    """`client.agents`. The runs of a deleted agent remain."""
 
     handle = Agent

@@ -20,6 +20,6 @@ class ApiKey(
 
 
 class ApiKeys(ApiKeyCalls[Reply[ApiKey], Reply[account.KeyCreated]], Resource[ApiKey]):
-    """`client.api_keys`; deleting one revokes it, and its record stays."""
+    """`client.api_keys`. Deleting a key revokes it; its record remains."""
 
     handle = ApiKey

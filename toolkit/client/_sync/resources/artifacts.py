@@ -1,5 +1,5 @@
 # Generated from `_async` by scripts/unasync.py: edit that, then run scripts/fix.
-"""`client.artifacts`: the files that went in and came out."""
+"""`client.artifacts`: the files of inputs and outputs."""
 
 from pathlib import Path
 from typing import Self
@@ -17,7 +17,7 @@ from toolkit.contract.errors import ErrorCode, RequestError
 
 
 class Artifact(ArtifactView, Deletable[artifacts.Artifact]):
-    """An artifact; a small one keeps its bytes once they are read, and shows itself."""
+    """An artifact. A small artifact keeps its bytes once they are read, and shows itself."""
 
     noun, resource, record_type = "Artifact", "artifacts", artifacts.Artifact
 
@@ -31,7 +31,7 @@ class Artifact(ArtifactView, Deletable[artifacts.Artifact]):
         return data
 
     def lineage(self) -> LineageView:
-        """Read the jobs and artifacts it came from."""
+        """Read the jobs and artifacts that it was made from."""
         path = f"{self.path}/lineage"
         return self._http.request_view(LineageView, artifacts.Lineage, "GET", path)
 
@@ -50,7 +50,7 @@ class Artifact(ArtifactView, Deletable[artifacts.Artifact]):
         return (self.content()).decode("utf-8")
 
     def value(self) -> object:
-        """Read what it holds: a text, what JSON says, a table as its library has it, or bytes."""
+        """Read the value: a text, parsed JSON, a table of its own library, or bytes."""
         from toolkit.functions.values import read_value
 
         return read_value(self.content(), self.media_type, self.metadata)
@@ -80,14 +80,14 @@ class Artifacts(DeletableCalls[Reply[Artifact]], Resource[Artifact]):
     handle = Artifact
 
     def get(self, id: str) -> Artifact:
-        """Read one; a small one comes with its bytes, so that it can show itself."""
+        """Read an artifact. A small artifact comes with its bytes, so that it can show itself."""
         artifact = super().get(id)
         if artifact.is_small:
             artifact.content()
         return artifact
 
     def content(self, id: str) -> bytes:
-        """Read the bytes of one.
+        """Read the bytes of an artifact.
 
         Raises:
             RequestError: `NOT_FOUND`.
@@ -95,14 +95,14 @@ class Artifacts(DeletableCalls[Reply[Artifact]], Resource[Artifact]):
         return self._http.request_bytes(f"/artifacts/{id}/content")
 
     def lineage(self, id: str) -> LineageView:
-        """Read the jobs and artifacts that one came from."""
+        """Read the jobs and artifacts that an artifact was made from."""
         path = f"/artifacts/{id}/lineage"
         return self._http.request_view(LineageView, artifacts.Lineage, "GET", path)
 
     def upload(self, source: bytes | str | Path, *, filename: str = "upload") -> Artifact:
-        """Upload a file, such as reference audio; its type is told from its bytes.
+        """Upload a file, such as reference audio; its bytes determine its type.
 
-        What is named by its path is read as it is sent, so its size takes no memory.
+        A file that is given by its path is read while it is sent, so its size takes no memory.
         """
         with open_source(source) as data:
             return self._wrap(

@@ -1,5 +1,5 @@
 # Generated from `_async` by scripts/unasync.py: edit that, then run scripts/fix.
-"""`client.capabilities`: the capabilities that can be asked for."""
+"""`client.capabilities`: the available capabilities."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -24,9 +24,9 @@ class Capability(CapabilityView, Handle[capabilities.CapabilityRecord]):
 
 
 class Capabilities(CapabilityCalls[Reply["Run"]], Resource[Capability]):
-    """`client.capabilities`: what can be asked for, and a call for each.
+    """`client.capabilities`: the available capabilities, and a call for each.
 
-    The calls of capabilities that are not built in are found by the same names:
+    Capabilities that are not built in have calls with the same kind of name:
     `client.capabilities.text_measure(text=…)` runs `text.measure`.
     """
 

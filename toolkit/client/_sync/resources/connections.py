@@ -29,7 +29,7 @@ class Connection(
     noun, resource, record_type = "Connection", "providers/connections", connections.Connection
 
     def test(self) -> ConnectionTestView:
-        """Tell whether the pointer resolves and the vendor takes the key; costs nothing."""
+        """Check whether the pointer resolves and the vendor takes the key; costs nothing."""
         return self._http.request_view(
             ConnectionTestView, connections.ConnectionTest, "POST", f"{self.path}/test"
         )
@@ -43,8 +43,8 @@ class Connections(ConnectionCalls[Reply[Connection]], Resource[Connection]):
     def discover(self) -> Collection[RecordView[DiscoveredVariable]]:
         """Find the vendors' conventional variables set in this process, and those connected.
 
-        Connect those you want by `connect`. A service elsewhere reads its own environment, so a
-        variable set here helps only where both are the same process.
+        Connect the vendors that you want by `connect`. A remote service reads its own environment,
+        so a variable set here helps only if both are the same process.
         """
         page = self._http.request_page(Provider, "/providers")
         rows = [find_variable(provider) for provider in page.records]
@@ -71,6 +71,6 @@ class Connections(ConnectionCalls[Reply[Connection]], Resource[Connection]):
         return Collection(made, "connections")
 
     def test(self, id: str) -> ConnectionTestView:
-        """Tell whether the pointer resolves and the vendor takes the key; costs nothing."""
+        """Check whether the pointer resolves and the vendor takes the key; costs nothing."""
         path = f"/providers/connections/{id}/test"
         return self._http.request_view(ConnectionTestView, connections.ConnectionTest, "POST", path)

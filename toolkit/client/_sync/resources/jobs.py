@@ -1,5 +1,5 @@
 # Generated from `_async` by scripts/unasync.py: edit that, then run scripts/fix.
-"""`client.jobs`: what is done for a run, a node, or on a compute of one's own."""
+"""`client.jobs`: single executions for a run, for a node, or on the caller's own compute."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeVar
@@ -24,7 +24,7 @@ class Execution(ExecutionView[J], Waitable[J]):
     def stream(self, *, check: bool = True) -> "Iterator[TextPiece]":
         """Yield the output's text while it is written.
 
-        The pieces since the last one that `restarts` are the text of the output. Without
+        The pieces from the last `restarts` piece on are the text of the output. Without
         `stream=True` at creation, the text comes in fewer pieces, or in one.
 
         Args:
@@ -55,7 +55,7 @@ class Execution(ExecutionView[J], Waitable[J]):
             self._raise_if_failed()
 
     def artifact(self) -> "Artifact":
-        """Read the artifact it yielded; a small one comes with its bytes.
+        """Read the artifact of the output. A small artifact comes with its bytes.
 
         Raises:
             RequestError: `NOT_FOUND` while there is none.
@@ -66,7 +66,7 @@ class Execution(ExecutionView[J], Waitable[J]):
 
 
 class Job(JobView, Execution[jobs.Job]):
-    """A job: a run's, a workflow node's, or one asked for on a compute."""
+    """A job of a run, of a workflow node, or on a compute."""
 
     noun, resource, record_type = "Job", "jobs", jobs.Job
 

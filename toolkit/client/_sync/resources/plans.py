@@ -1,5 +1,5 @@
 # Generated from `_async` by scripts/unasync.py: edit that, then run scripts/fix.
-"""`client.plans`: objectives planned and not done."""
+"""`client.plans`: planned objectives that have not run."""
 
 from toolkit.client._replies import Reply
 from toolkit.client._sync.handle import Handle

@@ -43,7 +43,7 @@ class TypedRun(Run, Generic[M]):
         """The answer, as an instance of `output_model`.
 
         Raises:
-            WorkError: as for `parse`.
+            WorkError: see `parse`.
         """
         return self.parse(self.output_model)
 

@@ -18,13 +18,13 @@ class Task(TaskView, Annotated[tasks.Task], TaskHandleCalls[Reply["Task"]]):
     noun, resource, record_type = "Task", "tasks", tasks.Task
 
     def workflow(self, id: str | None = None) -> WorkflowRun:
-        """Read a workflow that was run for it.
+        """Read a workflow of the task.
 
         Args:
-            id: one of `workflow_ids`; the last one by default.
+            id: id of the workflow, from `workflow_ids`. Default: the last workflow.
 
         Raises:
-            RequestError: `NOT_FOUND` while there is none.
+            RequestError: `NOT_FOUND` while there is no workflow.
         """
         chosen = id or self.workflow_id
         if not chosen:

@@ -15,6 +15,6 @@ class Template(TemplateView, Deletable[templates.Template]):
 
 
 class Templates(TemplateCalls[Reply[Template]], Resource[Template]):
-    """`client.templates`; lists leave out the hidden ones, which go with their endpoint."""
+    """`client.templates`. Lists omit hidden templates, which are deleted with their endpoint."""
 
     handle = Template

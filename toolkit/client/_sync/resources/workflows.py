@@ -47,12 +47,12 @@ class WorkflowNode(workflows.Node):
 
     @property
     def output(self) -> Any:
-        """What its capability answered, read now; none until it is completed."""
+        """The output of its capability, read now, or None until it is completed."""
         return None if self.job_id is None else (self.job).output
 
     @property
     def text(self) -> GeneratedText | None:
-        """The text it made, read now; none where it made none, or is not completed."""
+        """The text of its output, read now, or None if it has no text or is not completed."""
         return None if self.job_id is None else (self.job).text
 
     @property
@@ -66,7 +66,7 @@ class WorkflowNode(workflows.Node):
 
     @property
     def artifact(self) -> "Artifact":
-        """Its artifact, read now; a small one comes with its bytes.
+        """Read its artifact now. A small artifact comes with its bytes.
 
         Raises:
             RequestError: `NOT_FOUND` while the node has none.
@@ -82,7 +82,7 @@ class WorkflowRun(WorkflowRunView, Annotated[workflows.WorkflowRecord]):
     noun, resource, record_type = "Workflow", "workflows", workflows.WorkflowRecord
 
     def __getitem__(self, key: str) -> WorkflowNode:
-        """Return a node, with what it made: `wf["copy"].text`."""
+        """Return a node, with its results: `wf["copy"].text`."""
         return WorkflowNode.of(super().__getitem__(key), self._http)
 
     def job(self, node_id: str) -> "Job":
@@ -95,7 +95,7 @@ class WorkflowRun(WorkflowRunView, Annotated[workflows.WorkflowRecord]):
         return self[node_id].job
 
     def artifact(self, node_id: str) -> "Artifact":
-        """Read the artifact of a node; a small one comes with its bytes.
+        """Read the artifact of a node. A small artifact comes with its bytes.
 
         Raises:
             KeyError: there is no such node.
