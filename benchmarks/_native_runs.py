@@ -96,5 +96,6 @@ def create_native_app(engine: Engine) -> FastAPI:
         refused = RequestError(ErrorCode.INVALID_REQUEST, details=faults)
         return render_error(refused, request.state.request_id)
 
-    app.add_middleware(RequestFrame, engine=engine, table=PathTable[object]({}))
+    frame = {"table": PathTable[object]({}), "observer": None, "is_last_word": False}
+    app.add_middleware(RequestFrame, engine=engine, **frame)
     return app

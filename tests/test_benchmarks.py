@@ -176,7 +176,7 @@ def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     )
     tables = tmp_path / "page.toml"
     tables.write_text(
-        '[call]\nbenchmarks = ["gateway"]\n[call.figures]\n"gateway.cpu_ms" = { says = "CPU" }\n'
+        '[call]\nbenchmarks = ["gateway"]\n[call.figures]\n"gateway.cpu_ms" = "CPU"\n'
     )
     for name, path in {"PAGE": page, "TABLES": tables, "FIGURES": tmp_path / "f.jsonl"}.items():
         monkeypatch.setattr(_page, name, path)
@@ -192,7 +192,7 @@ def test_the_page_is_made_from_figures(page: Path) -> None:
     """Given kept figures, when the page is written, then they are in its table; its prose stays."""
     assert _page.write_page() == []
     written = page.read_text()
-    assert "| CPU | 1.5 (1.25 to 2) ms | 0.25 | 7.5 (LiteLLM) | 0.9 | no |" in written
+    assert "| CPU | 1.5 ms (1.25–2) | 0.25 | 7.5 (LiteLLM) | 0.9, missed |" in written
     assert written.startswith("Before.\n")
     assert written.endswith("After.\n")
     assert _page.write_page(check=True) == []

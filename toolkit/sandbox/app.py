@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 
-from toolkit.sandbox.faults import Fault, Faults
+from toolkit.sandbox.faults import Fault, Faults, describe_error
 from toolkit.sandbox.json_http import RefusalError, read_json_object
 from toolkit.sandbox.middleware import VendorMiddleware
 from toolkit.sandbox.state import SandboxState
@@ -92,7 +92,7 @@ def _build_control_routes(state: SandboxState) -> list[BaseRoute]:
             fault = Fault(**{"times": 1, **await read_json_object(request)})
             return JSONResponse(asdict(state.faults.add(fault)), 201)
         except ValueError as error:
-            return JSONResponse({"error": str(error)}, 400)
+            return JSONResponse({"error": describe_error(error)}, 400)
 
     async def list_faults(_: Request) -> Response:
         return JSONResponse({"faults": [asdict(fault) for fault in state.faults.list_faults()]})

@@ -10,7 +10,7 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, ValidationError
 from pydantic.dataclasses import dataclass as pydantic_dataclass
 
 from toolkit.sandbox.vendor_paths import find_wires
@@ -190,7 +190,7 @@ class Faults:
             try:
                 faults.add(Fault(**table))
             except ValueError as error:
-                raise ValueError(f"{path}: fault {place}: {error}") from None
+                raise ValueError(f"{path}: fault {place}: {describe_error(error)}") from None
         return faults
 
     def add(self, fault: Fault) -> Fault:
@@ -362,6 +362,21 @@ class Faults:
             bucket.tokens -= 1
             return None
         return (1 - bucket.tokens) / rate
+
+
+def describe_error(error: ValueError) -> str:
+    """Describe a faulty `Fault` on one line.
+
+    >>> try:
+    ...     Fault("openai", share=2)
+    ... except ValueError as error:
+    ...     print(describe_error(error))
+    share: Input should be less than or equal to 1
+    """
+    if not isinstance(error, ValidationError):
+        return str(error)
+    rows = error.errors(include_url=False)
+    return "; ".join(f"{'.'.join(map(str, row['loc']))}: {row['msg']}" for row in rows)
 
 
 def _replaces_answer(fault: Fault) -> bool:
