@@ -17,7 +17,7 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from scripts import reference
+from scripts import public_names, reference
 from scripts.openapi_document.document import build_openapi
 from scripts.openapi_document.schemas import get_envelope, make_schema_ref
 from toolkit.cli import app
@@ -350,3 +350,12 @@ def test_the_reference_is_current(
     assert [o for o in operations if f"`{o}`" not in pages["http"]] == []
     assert [m for m in METHODS if f"`client.{m}(" not in pages["client"]] == []
     assert [c for c in COMMANDS if f"`toolkit {c}" not in pages["cli"]] == []
+
+
+def test_public_names_are_the_listed_names() -> None:
+    """Given the list, then no name is gone, and `scripts/fix` has added each new name."""
+    listed = set(public_names.LIST.read_text(encoding="utf-8").splitlines())
+    names = public_names.find_names()
+    gone = listed.difference(names)
+    assert not gone, "Restore the names; after an intended change delete their lines in the list."
+    assert not set(names) - listed, "Run scripts/fix."
