@@ -39,20 +39,20 @@ def _find_place(error: ToolkitError, cell: str) -> int | None:
 
     A place that exists comes before a place whose last part the document lacks.
     """
-    paths = [one.path for one in error.details if one.path]
+    paths = [detail.path for detail in error.details if detail.path]
     for path in paths:
         if path.startswith("line "):  # of an unparsable document, counted from the magic's line
             return min(int(path[5:]) - 1, len(cell.splitlines()))
-    found = [find_document_line(cell, path) for path in paths]
-    exact = [line for line, is_whole in found if line is not None and is_whole]
-    around = [line for line, _ in found if line is not None]
+    places = [find_document_line(cell, path) for path in paths]
+    exact = [line for line, is_whole in places if line is not None and is_whole]
+    around = [line for line, _ in places if line is not None]
     return next(iter(exact or around), None)
 
 
 def _find_name(error: ToolkitError, lines: list[str]) -> int | None:
     """Find the first line with a name that the error quotes, otherwise the magic's line."""
-    told = " ".join([error.message, *(one.message for one in error.details)])
-    for name in _QUOTED_NAME.findall(told):
+    message = " ".join([error.message, *(detail.message for detail in error.details)])
+    for name in _QUOTED_NAME.findall(message):
         for number, text in enumerate(lines):
             if name in text:
                 return number

@@ -27,12 +27,12 @@ def find_faults(body: Mapping[str, Any], registry: Registry, settings: Settings)
             Detail(".".join(map(str, fault["loc"])), fault["msg"])
             for fault in error.errors(include_input=False, include_url=False, include_context=False)
         ]
-    found: list[Detail] = []
+    faults: list[Detail] = []
     try:
         check_graph(request.nodes, max_nodes=settings.max_nodes, max_edges=settings.max_edges)
     except RequestError as error:
-        found += error.details
-    return found + [
+        faults += error.details
+    return faults + [
         fault
         for i in range(len(request.nodes))
         for fault in _find_input_faults(request, i, registry)
@@ -42,7 +42,7 @@ def find_faults(body: Mapping[str, Any], registry: Registry, settings: Settings)
 def _find_input_faults(request: WorkflowCreate, i: int, registry: Registry) -> list[Detail]:
     """Find the faults in the input of one node, except fields that upstream nodes fill."""
     node = request.nodes[i]
-    by_id: dict[str, NodeCreate] = {one.id: one for one in request.nodes}
+    by_id: dict[str, NodeCreate] = {member.id: member for member in request.nodes}
     try:
         capability = _require_capability(registry, node.capability)
         upstream = [by_id[up] for up in node.depends_on if up in by_id]
@@ -84,10 +84,10 @@ def render_python(body: Mapping[str, Any]) -> str:
     ]
     for node in sort_nodes(body["nodes"]):
         upstream = ", ".join(names[up] for up in node.get("depends_on", ()))
-        called, given = _spell_call(node, names)
+        callee, arguments = _spell_call(node, names)
         after = f", depends_on=[{upstream}]" if upstream else ""
         after += ", optional=True" if node.get("optional") else ""
-        lines.append(f"{names[node['id']]} = wf.add({node['id']!r}, {called}{after}{given})")
+        lines.append(f"{names[node['id']]} = wf.add({node['id']!r}, {callee}{after}{arguments})")
     return "\n".join([*lines, "run = client.workflows.submit(wf).wait()"])
 
 
@@ -99,23 +99,23 @@ def _spell_call(node: Mapping[str, Any], names: Mapping[str, str]) -> tuple[str,
     >>> _spell_call({"capability": "function.call@1", "input": called}, {"raw": "raw_"})
     ('clean', ', n=1, table=raw_')
     """
-    given = node.get("input") or {}
-    name = str(given.get("function", ""))
-    words = (name, *given.get("arguments", {}), *given.get("nodes", {}))
+    fields = node.get("input") or {}
+    name = str(fields.get("function", ""))
+    words = (name, *fields.get("arguments", {}), *fields.get("nodes", {}))
     # Any other name could be code that a person who runs the export would execute.
     is_named = all(word.isidentifier() and not keyword.iskeyword(word) for word in words)
     if node["capability"] != FUNCTION_CAPABILITY or not is_named:
-        return repr(node["capability"]), f", input={given!r}" if given else ""
-    spelled = {one: repr(value) for one, value in given.get("arguments", {}).items()}
-    for one, source in given.get("nodes", {}).items():
+        return repr(node["capability"]), f", input={fields!r}" if fields else ""
+    arguments = {key: repr(value) for key, value in fields.get("arguments", {}).items()}
+    for key, source in fields.get("nodes", {}).items():
         many = isinstance(source, list)
-        spelled[one] = f"[{', '.join(names[up] for up in source)}]" if many else names[source]
-    return name, "".join(f", {one}={value}" for one, value in spelled.items())
+        arguments[key] = f"[{', '.join(names[up] for up in source)}]" if many else names[source]
+    return name, "".join(f", {key}={value}" for key, value in arguments.items())
 
 
 def _name_variables(ids: list[str]) -> dict[str, str]:
     """Choose a variable for each node; avoid keywords and names of the surrounding code."""
-    taken = {"client", "wf", "run", "Client", "Workflow"}
+    variables = {"client", "wf", "run", "Client", "Workflow"}
     names: dict[str, str] = {}
     for node_id in ids:
         # Python normalizes names to this form, so two different spellings may be the same name.
@@ -123,9 +123,9 @@ def _name_variables(ids: list[str]) -> dict[str, str]:
         name = "".join(c if f"a{c}".isidentifier() else "_" for c in letters)
         if not name.isidentifier() or keyword.iskeyword(name):
             name = f"node_{name}"
-        while name in taken:
+        while name in variables:
             name += "_"
-        taken.add(name)
+        variables.add(name)
         names[node_id] = name
     return names
 
@@ -135,8 +135,8 @@ def sort_nodes(nodes: list[dict[str, Any]]) -> list[dict[str, Any]]:
     ordered: list[dict[str, Any]] = []
     waiting = list(nodes)
     while waiting:
-        known = {node["id"] for node in ordered}
-        ready = [node for node in waiting if known.issuperset(node.get("depends_on", ()))]
+        ids = {node["id"] for node in ordered}
+        ready = [node for node in waiting if ids.issuperset(node.get("depends_on", ()))]
         if not ready:
             return ordered + waiting
         ordered += ready

@@ -11,27 +11,27 @@ class PlainFallback:
 
     name = "widget"
 
-    def __init__(self, *shown: Any, **_: object) -> None:
-        self._arguments = shown
+    def __init__(self, *arguments: Any, **_: object) -> None:
+        self._arguments = arguments
 
     def __repr__(self) -> str:
-        of = f" of {self._arguments[0]!r}" if self._arguments else ""
-        return f"<no {self.name}{of}: {INSTALL_HINT}>"
+        suffix = f" of {self._arguments[0]!r}" if self._arguments else ""
+        return f"<no {self.name}{suffix}: {INSTALL_HINT}>"
 
     def close(self) -> None:
         """Do nothing, because nothing is open."""
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
-        told = f"<p>{escape(repr(self))}</p>"
-        return {"text/plain": repr(self), "text/html": f"{self._render_twin()}{told}"}
+        hint = f"<p>{escape(repr(self))}</p>"
+        return {"text/plain": repr(self), "text/html": f"{self._render_twin()}{hint}"}
 
     def _render_twin(self) -> str:
         """Render the object that the widget would show, as the object shows itself."""
-        shown = self._arguments[0] if self._arguments else None
-        picture = getattr(shown, "picture", None)
+        subject = self._arguments[0] if self._arguments else None
+        picture = getattr(subject, "picture", None)
         if callable(picture):
             return str(picture())
-        show = getattr(shown, "_repr_mimebundle_", None)
+        show = getattr(subject, "_repr_mimebundle_", None)
         return str(show().get("text/html", "")) if callable(show) else ""
 
 

@@ -23,8 +23,8 @@ class OfferedFunctions:
         known: functions of the client and of the initial workflow; the last wins if names repeat.
     """
 
-    def __init__(self, known: Iterable[RegisteredFunction]) -> None:
-        self._by_name = {one.name: one for one in known}
+    def __init__(self, functions: Iterable[RegisteredFunction]) -> None:
+        self._by_name = {function.name: function for function in functions}
 
     def list_choices(self) -> list[tuple[str, str]]:
         """List the label and the value of each function, for a dropdown."""
@@ -32,8 +32,8 @@ class OfferedFunctions:
 
     def make_input(self, choice: str) -> JsonObject | None:
         """Make the input of a node from a choice; return None if the choice is no function."""
-        one = self._by_name.get(choice.removesuffix("()")) if choice.endswith("()") else None
-        return None if one is None else {"function": one.name, "digest": one.digest}
+        function = self._by_name.get(choice.removesuffix("()")) if choice.endswith("()") else None
+        return None if function is None else {"function": function.name, "digest": function.digest}
 
     def find(self, node: Mapping[str, Any]) -> RegisteredFunction | None:
         """Find the function that a node calls; return None if it calls no known function."""
@@ -43,8 +43,10 @@ class OfferedFunctions:
 
     def list_called(self, nodes: Sequence[Mapping[str, Any]]) -> dict[str, RegisteredFunction]:
         """List the functions that nodes call, by the nodes' ids."""
-        found = {node["id"]: self.find(node) for node in nodes}
-        return {node_id: one for node_id, one in found.items() if one is not None}
+        functions = {node["id"]: self.find(node) for node in nodes}
+        return {
+            node_id: function for node_id, function in functions.items() if function is not None
+        }
 
     def connect(self, node: dict[str, Any]) -> dict[str, Any]:
         """Return a node with its parameters filled by the nodes that it depends on.
@@ -52,36 +54,36 @@ class OfferedFunctions:
         A node fills the parameter of its own name. The other nodes fill, in order, the remaining
         parameters that have neither a value nor a default.
         """
-        one = self.find(node)
-        if one is None:
+        function = self.find(node)
+        if function is None:
             return node
-        given = {name: value for name, value in node["input"].items() if name != "nodes"}
-        nodes = _fill_parameters(one, node["depends_on"], given.get("arguments", {}))
-        return {**node, "input": {**given, **({"nodes": nodes} if nodes else {})}}
+        fields = {name: value for name, value in node["input"].items() if name != "nodes"}
+        nodes = _fill_parameters(function, node["depends_on"], fields.get("arguments", {}))
+        return {**node, "input": {**fields, **({"nodes": nodes} if nodes else {})}}
 
     def fill(self, node: dict[str, Any], values: Mapping[str, object]) -> dict[str, Any]:
         """Return a node with the values of its form; text that is valid JSON is parsed."""
         arguments = {name: _read_value(value) for name, value in values.items()}
-        given = {name: value for name, value in node["input"].items() if name != "arguments"}
-        given |= {"arguments": arguments} if arguments else {}
-        return self.connect({**node, "input": given})
+        fields = {name: value for name, value in node["input"].items() if name != "arguments"}
+        fields |= {"arguments": arguments} if arguments else {}
+        return self.connect({**node, "input": fields})
 
     def find_faults(self, nodes: Sequence[Mapping[str, Any]]) -> list[Detail]:
         """Find the parameters that have neither a value nor a node."""
         faults = []
         for i, node in enumerate(nodes):
-            one = self.find(node)
-            given = node["input"]
-            filled = {**given.get("arguments", {}), **given.get("nodes", {})}
+            function = self.find(node)
+            fields = node["input"]
+            filled = {**fields.get("arguments", {}), **fields.get("nodes", {})}
             faults += [
                 Detail(f"nodes.{i}.input.{name}", "has no value, and no node to take it from")
-                for name in (_list_required(one) if one else [])
+                for name in (_list_required(function) if function else [])
                 if name not in filled
             ]
         return faults
 
 
-def build_form_schema(one: RegisteredFunction) -> JsonObject:
+def build_form_schema(function: RegisteredFunction) -> JsonObject:
     """Build the schema of a form: a field for each parameter, which may stay empty for a node.
 
     >>> def scale(table, factor: float = 2.0): ...
@@ -89,7 +91,7 @@ def build_form_schema(one: RegisteredFunction) -> JsonObject:
     {'type': 'number', 'default': 2.0}
     """
     properties: JsonObject = {}
-    for name, parameter in _list_parameters(one).items():
+    for name, parameter in _list_parameters(function).items():
         annotation = parameter.annotation
         kind = _TYPES.get(getattr(annotation, "__name__", str(annotation)))
         field: JsonObject = {} if kind is None else {"type": kind}
@@ -106,37 +108,45 @@ def read_arguments(node: Mapping[str, Any]) -> dict[str, object]:
     return dict(node["input"].get("arguments", {}))
 
 
-def _list_parameters(one: RegisteredFunction) -> dict[str, inspect.Parameter]:
+def _list_parameters(function: RegisteredFunction) -> dict[str, inspect.Parameter]:
     try:
-        found = inspect.signature(one.function).parameters
+        parameters = inspect.signature(function.function).parameters
     except (TypeError, ValueError):  # such as functions written in C
         return {}
-    return {name: each for name, each in found.items() if each.kind not in _OPEN}
+    return {
+        name: parameter for name, parameter in parameters.items() if parameter.kind not in _OPEN
+    }
 
 
-def _list_required(one: RegisteredFunction) -> list[str]:
-    return [name for name, each in _list_parameters(one).items() if each.default is each.empty]
+def _list_required(function: RegisteredFunction) -> list[str]:
+    return [
+        name
+        for name, parameter in _list_parameters(function).items()
+        if parameter.default is parameter.empty
+    ]
 
 
 def _fill_parameters(
-    one: RegisteredFunction, depends_on: Sequence[str], arguments: Mapping[str, object]
+    function: RegisteredFunction, depends_on: Sequence[str], arguments: Mapping[str, object]
 ) -> dict[str, str]:
-    parameters = _list_parameters(one)
+    parameters = _list_parameters(function)
     nodes = {}
-    left = []
+    upstreams = []
     for up in depends_on:
         name = re.sub(r"\W", "_", up)
         if name in parameters and name not in arguments:
             nodes[name] = up
         else:
-            left.append(up)
-    free = [name for name in _list_required(one) if name not in arguments and name not in nodes]
-    return nodes | dict(zip(free, left, strict=False))
+            upstreams.append(up)
+    free = [
+        name for name in _list_required(function) if name not in arguments and name not in nodes
+    ]
+    return nodes | dict(zip(free, upstreams, strict=False))
 
 
 def _read_value(value: object) -> object:
     if isinstance(value, str):
         with suppress(ValueError):
-            found: object = json.loads(value)
-            return found
+            json_value: object = json.loads(value)
+            return json_value
     return value

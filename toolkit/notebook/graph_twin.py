@@ -74,10 +74,10 @@ class GraphTwin:
 
     def _draw(self, plot: "Callable[..., Figure] | None") -> dict[str, str]:
         """Draw SVG, and PNG if a plot function is given; the text is the widget's part."""
-        found = self._read()
-        if found is None:
+        snapshot = self._read()
+        if snapshot is None:
             return {"text/html": f'<div class="{self._id}"></div>'}
-        record, nodes = found
+        record, nodes = snapshot
         cost = format_workflow_cost(record)
         hides = STYLE.format(live=self.live_class, twin=self._id)
         picture = draw_workflow_svg(record.name, nodes, cost=cost)

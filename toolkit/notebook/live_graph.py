@@ -122,10 +122,10 @@ class LiveGraph(Panel):
     def __repr__(self) -> str:
         if self._workflow is None:
             return f"<WorkflowGraph {self._task!r}>"
-        done = sum(one["status"] == "completed" for one in self.view.states.values())
+        count = sum(state["status"] == "completed" for state in self.view.states.values())
         return (
             f"<WorkflowGraph {self._workflow.id} {self.status}, "
-            f"{done} of {len(self.nodes)} nodes completed>"
+            f"{count} of {len(self.nodes)} nodes completed>"
         )
 
     def _list_current_nodes(self) -> list[Node]:
@@ -178,8 +178,8 @@ class LiveGraph(Panel):
         """
         after = 0
         if isinstance(work, WorkflowRun):
-            told = work.events()
-            after = told[-1].n if told else 0
+            events = work.events()
+            after = events[-1].n if events else 0
             work.refresh()
             self._show_record()
         closed = self._background.closed
@@ -269,29 +269,31 @@ class LiveGraph(Panel):
         workflow = self._workflow
         if workflow is None:
             task = self._task
-            told = {"task": task.id, "status": task.status} if task is not None else {}
+            facts = {"task": task.id, "status": task.status} if task is not None else {}
             if task is not None:
-                told["missing"] = format_missing(task.missing)
-                told["question"] = task.question or ""
-            self.headline.value = widget_html.render_literally(widget_html.render_facts(told))
-            for one in (self.cancel, self.retry, self.fork):
-                one.disabled = True
+                facts["missing"] = format_missing(task.missing)
+                facts["question"] = task.question or ""
+            self.headline.value = widget_html.render_literally(widget_html.render_facts(facts))
+            for button in (self.cancel, self.retry, self.fork):
+                button.disabled = True
             return
         states = self.view.states.values()
-        done = sum(one["status"] == "completed" for one in states)
-        over = self.status in workflow.ended
+        count = sum(state["status"] == "completed" for state in states)
+        is_over = self.status in workflow.ended
         record = workflow.record
-        cost = {"cost": format_workflow_cost(record)} if over else {}
-        took = {"took": f"{record.latency_ms / 1000:.2f} s"} if record.latency_ms and over else {}
-        error = {"error": record.error.message} if record.error is not None and over else {}
-        words = {"status": self.status, "done": f"{done} of {len(record.nodes)} nodes"}
-        warned = {"warnings": "; ".join(record.warnings)} if record.warnings else {}
-        line = widget_html.render_line({**words, **cost, **took, **warned, **error})
+        cost = {"cost": format_workflow_cost(record)} if is_over else {}
+        latency = (
+            {"took": f"{record.latency_ms / 1000:.2f} s"} if record.latency_ms and is_over else {}
+        )
+        error = {"error": record.error.message} if record.error is not None and is_over else {}
+        words = {"status": self.status, "done": f"{count} of {len(record.nodes)} nodes"}
+        warnings = {"warnings": "; ".join(record.warnings)} if record.warnings else {}
+        line = widget_html.render_line({**words, **cost, **latency, **warnings, **error})
         self.headline.value = widget_html.render_literally(f"<h4>{escape(record.name)}</h4>{line}")
-        self.view.label = f"Workflow {record.name}: {self.status}, {done} of {len(record.nodes)}"
-        self.cancel.disabled = over
+        self.view.label = f"Workflow {record.name}: {self.status}, {count} of {len(record.nodes)}"
+        self.cancel.disabled = is_over
         self.retry.disabled = self.status not in ("failed", "cancelled") or self._task is not None
-        self.fork.disabled = not (over and self.selected) or self._task is not None
+        self.fork.disabled = not (is_over and self.selected) or self._task is not None
 
     # The methods below respond to a person: a handler starts them, and a thread runs them.
 
@@ -308,8 +310,8 @@ class LiveGraph(Panel):
     def _cancel_work(self) -> None:
         work = self._task or self._workflow
         if work is not None:
-            ended = work.cancel()
-            self.show_message(f"{ended.id} is {ended.status}.", fault=False)
+            handle = work.cancel()
+            self.show_message(f"{handle.id} is {handle.status}.", fault=False)
 
     def _retry_workflow(self) -> None:
         if self._workflow is None:

@@ -84,7 +84,7 @@ class ToolkitMagics(Magics):
     """Magics for capabilities, runs, tasks and workflows in cells."""
 
     shell: "InteractiveShell"
-    _told: "weakref.ref[AnyClient] | None" = None  # the client last reported to a person
+    _reported_client: "weakref.ref[AnyClient] | None" = None  # the client last reported to a person
 
     @no_var_expand
     @magic_arguments()
@@ -114,14 +114,14 @@ class ToolkitMagics(Magics):
         Without vendors and options, show which vendors' variables are set here. Pass only the
         name of the variable that holds a key, never the key.
         """
-        given = _parse_line(self.connect, line)
-        chosen = self._choose_client(given)
-        if chosen is not None:
-            self.shell.push({CLIENT_VARIABLE: chosen})
-            if not given.vendors:
-                return chosen
+        arguments = _parse_line(self.connect, line)
+        client = self._choose_client(arguments)
+        if client is not None:
+            self.shell.push({CLIENT_VARIABLE: client})
+            if not arguments.vendors:
+                return client
         area = self._get_client().connections
-        return area.connect(*given.vendors) if given.vendors else area.discover()
+        return area.connect(*arguments.vendors) if arguments.vendors else area.discover()
 
     @no_var_expand
     @magic_arguments()
@@ -137,28 +137,30 @@ class ToolkitMagics(Magics):
         The main text is the first field that the input requires: the objective of a text, the
         prompt of an image. The result is the run.
         """
-        given = _parse_line(self.run, line)
+        arguments = _parse_line(self.run, line)
         with point_at_cell("run", line, cell):
-            made = self._start_run(given, cell)
-        return self._wait_for(made, given)
+            work = self._start_run(arguments, cell)
+        return self._wait_for(work, arguments)
 
-    def _start_run(self, given: "Namespace", cell: str) -> Any:
+    def _start_run(self, arguments: "Namespace", cell: str) -> Any:
         client = self._get_client()
-        values = fill_values(parse_fields(given.fields), self.shell.user_ns)
+        values = fill_values(parse_fields(arguments.fields), self.shell.user_ns)
         text = fill_text(cell, self.shell.user_ns).strip()
         if text:
-            main = find_main_field(client.capabilities.get(given.capability).record.input_schema)
+            main = find_main_field(
+                client.capabilities.get(arguments.capability).record.input_schema
+            )
             if main in values:
                 raise UsageError(f"{main} is given twice: on the line, and as the cell.")
             values[main] = text
-        options = cast("RunOptions", {name: getattr(given, name) for name in RUN_OPTIONS})
-        watched = not given.no_wait and not given.quiet
+        options = cast("RunOptions", {name: getattr(arguments, name) for name in RUN_OPTIONS})
+        is_watched = not arguments.no_wait and not arguments.quiet
         return client.runs.create(
-            given.capability,
+            arguments.capability,
             values,
-            stream=watched,
-            tags=given.tag,
-            note=given.note,
+            stream=is_watched,
+            tags=arguments.tag,
+            note=arguments.note,
             **options,
         )
 
@@ -173,31 +175,31 @@ class ToolkitMagics(Magics):
     @cell_magic
     def task(self, line: str, cell: str) -> Any:
         """Plan, run and review the objective in the cell, with {variables} filled in."""
-        given = _parse_line(self.task, line)
+        arguments = _parse_line(self.task, line)
         with point_at_cell("task", line, cell):
-            made = self._start_task(given, cell)
-        if given.plan_only:
-            return self._store_result(made, given)
-        return self._wait_for(made, given)
+            work = self._start_task(arguments, cell)
+        if arguments.plan_only:
+            return self._store_result(work, arguments)
+        return self._wait_for(work, arguments)
 
-    def _start_task(self, given: "Namespace", cell: str) -> Any:
+    def _start_task(self, arguments: "Namespace", cell: str) -> Any:
         """Start a task, or only make its plan."""
         objective = fill_text(cell, self.shell.user_ns).strip()
         limits = {
-            "max_cost_usd": given.max_cost_usd,
-            "optimize_for": given.optimize_for,
-            "planner": given.planner,
+            "max_cost_usd": arguments.max_cost_usd,
+            "optimize_for": arguments.optimize_for,
+            "planner": arguments.planner,
         }
-        if given.plan_only:
+        if arguments.plan_only:
             return self._get_client().plans.create(objective, **limits)
         return self._get_client().tasks.create(
             objective,
             **limits,
-            review=given.review,
-            endpoint_id=given.endpoint_id,
-            compute_id=given.compute_id,
-            tags=given.tag,
-            note=given.note,
+            review=arguments.review,
+            endpoint_id=arguments.endpoint_id,
+            compute_id=arguments.compute_id,
+            tags=arguments.tag,
+            note=arguments.note,
         )
 
     @no_var_expand
@@ -207,13 +209,17 @@ class ToolkitMagics(Magics):
     @cell_magic
     def workflow(self, line: str, cell: str) -> Any:
         """Run a workflow; the cell is its body as YAML or JSON, {variables} filled into texts."""
-        given = _parse_line(self.workflow, line)
+        arguments = _parse_line(self.workflow, line)
         with point_at_cell("workflow", line, cell, is_document=True):
-            found = check_workflow_ids(parse_document(cell, "The cell", 2), "The cell")
-            body = fill_values(found, self.shell.user_ns)
-            drawn = _parse_workflow(body) if given.draw else None
-            made = None if given.draw else self._get_client().workflows.create(body)
-        return self._wait_for(made, given) if drawn is None else self._store_result(drawn, given)
+            document = check_workflow_ids(parse_document(cell, "The cell", 2), "The cell")
+            body = fill_values(document, self.shell.user_ns)
+            draft = _parse_workflow(body) if arguments.draw else None
+            work = None if arguments.draw else self._get_client().workflows.create(body)
+        return (
+            self._wait_for(work, arguments)
+            if draft is None
+            else self._store_result(draft, arguments)
+        )
 
     @no_var_expand
     @magic_arguments()
@@ -229,43 +235,45 @@ class ToolkitMagics(Magics):
 
     def _get_client(self) -> AnyClient:
         """Return the chosen client, the notebook's own client, or a new client."""
-        name, found = find_notebook_client(self.shell.user_ns)
-        if found is None:
+        name, client = find_notebook_client(self.shell.user_ns)
+        if client is None:
             name = CLIENT_VARIABLE
-            found = _open_server_client() if names_server() else AnyClient.local()
-            self.shell.push({CLIENT_VARIABLE: found})
-        if self._told is None or self._told() is not found:
-            self._told = weakref.ref(found)
-            print(f"The magics use `{name}`: {repr(found).strip('<>')}.")
-        return found
+            client = _open_server_client() if names_server() else AnyClient.local()
+            self.shell.push({CLIENT_VARIABLE: client})
+        if self._reported_client is None or self._reported_client() is not client:
+            self._reported_client = weakref.ref(client)
+            print(f"The magics use `{name}`: {repr(client).strip('<>')}.")
+        return client
 
-    def _choose_client(self, given: "Namespace") -> AnyClient | None:
+    def _choose_client(self, arguments: "Namespace") -> AnyClient | None:
         """Return the client that the options of `%connect` choose, or None without options."""
-        here = given.sandbox or given.data_dir is not None
-        if here + bool(given.base_url or given.profile) + bool(given.client) > 1:
+        is_local = arguments.sandbox or arguments.data_dir is not None
+        if is_local + bool(arguments.base_url or arguments.profile) + bool(arguments.client) > 1:
             raise UsageError("name one: --client, --base-url, --profile, or an engine here")
-        if given.client:
-            if given.client not in self.shell.user_ns:
+        if arguments.client:
+            if arguments.client not in self.shell.user_ns:
                 names = self.shell.user_ns
-                clients = [name for name, one in names.items() if isinstance(one, AnyClient)]
-                hint = suggest_name(given.client, clients)
-                raise UsageError(f"there is no variable {given.client}; {hint}".removesuffix("; "))
-            return _check_client(self.shell.user_ns[given.client], given.client)
-        if given.base_url or given.profile:
-            return _open_server_client(given.base_url, given.api_key_env, given.profile)
-        return AnyClient.local(given.data_dir, sandbox=given.sandbox) if here else None
+                clients = [name for name, value in names.items() if isinstance(value, AnyClient)]
+                hint = suggest_name(arguments.client, clients)
+                raise UsageError(
+                    f"there is no variable {arguments.client}; {hint}".removesuffix("; ")
+                )
+            return _check_client(self.shell.user_ns[arguments.client], arguments.client)
+        if arguments.base_url or arguments.profile:
+            return _open_server_client(arguments.base_url, arguments.api_key_env, arguments.profile)
+        return AnyClient.local(arguments.data_dir, sandbox=arguments.sandbox) if is_local else None
 
-    def _wait_for(self, made: Any, given: "Namespace") -> Any:
+    def _wait_for(self, work: Any, arguments: "Namespace") -> Any:
         """Wait for work; set the result variable even if the work fails."""
-        self._store_result(made, given)
-        return made if given.no_wait else made.wait(progress=not given.quiet)
+        self._store_result(work, arguments)
+        return work if arguments.no_wait else work.wait(progress=not arguments.quiet)
 
-    def _store_result(self, made: Any, given: "Namespace") -> Any:
-        if given.to:
-            if not given.to.isidentifier():
-                raise UsageError(f"{given.to} is no name of a variable")
-            self.shell.push({given.to: made})
-        return made
+    def _store_result(self, work: Any, arguments: "Namespace") -> Any:
+        if arguments.to:
+            if not arguments.to.isidentifier():
+                raise UsageError(f"{arguments.to} is no name of a variable")
+            self.shell.push({arguments.to: work})
+        return work
 
 
 def find_notebook_client(names: Mapping[str, Any]) -> tuple[str, AnyClient | None]:
@@ -280,9 +288,9 @@ def find_notebook_client(names: Mapping[str, Any]) -> tuple[str, AnyClient | Non
         return CLIENT_VARIABLE, _check_client(names[CLIENT_VARIABLE], CLIENT_VARIABLE)
     if isinstance(names.get("client"), AnyClient):
         return "client", names["client"]
-    own = [(name, one) for name, one in names.items() if isinstance(one, AnyClient)]
-    own = [(name, one) for name, one in own if not name.startswith("_")]
-    return own[-1] if own else ("", None)
+    clients = [(name, value) for name, value in names.items() if isinstance(value, AnyClient)]
+    clients = [(name, client) for name, client in clients if not name.startswith("_")]
+    return clients[-1] if clients else ("", None)
 
 
 def find_main_field(schema: dict[str, Any]) -> str:
@@ -307,26 +315,26 @@ def _parse_line(magic: Any, line: str) -> "Namespace":
     if any(looks_like_key(part) for word in words for part in re.split("[=/]", word)):
         raise UsageError("that looks like a key itself: give the name of its variable instead")
     try:
-        given: Namespace = magic.parser.parse_args(words)
+        arguments: Namespace = magic.parser.parse_args(words)
     except UsageError as error:
         raise UsageError(_explain_usage(str(error), words, magic)) from None
-    return given
+    return arguments
 
 
-def _explain_usage(told: str, words: list[str], magic: Any) -> str:
+def _explain_usage(message: str, words: list[str], magic: Any) -> str:
     """Suggest the meant name in a message about an unknown option or an invalid choice."""
     options = re.findall(r"--[a-z][\w-]*", magic.parser.format_usage())
     for word in words:
         name = word.partition("=")[0]
         if name.startswith("--") and name not in options:
             return f"unrecognized arguments: {name}; {suggest_name(name, options)}"
-    for value in re.findall(r"invalid choice: '([^']*)'", told):
-        choices = re.findall(r"'([^']*)'", told.partition("choose from")[2]) or [
-            word.strip(" )") for word in told.partition("choose from")[2].split(",")
+    for value in re.findall(r"invalid choice: '([^']*)'", message):
+        choices = re.findall(r"'([^']*)'", message.partition("choose from")[2]) or [
+            word.strip(" )") for word in message.partition("choose from")[2].split(",")
         ]
-        meant = ask_meant(value, choices)
-        return f"{told}. {meant}".removesuffix(". ")
-    return told
+        suggestion = ask_meant(value, choices)
+        return f"{message}. {suggestion}".removesuffix(". ")
+    return message
 
 
 def _parse_workflow(body: dict[str, Any]) -> Workflow:
@@ -339,10 +347,10 @@ def _parse_workflow(body: dict[str, Any]) -> Workflow:
         ) from None
 
 
-def _check_client(found: object, name: str) -> AnyClient:
-    if not isinstance(found, AnyClient):
+def _check_client(value: object, name: str) -> AnyClient:
+    if not isinstance(value, AnyClient):
         raise UsageError(f"{name} is no Client of the toolkit")
-    return found
+    return value
 
 
 def _open_server_client(

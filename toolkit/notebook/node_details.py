@@ -54,7 +54,7 @@ def render_details(workflow: WorkflowRun, node_id: str) -> str:
     """Render the details of a node: its job, its input and its output."""
     node = workflow[node_id]
     job = workflow.job(node_id) if node.job_id else None
-    known = {
+    fields = {
         "capability": node.label,
         "status": node.status,
         "depends_on": node.depends_on,
@@ -63,10 +63,10 @@ def render_details(workflow: WorkflowRun, node_id: str) -> str:
     }
     cards = [("Input", widget_html.render_json(node.input if job is None else job.input))]
     if node.error is not None and node.error.details:
-        places = [{"at": one.path, "what": one.message} for one in node.error.details]
+        places = [{"at": detail.path, "what": detail.message} for detail in node.error.details]
         cards.insert(0, ("Where it failed", widget_html.render_table(places, ("at", "what"))))
     if job is not None:
-        known |= {
+        fields |= {
             "provider": job.provider,
             "model": job.model,
             "cost_usd": job.cost_usd,
@@ -74,15 +74,17 @@ def render_details(workflow: WorkflowRun, node_id: str) -> str:
             "cached_from": job.record.cached_from,
         }
         attempts = [attempt.model_dump(mode="json") for attempt in job.attempts]
-        columns = [c for c in ATTEMPT_COLUMNS if any(one.get(c) is not None for one in attempts)]
+        columns = [
+            c for c in ATTEMPT_COLUMNS if any(attempt.get(c) is not None for attempt in attempts)
+        ]
         if attempts:
             cards.insert(0, ("Attempts", widget_html.render_table(attempts, columns)))
         if job.record.output is not None:
             cards.append(("Output", widget_html.render_json(job.record.output)))
         if job.artifact_id:
             cards.append(("Artifact", widget_html.render_artifact(job.artifact())))
-    shown = "".join(widget_html.render_card(title, content) for title, content in cards)
-    facts = widget_html.render_facts(known)
+    body = "".join(widget_html.render_card(title, content) for title, content in cards)
+    facts = widget_html.render_facts(fields)
     return widget_html.render_literally(
-        f"<h4>{escape(node.id)}</h4>{facts}<div class='tk-columns'>{shown}</div>"
+        f"<h4>{escape(node.id)}</h4>{facts}<div class='tk-columns'>{body}</div>"
     )

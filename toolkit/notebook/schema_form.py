@@ -60,8 +60,8 @@ class FormField:
         self.control = self._build_control(label, tell)
         self.control.tooltip = str(schema.get("description", name))
         bounds = _describe_bounds(self._schema)
-        told = " ".join(filter(None, [str(schema.get("description", "")), bounds]))
-        self.help = ipywidgets.HTML(f'<div class="tk-help">{escape(told)}</div>')
+        hint = " ".join(filter(None, [str(schema.get("description", "")), bounds]))
+        self.help = ipywidgets.HTML(f'<div class="tk-help">{escape(hint)}</div>')
 
     @property
     def type_name(self) -> str:
@@ -76,13 +76,13 @@ class FormField:
             choices = [(str(choice), choice) for choice in _as_list(schema["enum"])]
             options = choices if self.required else [(NOT_GIVEN, None), *choices]
             return make_labelled(ipywidgets.Dropdown, label, options=options, value=default)
-        sure = not self._nullable and (self.required or default is not None)
-        if kind == "boolean" and sure:
+        has_value = not self._nullable and (self.required or default is not None)
+        if kind == "boolean" and has_value:
             return make_labelled(ipywidgets.Checkbox, label, value=bool(default), indent=True)
         if kind == "boolean":
             choices = [(NOT_GIVEN, None), ("yes", True), ("no", False)]
             return make_labelled(ipywidgets.Dropdown, label, options=choices, value=default)
-        if kind in ("integer", "number") and sure:
+        if kind in ("integer", "number") and has_value:
             return self._build_number_control(label, kind)
         lines = kind in ("array", "object") or _max_text_length(schema) > LONG_TEXT_LENGTH
         traits: dict[str, Any] = {"value": self._to_text(default)}
@@ -92,21 +92,21 @@ class FormField:
             traits["placeholder"] = "one on each line"
         elif not self.required and default in (None, ""):
             traits["placeholder"] = NOT_GIVEN
-        made = make_labelled(ipywidgets.Textarea if lines else ipywidgets.Text, label, **traits)
+        control = make_labelled(ipywidgets.Textarea if lines else ipywidgets.Text, label, **traits)
         if lines:
-            made.rows = 3
-        return guard_control(made, tell)
+            control.rows = 3
+        return guard_control(control, tell)
 
     def _build_number_control(self, label: str, kind: str) -> Any:
         low, high = self._schema.get("minimum"), self._schema.get("maximum")
-        whole = kind == "integer"
+        is_integer = kind == "integer"
         traits: dict[str, Any] = {"value": self.default if self.default is not None else low or 0}
         if low is None or high is None:
             return make_labelled(
-                ipywidgets.IntText if whole else ipywidgets.FloatText, label, **traits
+                ipywidgets.IntText if is_integer else ipywidgets.FloatText, label, **traits
             )
-        step = self._schema.get("multipleOf", 1 if whole else 0.1)
-        bounded = ipywidgets.BoundedIntText if whole else ipywidgets.BoundedFloatText
+        step = self._schema.get("multipleOf", 1 if is_integer else 0.1)
+        bounded = ipywidgets.BoundedIntText if is_integer else ipywidgets.BoundedFloatText
         return make_labelled(bounded, label, min=low, max=high, step=step, **traits)
 
     @property
@@ -150,8 +150,8 @@ class FormField:
         if kind == "array" and self._holds_texts:
             return [line.strip() for line in text.splitlines() if line.strip()]
         if kind in ("array", "object"):
-            found: object = json.loads(text)
-            return found
+            json_value: object = json.loads(text)
+            return json_value
         return text
 
 
@@ -216,9 +216,9 @@ def _render_fault(fault: str) -> str:
 def _remove_null(schema: JsonObject) -> tuple[JsonObject, bool]:
     """Return a schema without null among its choices, and whether null is allowed."""
     choices = [choice for choice in _as_list(schema.get("anyOf")) if isinstance(choice, dict)]
-    others = [choice for choice in choices if choice.get("type") != "null"]
-    if len(others) == 1:
-        return {**schema, **others[0]}, len(others) < len(choices)
+    variants = [choice for choice in choices if choice.get("type") != "null"]
+    if len(variants) == 1:
+        return {**schema, **variants[0]}, len(variants) < len(choices)
     return schema, False
 
 

@@ -23,10 +23,10 @@ def fill_text(text: str, variables: Mapping[str, Any]) -> str:
         RequestError: `INVALID_REQUEST` if a name has no variable.
     """
 
-    def replace_match(found: "re.Match[str]") -> str:
-        if found[1] is None:
-            return found[0][0]
-        return str(_look_up_variable(found[1], variables))
+    def replace_match(match: "re.Match[str]") -> str:
+        if match[1] is None:
+            return match[0][0]
+        return str(_look_up_variable(match[1], variables))
 
     return _BRACES.sub(replace_match, text)
 
@@ -41,12 +41,12 @@ def fill_values(value: Any, variables: Mapping[str, Any]) -> Any:
         RequestError: `INVALID_REQUEST` if a name has no variable.
     """
     if isinstance(value, str):
-        whole = _WHOLE_NAME.fullmatch(value)
-        return _look_up_variable(whole[1], variables) if whole else fill_text(value, variables)
+        match = _WHOLE_NAME.fullmatch(value)
+        return _look_up_variable(match[1], variables) if match else fill_text(value, variables)
     if isinstance(value, dict):
-        return {name: fill_values(each, variables) for name, each in value.items()}
+        return {name: fill_values(member, variables) for name, member in value.items()}
     if isinstance(value, list):
-        return [fill_values(each, variables) for each in value]
+        return [fill_values(member, variables) for member in value]
     return value
 
 
@@ -55,6 +55,6 @@ def _look_up_variable(name: str, variables: Mapping[str, Any]) -> Any:
         raise RequestError(
             ErrorCode.INVALID_REQUEST,
             f"There is no variable `{name}`; define it, or write {{{{{name}}}}} for the braces."
-            f" {ask_meant(name, (one for one in variables if one[0] != '_'))}".rstrip(),
+            f" {ask_meant(name, (word for word in variables if word[0] != '_'))}".rstrip(),
         )
     return variables[name]

@@ -39,8 +39,8 @@ class Panel(ipywidgets.VBox):
     def show_message(self, sentence: str, *, fault: bool = True) -> None:
         """Show a sentence as a fault or as news; an empty sentence removes the last message."""
         kind = "alert" if fault else "status"
-        told = f'<div role="{kind}" class="tk-{kind}">{escape(sentence)}</div>'
-        self.message.value = render_literally(told)
+        element = f'<div role="{kind}" class="tk-{kind}">{escape(sentence)}</div>'
+        self.message.value = render_literally(element)
 
     def make_action(self, work: Work) -> Work:
         """Make a handler that runs some work in the background, after earlier work."""
@@ -69,8 +69,8 @@ class Panel(ipywidgets.VBox):
         return HTML(self._render_twin())
 
     def _render_twin(self) -> str:
-        shown = f'<div class="toolkit-panel {IGNORED_BY_MATHJAX}">{self.snapshot()}</div>'
-        return f"{load_style()}{shown}"
+        panel = f'<div class="toolkit-panel {IGNORED_BY_MATHJAX}">{self.snapshot()}</div>'
+        return f"{load_style()}{panel}"
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, object]:
         bundle: dict[str, object] = {"text/plain": repr(self), "text/html": self._render_twin()}

@@ -47,13 +47,13 @@ def render_table(
 
 
 def _render_cell(column: str, value: object) -> str:
-    shown = text.format_cell(column, value)
+    content = text.format_cell(column, value)
     kind = ""
     if column.endswith(NUMBER_COLUMNS):
         kind = ' class="tk-number"'
-    elif len(shown) > MAX_UNBROKEN_CHARACTERS:
+    elif len(content) > MAX_UNBROKEN_CHARACTERS:
         kind = ' class="tk-long"'
-    return f"<td{kind}>{escape(shown)}</td>"
+    return f"<td{kind}>{escape(content)}</td>"
 
 
 def render_facts(pairs: Mapping[str, object]) -> str:
@@ -99,43 +99,43 @@ def render_json(value: object) -> str:
     return render_pre(json.dumps(value, indent=1, ensure_ascii=False, default=str))
 
 
-def render_pre(shown: str) -> str:
+def render_pre(content: str) -> str:
     """Render preformatted text; long text scrolls, also by keyboard."""
-    return f'<pre tabindex="0">{escape(shown)}</pre>'
+    return f'<pre tabindex="0">{escape(content)}</pre>'
 
 
-def render_artifact(shown: Artifact) -> str:
+def render_artifact(artifact: Artifact) -> str:
     """Render an artifact: a picture to see, a sound to hear, a text to read."""
-    record = shown.record
+    record = artifact.record
     size = f"{record.media_type}, {text.format_size(record.size_bytes)}"
-    told = f'<div class="tk-quiet">{escape(record.id)}: {escape(size)}</div>'
-    if record.deleted or not shown.is_small:
-        return told
-    content = shown.content()
+    caption = f'<div class="tk-quiet">{escape(record.id)}: {escape(size)}</div>'
+    if record.deleted or not artifact.is_small:
+        return caption
+    content = artifact.content()
     source = escape(f"data:{record.media_type};base64,{base64.b64encode(content).decode('ascii')}")
     kind = record.media_type.partition("/")[0]
     if kind == "image":
-        return f'<img alt="{escape(record.id)}" src="{source}">{told}'
+        return f'<img alt="{escape(record.id)}" src="{source}">{caption}'
     if kind == "audio":
-        return f'<audio controls src="{source}"></audio>{told}'
-    return f"{render_pre(_read_text(record.media_type, content))}{told}"
+        return f'<audio controls src="{source}"></audio>{caption}'
+    return f"{render_pre(_read_text(record.media_type, content))}{caption}"
 
 
-def read_shown_artifact(shown: Artifact) -> ShownArtifact:
+def read_shown_artifact(artifact: Artifact) -> ShownArtifact:
     """Read the content of an artifact for a comparison of attempts."""
-    record = shown.record
+    record = artifact.record
     is_text = record.media_type.startswith("text/") or record.media_type == "application/json"
-    there = is_text and shown.is_small and not record.deleted
-    said = _read_text(record.media_type, shown.content()) if there else None
-    return ShownArtifact(record.id, render_artifact(shown), record.sha256, said)
+    is_readable = is_text and artifact.is_small and not record.deleted
+    document = _read_text(record.media_type, artifact.content()) if is_readable else None
+    return ShownArtifact(record.id, render_artifact(artifact), record.sha256, document)
 
 
 def _read_text(media_type: str, content: bytes) -> str:
     """Read a text for display: JSON with each member on a line."""
-    said = content.decode("utf-8", "replace")
+    document = content.decode("utf-8", "replace")
     if media_type != "application/json":
-        return said
+        return document
     try:
-        return json.dumps(json.loads(said), indent=1, ensure_ascii=False)
+        return json.dumps(json.loads(document), indent=1, ensure_ascii=False)
     except (ValueError, RecursionError):  # not JSON, or nested deeper than Python reads
-        return said
+        return document

@@ -99,13 +99,13 @@ def _read_brackets(text: str) -> tuple[list[_Bracket], int | None]:
     index = 0
     while index < len(text):
         char = text[index]
-        here = brackets[-1] if brackets else None
+        bracket = brackets[-1] if brackets else None
         if char in "\"'":
             start, end = _find_string(text, index)
             if end is None:
                 return brackets, start
-            if here is not None:
-                here.text = text[start : end - (start - index)]
+            if bracket is not None:
+                bracket.text = text[start : end - (start - index)]
             index = end
             continue
         if char == "#":
@@ -115,35 +115,35 @@ def _read_brackets(text: str) -> tuple[list[_Bracket], int | None]:
             index = line_end
         elif char in "([{":
             brackets.append(_Bracket(char, _find_callee(text[:index], char), index + 1))
-        elif char in ")]}" and here is not None:
+        elif char in ")]}" and bracket is not None:
             brackets.pop()
             if brackets:
                 brackets[-1].text = None
-        elif here is not None:
-            _read_sign(here, text, index)
+        elif bracket is not None:
+            _read_sign(bracket, text, index)
         index += 1
     return brackets, None
 
 
-def _read_sign(here: _Bracket, text: str, index: int) -> None:
+def _read_sign(bracket: _Bracket, text: str, index: int) -> None:
     char = text[index]
     if char == ",":
-        here.end_part(index)
-    elif char == ":" and here.opener == "{" and not here.key:
-        here.key, here.text = here.text or "?", None
-    elif char == "=" and here.opener == "(" and text[index + 1 : index + 2] != "=":
-        found = _KEYWORD.match(text[here.start : index])
-        here.keyword = here.keyword or (found[1] if found else "")
+        bracket.end_part(index)
+    elif char == ":" and bracket.opener == "{" and not bracket.key:
+        bracket.key, bracket.text = bracket.text or "?", None
+    elif char == "=" and bracket.opener == "(" and text[index + 1 : index + 2] != "=":
+        match = _KEYWORD.match(text[bracket.start : index])
+        bracket.keyword = bracket.keyword or (match[1] if match else "")
 
 
 def _find_callee(before: str, opener: str) -> str:
     if opener == "{":
         return ""
-    found = _CALLEE.search(before)
-    if found is None:
+    match = _CALLEE.search(before)
+    if match is None:
         # The result of a call or a subscript has no name of its own.
         return ")" if opener == "[" and before[-1:] in (")", "]") else ""
-    return found[0].lstrip(".")
+    return match[0].lstrip(".")
 
 
 def _find_string(text: str, index: int) -> tuple[int, int | None]:

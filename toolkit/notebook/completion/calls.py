@@ -28,9 +28,9 @@ from toolkit.notebook.completion.feeds import (
 
 # Paths of the resources whose records have an id, by the client's attribute name.
 PATHS = {
-    "api_keys" if one.resource == "keys" else one.resource: one.path[len("/v1") : -len("/{id}")]
-    for one in INDEX
-    if one.verb == "read" and one.path.endswith("/{id}")
+    "api_keys" if row.resource == "keys" else row.resource: row.path[len("/v1") : -len("/{id}")]
+    for row in INDEX
+    if row.verb == "read" and row.path.endswith("/{id}")
 }
 _QUERIES: dict[str, type[WorkQuery]] = {
     "runs": RunsQuery,
@@ -59,51 +59,51 @@ class CallCompleter:
 
     def list_proposals(self, site: CallSite) -> list[Proposal] | None:
         """List proposals for a place; return None if the call is not of the toolkit."""
-        root, _, rest = site.callee.partition(".")
+        root, _, member = site.callee.partition(".")
         owner = self._names.get(root)
         if isinstance(owner, Client | AsyncClient):
-            return self._complete_client(find_feed(owner), owner, rest, site)
-        drafted = owner is None and any(root == one for one in _DRAFT.findall(self._code))
-        if isinstance(owner, Workflow) or drafted:
-            return self._complete_draft(root, owner, rest, site)
+            return self._complete_client(find_feed(owner), owner, member, site)
+        is_draft = owner is None and any(root == name for name in _DRAFT.findall(self._code))
+        if isinstance(owner, Workflow) or is_draft:
+            return self._complete_draft(root, owner, member, site)
         if is_ours(owner):
-            return self._complete_handle(owner, rest, site)
+            return self._complete_handle(owner, member, site)
         return None
 
     def _complete_client(
-        self, feed: ClientFeed, client: Any, called: str, site: CallSite
+        self, feed: ClientFeed, client: Any, call: str, site: CallSite
     ) -> list[Proposal] | None:
-        area, _, method = called.partition(".")
-        if called in _TAKES_RUN and site.keyword != "tags":
+        area, _, method = call.partition(".")
+        if call in _TAKES_RUN and site.keyword != "tags":
             return self._complete_run(feed, site)
         if area == "capabilities":
             return self._complete_capabilities(feed, method, site)
-        if called == "connections.connect" or (
-            called == "connections.create" and is_argument(site, 0, "provider")
+        if call == "connections.connect" or (
+            call == "connections.create" and is_argument(site, 0, "provider")
         ):
             return feed.list_providers()
-        if called == "compare" and site.position in (0, 1):
+        if call == "compare" and site.position in (0, 1):
             return list_comparable(feed, site.texts.get(1 - site.position, ""))
         if method == "list" and site.keyword:
             names = list_capability_names(feed) if site.keyword == "capability" else []
-            found = complete_filter(feed, area, site.keyword, names)
-            if found is not None:
-                return found
+            proposals = complete_filter(feed, area, site.keyword, names)
+            if proposals is not None:
+                return proposals
         if site.keyword == "tags":
             return complete_filter(feed, area, "tags", [])
-        if called == "usage.list" and is_argument(site, 0, "group_by"):
+        if call == "usage.list" and is_argument(site, 0, "group_by"):
             return [Proposal(name) for name in USAGE_GROUPS]
-        if called == "events" and is_argument(site, 0, "resource_id"):
-            followed = ("/runs", "/workflows", "/tasks", "/jobs")
-            return [one for path in followed for one in feed.list_records(path)]
-        if called == "workflows.fork" and is_argument(site, 1, "from_node"):
+        if call == "events" and is_argument(site, 0, "resource_id"):
+            paths = ("/runs", "/workflows", "/tasks", "/jobs")
+            return [proposal for path in paths for proposal in feed.list_records(path)]
+        if call == "workflows.fork" and is_argument(site, 1, "from_node"):
             return feed.list_nodes(site.texts.get(0) or site.texts.get("id", ""))
         takes_id = site.is_subscript or (
             method not in ("", "create", "list", "upload", "submit") and is_argument(site, 0, "id")
         )
         if area in PATHS and takes_id:
             return feed.list_records(PATHS[area])
-        return complete_arguments(find_attribute(client, called), site)
+        return complete_arguments(find_attribute(client, call), site)
 
     def _complete_run(self, feed: ClientFeed, site: CallSite) -> list[Proposal] | None:
         """Complete the arguments of `runs.create` and `route`."""
@@ -116,9 +116,9 @@ class CallCompleter:
         if site.keyword:
             return complete_option(feed, capability, site.keyword)
         if not site.in_string:
-            others = dict.fromkeys(("version", "input", "target", "tags", "note"), "")
-            known = {**RUN_OPTIONS, **others}
-            return [Proposal(f"{name}=", shorten(words)) for name, words in known.items()]
+            fields = dict.fromkeys(("version", "input", "target", "tags", "note"), "")
+            keywords = {**RUN_OPTIONS, **fields}
+            return [Proposal(f"{name}=", shorten(words)) for name, words in keywords.items()]
         return None
 
     def _complete_capabilities(
@@ -127,9 +127,9 @@ class CallCompleter:
         """Complete `client.capabilities`: its names, and the fields of each capability's call."""
         if site.is_subscript or method == "get":
             return list_capability_names(feed)
-        for one in feed.list_capabilities():
-            if str(one["id"]).replace(".", "_") == method:
-                return self._complete_keywords(feed, one, site, ["version", "options"])
+        for capability in feed.list_capabilities():
+            if str(capability["id"]).replace(".", "_") == method:
+                return self._complete_keywords(feed, capability, site, ["version", "options"])
         return None
 
     def _complete_keywords(
@@ -137,7 +137,7 @@ class CallCompleter:
         feed: ClientFeed | None,
         capability: Mapping[str, Any] | None,
         site: CallSite,
-        others: Sequence[str],
+        keywords: Sequence[str],
     ) -> list[Proposal] | None:
         """Complete a call whose keywords are the fields of a capability."""
         if site.keyword == "options":
@@ -149,8 +149,8 @@ class CallCompleter:
         if site.in_string:
             return None
         fields = list_field_proposals(capability) if capability else []
-        named = [Proposal(f"{one.text}=", one.about) for one in fields]
-        return named + [Proposal(f"{name}=") for name in others]
+        proposals = [Proposal(f"{field.text}=", field.about) for field in fields]
+        return proposals + [Proposal(f"{name}=") for name in keywords]
 
     def _complete_draft(
         self, name: str, workflow: Workflow | None, method: str, site: CallSite
@@ -167,15 +167,15 @@ class CallCompleter:
                 return self._list_functions(site.prefix) or None
             return list_capability_names(feed)
         if site.keyword == "depends_on":
-            own = site.texts.get(0) or site.texts.get("id")
-            return [one for one in nodes if one.text != own]
+            node_id = site.texts.get(0) or site.texts.get("id")
+            return [node for node in nodes if node.text != node_id]
         if site.position == 0:
             return None
         capability = find_capability(feed, site.texts.get(1) or site.texts.get("capability"))
-        others = ["depends_on", "input", "options", "optional", "cache"]
+        keywords = ["depends_on", "input", "options", "optional", "cache"]
         if capability is None and not (site.keyword or site.in_string):
-            others = self._list_parameters(name) + others
-        return self._complete_keywords(feed, capability, site, others)
+            keywords = self._list_parameters(name) + keywords
+        return self._complete_keywords(feed, capability, site, keywords)
 
     def _list_functions(self, prefix: str) -> list[Proposal]:
         """List the notebook's own functions whose names begin with a prefix."""
@@ -195,12 +195,12 @@ class CallCompleter:
         return list(inspect.signature(function).parameters) if inspect.isfunction(function) else []
 
     def _list_drafted(self, name: str, workflow: Workflow | None) -> list[Proposal]:
-        added = re.compile(
+        pattern = re.compile(
             rf"(?<!\w){re.escape(name)}\.add\(\s*['\"]([^'\"]+)['\"]\s*,\s*['\"]([^'\"]+)['\"]"
         )
-        found = {} if workflow is None else {one.id: one.capability for one in workflow}
-        found |= dict(added.findall(self._code))
-        return [Proposal(node_id, capability) for node_id, capability in found.items()]
+        capabilities = {} if workflow is None else {node.id: node.capability for node in workflow}
+        capabilities |= dict(pattern.findall(self._code))
+        return [Proposal(node_id, capability) for node_id, capability in capabilities.items()]
 
     def _complete_handle(self, owner: Any, method: str, site: CallSite) -> list[Proposal] | None:
         """Complete calls of a handle: the nodes of a graph, and the arguments of its methods."""
@@ -216,9 +216,11 @@ class CallCompleter:
                 for node in nodes or ()
             ]
         if is_graph and site.keyword == "overrides":
-            named = next((one for one in nodes or () if one.id == site.path[0]), None)
+            node = next(
+                (candidate for candidate in nodes or () if candidate.id == site.path[0]), None
+            )
             feed = find_notebook_feed(self._names)
-            capability = find_capability(feed, None if named is None else named.capability)
+            capability = find_capability(feed, None if node is None else node.capability)
             return complete_fields(feed, capability, site.path[1:], is_key=site.is_key)
         return complete_arguments(find_attribute(owner, method), site)
 
@@ -228,8 +230,8 @@ def find_notebook_feed(names: Mapping[str, Any]) -> ClientFeed | None:
     for name in ("client", "toolkit_client"):
         if isinstance(names.get(name), Client | AsyncClient):
             return find_feed(names[name])
-    found = [one for one in list(names.values()) if isinstance(one, Client | AsyncClient)]
-    return find_feed(found[-1]) if found else None
+    clients = [value for value in list(names.values()) if isinstance(value, Client | AsyncClient)]
+    return find_feed(clients[-1]) if clients else None
 
 
 def is_ours(owner: object) -> bool:
@@ -244,12 +246,12 @@ def is_argument(site: CallSite, position: int, name: str) -> bool:
 
 def find_attribute(owner: object, path: str) -> object:
     """Follow a dotted path through objects of this package; return None if it leads nowhere."""
-    found = owner
+    attribute = owner
     for part in filter(None, path.split(".")):
-        if not is_ours(found) or part.startswith("_"):
+        if not is_ours(attribute) or part.startswith("_"):
             return None
-        found = getattr(found, part, None)
-    return found
+        attribute = getattr(attribute, part, None)
+    return attribute
 
 
 @cache
@@ -257,7 +259,7 @@ def _load_built_in() -> tuple[Mapping[str, Any], ...]:
     """Load the capabilities of this installation, for use without a client."""
     from toolkit.engine import Registry
 
-    return tuple(one.model_dump(by_alias=True) for one in Registry.load().to_records())
+    return tuple(record.model_dump(by_alias=True) for record in Registry.load().to_records())
 
 
 def list_capabilities(feed: ClientFeed | None) -> Sequence[Mapping[str, Any]]:
@@ -267,16 +269,16 @@ def list_capabilities(feed: ClientFeed | None) -> Sequence[Mapping[str, Any]]:
 
 def list_capability_names(feed: ClientFeed | None) -> list[Proposal]:
     """List the names of capabilities with their titles, then the names with a version."""
-    found = list_capabilities(feed)
-    bare = dict.fromkeys((str(one["id"]), str(one["title"])) for one in found)
-    versioned = ((f"{one['id']}@{one['version']}", str(one["title"])) for one in found)
-    return [Proposal(*one) for one in (*bare, *versioned)]
+    capabilities = list_capabilities(feed)
+    bare = dict.fromkeys((str(row["id"]), str(row["title"])) for row in capabilities)
+    versioned = ((f"{row['id']}@{row['version']}", str(row["title"])) for row in capabilities)
+    return [Proposal(*pair) for pair in (*bare, *versioned)]
 
 
 def find_capability(feed: ClientFeed | None, name: object) -> Mapping[str, Any] | None:
     """Find a capability by its name, with or without a version."""
     bare = str(name or "").partition("@")[0]
-    return next((one for one in list_capabilities(feed) if one["id"] == bare), None)
+    return next((row for row in list_capabilities(feed) if row["id"] == bare), None)
 
 
 def complete_fields(
@@ -308,8 +310,8 @@ def complete_options(
 ) -> list[Proposal] | None:
     """Complete the options of a run in a dictionary."""
     if not path:
-        known = [Proposal(name, shorten(words)) for name, words in RUN_OPTIONS.items()]
-        return known if is_key else None
+        proposals = [Proposal(name, shorten(words)) for name, words in RUN_OPTIONS.items()]
+        return proposals if is_key else None
     return complete_option(feed, capability, path[0])
 
 
@@ -331,11 +333,13 @@ def list_run_providers(
     """List the providers that may serve a capability, connected first; then the connections."""
     if feed is None:
         return []
-    known = feed.list_providers()
+    providers = feed.list_providers()
     if capability is not None:
         allowed = capability["source"]["routing"]["allowed_connections"]
-        known = [one for one in known if one.text in allowed] or [Proposal(a) for a in allowed]
-    return known + feed.list_records(PATHS["connections"])
+        providers = [provider for provider in providers if provider.text in allowed] or [
+            Proposal(a) for a in allowed
+        ]
+    return providers + feed.list_records(PATHS["connections"])
 
 
 def complete_filter(
@@ -355,8 +359,8 @@ def list_comparable(feed: ClientFeed, other_id: str) -> list[Proposal]:
     """List the records to compare with another record, of the same kind if its kind is known."""
     path = _COMPARED_PATHS.get(other_id.partition("_")[0])
     paths = ("/runs", "/workflows") if path is None else (path,)
-    found = [one for each in paths for one in feed.list_records(each)]
-    return [one for one in found if one.text != other_id]
+    proposals = [proposal for resource in paths for proposal in feed.list_records(resource)]
+    return [proposal for proposal in proposals if proposal.text != other_id]
 
 
 @cache
@@ -372,7 +376,7 @@ def list_words(annotation: object) -> list[str]:
     ['a', 'b']
     """
     if get_origin(annotation) is Literal:
-        return [str(one) for one in get_args(annotation)]
+        return [str(word) for word in get_args(annotation)]
     return [word for inner in get_args(annotation) for word in list_words(inner)]
 
 
@@ -385,14 +389,22 @@ def complete_arguments(called: object, site: CallSite) -> list[Proposal] | None:
     except (TypeError, ValueError):
         return None
     parameters: Iterable[inspect.Parameter] = signature.parameters.values()
-    named = [one for one in parameters if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)]
+    keywords = [
+        parameter
+        for parameter in parameters
+        if parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+    ]
     if site.keyword or (site.in_string and site.position is not None):
-        by_position = [one for one in named if one.kind is not one.KEYWORD_ONLY]
-        chosen = next((one for one in named if one.name == site.keyword), None)
+        by_position = [
+            parameter for parameter in keywords if parameter.kind is not parameter.KEYWORD_ONLY
+        ]
+        argument = next(
+            (parameter for parameter in keywords if parameter.name == site.keyword), None
+        )
         if not site.keyword and site.position is not None and site.position < len(by_position):
-            chosen = by_position[site.position]
-        words = [] if chosen is None else list_words(chosen.annotation)
+            argument = by_position[site.position]
+        words = [] if argument is None else list_words(argument.annotation)
         return [Proposal(word) for word in words] or None
     if site.in_string:
         return None
-    return [Proposal(f"{one.name}=") for one in named]
+    return [Proposal(f"{parameter.name}=") for parameter in keywords]

@@ -56,12 +56,12 @@ def complete_magic(
         feed: feed of the notebook's client; None without a client.
         names: variables of the notebook.
     """
-    found = _MAGIC_LINE.match(line)
-    if found is None or found[1] not in MAGIC_OPTIONS:
+    match = _MAGIC_LINE.match(line)
+    if match is None or match[1] not in MAGIC_OPTIONS:
         return None
-    magic, rest = found[1], found[2]
-    words = rest.split()
-    word = "" if rest[-1:].isspace() or not words else words.pop()
+    magic, text = match[1], match[2]
+    words = text.split()
+    word = "" if text[-1:].isspace() or not words else words.pop()
     before = words[-1] if words else ""
     if before.startswith("--"):
         values = _complete_magic_option(magic, before[2:].replace("-", "_"), words, feed, names)
@@ -69,15 +69,15 @@ def complete_magic(
             return Completion(word, values)
     if word.startswith("-"):
         return Completion(word, list(_list_options(magic)))
-    plain = [each for each in words if not each.startswith("-")]
+    positionals = [argument for argument in words if not argument.startswith("-")]
     if magic == "connect":
         return Completion(word, feed.list_providers() if feed else [])
     if magic == "usage":
         return Completion(word, [Proposal(group) for group in USAGE_GROUPS])
-    if magic in ("run", "capabilities") and not plain:
+    if magic in ("run", "capabilities") and not positionals:
         return Completion(word, list_capability_names(feed))
     if magic == "run":
-        return _complete_field(word, find_capability(feed, plain[0]), feed)
+        return _complete_field(word, find_capability(feed, positionals[0]), feed)
     return Completion(word, list(_list_options(magic)))
 
 
@@ -87,14 +87,14 @@ def _complete_field(
     """Complete `name=value` of a capability's input."""
     name, equals, value = word.partition("=")
     if equals:
-        found = complete_fields(feed, capability, (name.removesuffix(":"),), is_key=False)
-        return Completion(value, found or [])
+        values = complete_fields(feed, capability, (name.removesuffix(":"),), is_key=False)
+        return Completion(value, values or [])
     fields = list_field_proposals(capability) if capability else []
-    named = [
-        Proposal(one.text + ("=" if one.about.startswith("string") else ":="), one.about)
-        for one in fields
+    proposals = [
+        Proposal(field.text + ("=" if field.about.startswith("string") else ":="), field.about)
+        for field in fields
     ]
-    return Completion(word, [*named, *_list_options("run")])
+    return Completion(word, [*proposals, *_list_options("run")])
 
 
 def _complete_magic_option(
@@ -112,7 +112,7 @@ def _complete_magic_option(
     if option == "tag" and feed is not None:
         return feed.list_tags(f"/{magic}s")
     if option == "client":
-        return [Proposal(name) for name, one in names.items() if type(one).__name__ == "Client"]
+        return [Proposal(name) for name, value in names.items() if type(value).__name__ == "Client"]
     capability = find_capability(feed, words[0]) if magic == "run" and words else None
     return complete_option(feed, capability, option)
 
@@ -125,20 +125,20 @@ def _list_options(magic: str) -> Iterator[Proposal]:
 def complete_workflow(text: str, feed: ClientFeed | None) -> Completion | None:
     r"""Complete a workflow in YAML, up to the cursor.
 
-    >>> done = complete_workflow("nodes:\n  - id: a\n    depends", None)
-    >>> [one.text for one in done.proposals if one.text.startswith("depends")]
+    >>> completion = complete_workflow("nodes:\n  - id: a\n    depends", None)
+    >>> [x.text for x in completion.proposals if x.text.startswith("depends")]
     ['depends_on: ']
     """
     *above, line = text.split("\n")
-    found = _YAML_LINE.match(line)
+    match = _YAML_LINE.match(line)
     flow = re.search(r"[{\[,][^{}\[\]]*\Z", line.partition(":")[2])
     parents = _find_parents(above, line)
     node = _find_node(above)
     if flow is not None:
         return _complete_flow(line, parents, node, above, feed)
-    if found is not None and found["key"]:
-        value = found["value"].lstrip()
-        path = (*parents, found["key"])
+    if match is not None and match["key"]:
+        value = match["value"].lstrip()
+        path = (*parents, match["key"])
         return Completion(value.strip("\"'"), _list_yaml_values(path, node, above, feed))
     word = line.strip().removeprefix("-").lstrip()
     if parents and parents[-1] == "depends_on":
@@ -158,67 +158,67 @@ def _complete_flow(
     inner = re.split(r"[{\[,]", line)[-1].lstrip()
     name, colon, value = inner.partition(":")
     # The fields that the line sets on its own node, as in `- {id: a, capability: …}`.
-    own = {**node, **dict(re.findall(r"(\w+):\s*[\"']?([\w.@-]+)", line))}
+    fields = {**node, **dict(re.findall(r"(\w+):\s*[\"']?([\w.@-]+)", line))}
     if "[" in line.rpartition(key)[2] and key == "depends_on":
-        return Completion(inner.strip("\"'"), _list_other_nodes(above, own))
+        return Completion(inner.strip("\"'"), _list_other_nodes(above, fields))
     path = (*parents, key) if key in ("input", "options") else parents
     if colon:
         return Completion(
-            value.lstrip().strip("\"'"), _list_yaml_values((*path, name), own, above, feed)
+            value.lstrip().strip("\"'"), _list_yaml_values((*path, name), fields, above, feed)
         )
-    return Completion(inner, [*_list_yaml_keys(path, own, feed)])
+    return Completion(inner, [*_list_yaml_keys(path, fields, feed)])
 
 
 def _find_parents(above: Sequence[str], line: str) -> tuple[str, ...]:
     """Find the keys that enclose a line, by its indentation: the outermost first."""
     indent = len(line) - len(line.lstrip())
     parents: list[str] = []
-    for one in reversed(above):
-        found = _YAML_LINE.match(one)
-        if not one.strip() or found is None or not found["key"]:
+    for text in reversed(above):
+        match = _YAML_LINE.match(text)
+        if not text.strip() or match is None or not match["key"]:
             continue
-        at = len(found["indent"]) + len(found["item"] or "")
-        if at < indent or (at == indent and line.lstrip().startswith("-") and not found["item"]):
-            parents.insert(0, found["key"])
-            indent = len(found["indent"])
-        elif found["item"] and len(found["indent"]) < indent:
-            indent = len(found["indent"])
+        at = len(match["indent"]) + len(match["item"] or "")
+        if at < indent or (at == indent and line.lstrip().startswith("-") and not match["item"]):
+            parents.insert(0, match["key"])
+            indent = len(match["indent"])
+        elif match["item"] and len(match["indent"]) < indent:
+            indent = len(match["indent"])
     return tuple(parents)
 
 
 def _find_node(above: Sequence[str]) -> dict[str, str]:
     """Find the id and the capability of the node that is being written."""
-    said: dict[str, str] = {}
-    for one in reversed(above):
-        found = _YAML_LINE.match(one)
-        if found is None or not found["key"]:
+    node: dict[str, str] = {}
+    for line in reversed(above):
+        match = _YAML_LINE.match(line)
+        if match is None or not match["key"]:
             continue
-        if found["key"] in ("id", "capability"):
-            said.setdefault(found["key"], found["value"].strip().strip("\"'"))
-        if found["item"]:
+        if match["key"] in ("id", "capability"):
+            node.setdefault(match["key"], match["value"].strip().strip("\"'"))
+        if match["item"]:
             break
-    return said
+    return node
 
 
 def _list_other_nodes(above: Sequence[str], node: Mapping[str, str]) -> list[Proposal]:
     """List the ids of the nodes above, except the node that is being written."""
     ids = re.findall(r"(?:-\s*\{?|\{|,\s*)\s*id:\s*[\"']?([^\"'\n,}]+)", "\n".join(above))
-    return [Proposal(one.strip()) for one in ids if one.strip() != node.get("id")]
+    return [Proposal(node_id.strip()) for node_id in ids if node_id.strip() != node.get("id")]
 
 
 def _list_yaml_keys(
     parents: Sequence[str], node: Mapping[str, str], feed: ClientFeed | None
 ) -> Iterator[Proposal]:
     if parents and parents[-1] == "options":
-        found = complete_options(feed, None, (), is_key=True) or []
+        proposals = complete_options(feed, None, (), is_key=True) or []
     elif parents and parents[-1] == "input":
         capability = find_capability(feed, node.get("capability"))
-        found = complete_fields(feed, capability, (), is_key=True) or []
+        proposals = complete_fields(feed, capability, (), is_key=True) or []
     else:
         model = NodeCreate if "nodes" in parents else WorkflowCreate
-        found = [Proposal(name) for name in model.model_fields]
-    for one in found:
-        yield Proposal(f"{one.text}: ", one.about)
+        proposals = [Proposal(name) for name in model.model_fields]
+    for proposal in proposals:
+        yield Proposal(f"{proposal.text}: ", proposal.about)
 
 
 def _list_yaml_values(

@@ -82,32 +82,32 @@ class ClientFeed:
 
     def list_providers(self) -> list[Proposal]:
         """List the providers, connected providers first."""
-        found = sorted(self._list("/providers", {}), key=lambda one: not one.get("connected"))
+        providers = sorted(self._list("/providers", {}), key=lambda row: not row.get("connected"))
         return [
-            Proposal(str(one["id"]), "connected" if one.get("connected") else "not connected")
-            for one in found
+            Proposal(str(row["id"]), "connected" if row.get("connected") else "not connected")
+            for row in providers
         ]
 
     def list_records(self, path: str) -> list[Proposal]:
         """List the newest records of a resource, each with a description."""
-        found = self._list(path, {"limit": MAX_RECORDS})
-        return [Proposal(str(one["id"]), describe_record(one)) for one in found if one.get("id")]
+        records = self._list(path, {"limit": MAX_RECORDS})
+        return [Proposal(str(row["id"]), describe_record(row)) for row in records if row.get("id")]
 
     def list_tags(self, path: str) -> list[Proposal]:
         """List the tags of the newest records of a resource, the newest first."""
-        found = self._list(path, {"limit": MAX_RECORDS})
-        tags = dict.fromkeys(str(tag) for one in found for tag in one.get("tags") or ())
+        records = self._list(path, {"limit": MAX_RECORDS})
+        tags = dict.fromkeys(str(tag) for record in records for tag in record.get("tags") or ())
         return [Proposal(tag) for tag in tags]
 
     def list_nodes(self, workflow_id: str) -> list[Proposal]:
         """List the nodes of a workflow."""
         if not workflow_id:
             return []
-        for one in self._list("/workflows", {"limit": MAX_RECORDS}):
-            if one.get("id") == workflow_id:
+        for workflow in self._list("/workflows", {"limit": MAX_RECORDS}):
+            if workflow.get("id") == workflow_id:
                 return [
                     Proposal(str(node["id"]), f"{node['capability']} {node['status']}")
-                    for node in one.get("nodes", ())
+                    for node in workflow.get("nodes", ())
                 ]
         return []
 
@@ -118,15 +118,15 @@ class ClientFeed:
     def _read(self, path: str, query: Mapping[str, str | int]) -> Sequence[Mapping[str, Any]]:
         client = self._client
         if isinstance(client, Client):
-            found: Any = client.read(path, query, max_wait_s=0.0)
+            page: Any = client.read(path, query, max_wait_s=0.0)
         elif client.access.data_dir is not None:  # a local engine works with any event loop
-            found = asyncio.run(client.read(path, query, max_wait_s=0.0))
+            page = asyncio.run(client.read(path, query, max_wait_s=0.0))
         else:
             key = client.access.api_key
-            told = None if key is None else key.get_secret_value()
-            with Client(client.access.base_url, told, max_retries=0) as twin:
-                found = twin.read(path, query, max_wait_s=0.0)
-        items: Sequence[Mapping[str, Any]] = found["items"]
+            secret = None if key is None else key.get_secret_value()
+            with Client(client.access.base_url, secret, max_retries=0) as twin:
+                page = twin.read(path, query, max_wait_s=0.0)
+        items: Sequence[Mapping[str, Any]] = page["items"]
         return items
 
 
@@ -148,9 +148,9 @@ def describe_record(record: Mapping[str, Any]) -> str:
     ...                  "input": {"objective": "A line on tides"}})
     'llm.generate completed: A line on tides'
     """
-    given = record.get("input") or {}
-    main = next((given[name] for name in _MAIN_FIELDS if given.get(name)), None)
-    told = main or record.get("objective") or record.get("name") or record.get("secret_ref")
+    fields = record.get("input") or {}
+    main = next((fields[name] for name in _MAIN_FIELDS if fields.get(name)), None)
+    title = main or record.get("objective") or record.get("name") or record.get("secret_ref")
     words = [
         str(record.get("capability") or record.get("media_type") or "").partition("@")[0],
         str(record.get("provider") or "") if "secret_ref" in record else "",
@@ -158,7 +158,7 @@ def describe_record(record: Mapping[str, Any]) -> str:
         str(record.get("status") or ""),
     ]
     about = " ".join(word for word in words if word)
-    line = f"{about}: {told}" if about and told else str(told or about)
+    line = f"{about}: {title}" if about and title else str(title or about)
     return shorten(line)
 
 
@@ -196,13 +196,13 @@ def list_field_values(capability: Mapping[str, Any], name: str) -> list[Proposal
     field = properties.get(name)
     if field is None:
         return None
-    for one in [field, *field.get("anyOf", ())]:
-        if "enum" in one:
+    for variant in [field, *field.get("anyOf", ())]:
+        if "enum" in variant:
             default = field.get("default")
             return [
-                Proposal(str(each), "the default" if each == default else "")
-                for each in one["enum"]
+                Proposal(str(choice), "the default" if choice == default else "")
+                for choice in variant["enum"]
             ]
-        if str(one.get("pattern", "")).startswith("^art_"):
+        if str(variant.get("pattern", "")).startswith("^art_"):
             return []
     return None

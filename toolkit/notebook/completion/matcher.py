@@ -41,20 +41,24 @@ def find_completion(text: str, names: Mapping[str, Any]) -> Completion | None:
     site = find_call_site(text)
     if site is None:
         return None
-    found = CallCompleter(names, text).list_proposals(site)
-    if found is None:
+    proposals = CallCompleter(names, text).list_proposals(site)
+    if proposals is None:
         return None
-    are_names = any(one.text.endswith("=") for one in found)  # names of arguments
+    are_names = any(proposal.text.endswith("=") for proposal in proposals)  # names of arguments
     if not (site.in_string or site.is_key or site.prefix or are_names):
-        found = [Proposal(f'"{one.text}"', one.about) for one in found]
-    return Completion(site.prefix, found)
+        proposals = [Proposal(f'"{proposal.text}"', proposal.about) for proposal in proposals]
+    return Completion(site.prefix, proposals)
 
 
-def select_proposals(found: Completion) -> list[Proposal]:
+def select_proposals(completion: Completion) -> list[Proposal]:
     """Select the proposals that begin with the prefix, otherwise proposals that contain it."""
-    wanted = found.prefix.casefold()
-    fitting = [one for one in found.proposals if one.text.casefold().startswith(wanted)]
-    return fitting or [one for one in found.proposals if wanted in one.text.casefold()]
+    prefix = completion.prefix.casefold()
+    fitting = [
+        proposal for proposal in completion.proposals if proposal.text.casefold().startswith(prefix)
+    ]
+    return fitting or [
+        proposal for proposal in completion.proposals if prefix in proposal.text.casefold()
+    ]
 
 
 def make_matcher(shell: "InteractiveShell") -> Any:
@@ -62,23 +66,23 @@ def make_matcher(shell: "InteractiveShell") -> Any:
 
     @context_matcher(identifier=IDENTIFIER, priority=100)  # type: ignore[untyped-decorator]
     def match_toolkit(context: CompletionContext) -> SimpleMatcherResult:
-        written = context.full_text.split("\n")[: context.cursor_line + 1]
-        written[-1] = written[-1][: context.cursor_position]
+        lines = context.full_text.split("\n")[: context.cursor_line + 1]
+        lines[-1] = lines[-1][: context.cursor_position]
         try:
-            found = find_completion("\n".join(written), shell.user_ns)
+            completion = find_completion("\n".join(lines), shell.user_ns)
         except Exception:  # a failed completion must never disturb a person
-            found = None
-        if found is None:
+            completion = None
+        if completion is None:
             return SimpleMatcherResult(completions=[], suppress=False)
-        chosen = [
+        completions = [
             # JupyterLab wraps the description next to a name, and its lines overlap.
-            SimpleCompletion(one.text, type=one.about.replace(" ", NO_BREAK))
-            for one in select_proposals(found)
+            SimpleCompletion(proposal.text, type=proposal.about.replace(" ", NO_BREAK))
+            for proposal in select_proposals(completion)
         ]
         return SimpleMatcherResult(
-            completions=chosen,
-            matched_fragment=found.prefix,
-            suppress=bool(chosen),
+            completions=completions,
+            matched_fragment=completion.prefix,
+            suppress=bool(completions),
             ordered=True,
         )
 
@@ -88,5 +92,5 @@ def make_matcher(shell: "InteractiveShell") -> Any:
 def attach_matcher(shell: "InteractiveShell") -> None:
     """Add the matcher to a shell, unless the shell has it already."""
     matchers = shell.Completer.custom_matchers
-    if all(getattr(one, "matcher_identifier", "") != IDENTIFIER for one in matchers):
+    if all(getattr(matcher, "matcher_identifier", "") != IDENTIFIER for matcher in matchers):
         matchers.append(make_matcher(shell))

@@ -52,13 +52,13 @@ class CapabilityForm(Panel):
         self._client = client
         self.capability = capability
         self.run: Run | None = None
-        self.form = SchemaForm(record.input_schema, lambda told: self.show_message(told))
+        self.form = SchemaForm(record.input_schema, lambda text: self.show_message(text))
         providers = record.source.routing.allowed_connections
-        allowed = [(NOT_GIVEN, None), *((one, one) for one in providers)]
-        policies = [(NOT_GIVEN, None), *((one, one) for one in get_args(OptimizeFor))]
+        allowed = [(NOT_GIVEN, None), *((provider, provider) for provider in providers)]
+        policies = [(NOT_GIVEN, None), *((policy, policy) for policy in get_args(OptimizeFor))]
         self.provider = make_labelled(ipywidgets.Dropdown, "provider", options=allowed)
         self.optimize_for = make_labelled(ipywidgets.Dropdown, "optimize for", options=policies)
-        self.options = SchemaForm(_make_options_schema(), lambda told: self.show_message(told))
+        self.options = SchemaForm(_make_options_schema(), lambda text: self.show_message(text))
         folded = ipywidgets.Accordion([self.options], titles=("More options",))
         self.preview = make_button(
             "Preview", "Who would serve it and what it would cost", self._start_preview
@@ -99,8 +99,8 @@ class CapabilityForm(Panel):
 
     def collect_options(self) -> RunOptions:
         """Collect the chosen options; options without a choice are None or missing."""
-        chosen = {"provider": self.provider.value, "optimize_for": self.optimize_for.value}
-        return cast("RunOptions", {**chosen, **self.options.read_values()})
+        routing = {"provider": self.provider.value, "optimize_for": self.optimize_for.value}
+        return cast("RunOptions", {**routing, **self.options.read_values()})
 
     def _read_input(self) -> dict[str, object] | None:
         """Read the input from the form; show a message and return None if it cannot be read."""
@@ -112,24 +112,24 @@ class CapabilityForm(Panel):
             return None
 
     def _start_preview(self) -> None:
-        given = self._read_input()
-        if given is not None:
-            self._start_request(lambda: self._show_route(given))
+        values = self._read_input()
+        if values is not None:
+            self._start_request(lambda: self._show_route(values))
 
-    def _show_route(self, given: dict[str, object]) -> None:
-        route = self._client.route(self.name, given, **self.collect_options())
+    def _show_route(self, values: dict[str, object]) -> None:
+        route = self._client.route(self.name, values, **self.collect_options())
         cost = format_usd(route.record.estimated_cost_usd)
-        who = f"{route.provider} ({route.model})" if route.provider else "this machine's CPU"
-        self.show_message(f"It would be served by {who}, for about {cost}.", fault=False)
+        provider = f"{route.provider} ({route.model})" if route.provider else "this machine's CPU"
+        self.show_message(f"It would be served by {provider}, for about {cost}.", fault=False)
 
     def _start_run(self) -> None:
-        given = self._read_input()
-        if given is not None:
+        values = self._read_input()
+        if values is not None:
             self.start.disabled = True
-            self._start_request(lambda: self._submit_run(given))
+            self._start_request(lambda: self._submit_run(values))
 
-    def _submit_run(self, given: dict[str, object]) -> None:
-        run = self._client.runs.create(self.name, given, **self.collect_options())
+    def _submit_run(self, values: dict[str, object]) -> None:
+        run = self._client.runs.create(self.name, values, **self.collect_options())
         self.run = run
         self.result.value = ""
         self._show_run(run)
@@ -176,20 +176,20 @@ class CapabilityForm(Panel):
 
     def _render_result(self, run: Run) -> str:
         record = run.record
-        told: dict[str, object] = {
+        facts: dict[str, object] = {
             "status": record.status,
             "provider": record.provider,
             "model": record.model,
             "cost_usd": record.cost_usd,
             "took": f"{record.latency_ms} ms" if record.latency_ms is not None else None,
         }
-        shown = widget_html.render_facts(told)
+        body = widget_html.render_facts(facts)
         if record.artifact_id:
-            shown += widget_html.render_artifact(run.artifact())
+            body += widget_html.render_artifact(run.artifact())
         if record.output is not None:
             as_json = widget_html.render_json(record.output)
-            shown += f"<details><summary>Output as JSON</summary>{as_json}</details>"
-        return shown
+            body += f"<details><summary>Output as JSON</summary>{as_json}</details>"
+        return body
 
     def _cancel_run(self) -> None:
         run = self.run

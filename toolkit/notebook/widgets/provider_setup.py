@@ -54,8 +54,8 @@ class VendorRow(ipywidgets.HBox):
         self.use = make_button("Fill in", f"Fill in the form for {vendor}", fill_in)
         self.test = make_button("Test", f"Test the connection of {vendor}", test)
         self.remove = make_button("Remove", f"Remove the connection of {vendor}", remove)
-        for one in (self.use, self.test, self.remove):
-            one.layout.min_width = "6em"
+        for button in (self.use, self.test, self.remove):
+            button.layout.min_width = "6em"
         super().__init__([self.state, self.use, self.test, self.remove])
 
 
@@ -75,7 +75,9 @@ class ProviderSetup(Panel):
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._vendors = {one.record.id: one.record for one in client.providers.list()}
+        self._vendors = {
+            provider.record.id: provider.record for provider in client.providers.list()
+        }
         self._connections: dict[str, list[Connection]] = {}
         self._tests: dict[str, str] = {}
         self.rows = {
@@ -149,7 +151,9 @@ class ProviderSetup(Panel):
 
     def _read_vendors(self) -> None:
         """Read the vendors, and show them."""
-        self._vendors = {one.record.id: one.record for one in self._client.providers.list()}
+        self._vendors = {
+            provider.record.id: provider.record for provider in self._client.providers.list()
+        }
         self._connections = {}
         for connection in self._client.connections:
             self._connections.setdefault(connection.record.provider, []).append(connection)
@@ -158,25 +162,25 @@ class ProviderSetup(Panel):
     def _show_vendors(self) -> None:
         self.connected = [vendor.id for vendor in self._vendors.values() if vendor.connected]
         for vendor in self._vendors.values():
-            shown = self.rows[vendor.id]
+            row = self.rows[vendor.id]
             mark = "●" if vendor.connected else "○"
             simulated = " (simulated)" if vendor.sandbox else ""
-            shown.state.value = (
+            row.state.value = (
                 f"<b>{mark} {escape(vendor.title)}</b>{simulated}:"
                 f" {escape(self._describe_state(vendor))}"
                 f'<div class="tk-quiet">for {escape(", ".join(vendor.capabilities))}</div>'
             )
-            shown.test.disabled = shown.remove.disabled = vendor.id not in self._connections
+            row.test.disabled = row.remove.disabled = vendor.id not in self._connections
 
     def _fill_form(self, vendor: str) -> None:
         """Fill in the form for a vendor, and offer names that are set, the usual name first."""
         usual = self._vendors[vendor].conventional_variable
-        here = sorted(
+        names = sorted(
             name
             for name in os.environ
             if _LIKELY_SECRET_NAME.search(name) and is_variable_name(name)
         )
-        self.name.options = tuple(dict.fromkeys([usual, *here]))
+        self.name.options = tuple(dict.fromkeys([usual, *names]))
         self.provider.value = vendor
         self.name.value = usual
         self._check_variable()
@@ -185,12 +189,12 @@ class ProviderSetup(Panel):
         """Show whether the variable is set here, without reading its value."""
         name = str(self.name.value)
         if self.kind.value != "environment" or not is_variable_name(name):
-            told = ""
+            status = ""
         elif self._vendors[str(self.provider.value)].sandbox:
-            told = f"{name}: the sandbox has its own"
+            status = f"{name}: the sandbox has its own"
         else:
-            told = f"{name}: {'set' if name in os.environ else 'not set'} in this process"
-        self.presence.value = f'<div class="tk-help">{escape(told)}</div>'
+            status = f"{name}: {'set' if name in os.environ else 'not set'} in this process"
+        self.presence.value = f'<div class="tk-help">{escape(status)}</div>'
         self.connect.disabled = not name
 
     def _start_connect(self) -> None:

@@ -73,10 +73,10 @@ class RunTable(Panel):
     def _sort_rows(self) -> list[dict[str, object]]:
         """Return the sorted rows; unknown values come last, in either direction."""
         facts = [_collect_facts(run) for run in self.runs]
-        known = [one for one in facts if one[self.order] is not None]
-        unknown = [one for one in facts if one[self.order] is None]
-        known.sort(key=lambda one: _make_sort_key(one[self.order]), reverse=self.descending)
-        return known + unknown
+        rows = [row for row in facts if row[self.order] is not None]
+        incomplete = [row for row in facts if row[self.order] is None]
+        rows.sort(key=lambda row: _make_sort_key(row[self.order]), reverse=self.descending)
+        return rows + incomplete
 
     def _show_table(self) -> None:
         caption = format_total(len(self.runs), "runs")

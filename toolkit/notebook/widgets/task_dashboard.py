@@ -88,11 +88,11 @@ class TaskDashboard(Panel):
         self._background.start_action(lambda: self._create_task(objective, limit))
 
     def _create_task(self, objective: str, limit: float) -> None:
-        given = None
+        reusable_plan = None
         if self._previewed is not None and self._previewed[:2] == (objective, limit):
             plan = self._previewed[2]
-            given = plan if plan.executable else None  # a paid plan is not made again
-        self.task = self._client.tasks.create(objective, plan=given, max_cost_usd=limit)
+            reusable_plan = plan if plan.executable else None  # a paid plan is not made again
+        self.task = self._client.tasks.create(objective, plan=reusable_plan, max_cost_usd=limit)
         self.planned.value = ""
         self.show_message(f"{self.task.id} is under way.", fault=False)
         before = (self.graph, self.review)

@@ -81,7 +81,7 @@ class TaskReview(Panel):
         )
         for area in (self.answer, self.issues, self.constraints):
             area.rows = 2
-            guard_control(area, lambda told: self.show_message(told))
+            guard_control(area, lambda text: self.show_message(text))
         self.accept = self._make_verdict("pass", "Deliver the attempt chosen", "success")
         self.reject = self._make_verdict("fail", "Refuse the attempt chosen", "danger")
         self.retry = self._make_verdict("retry", RETRY_HINT)
@@ -161,12 +161,12 @@ class TaskReview(Panel):
 
     def _offer_choices(self) -> None:
         """Offer the attempts to judge, with the best chosen, and the nodes to run again."""
-        ended = [view for view in self._views if view.status in FINAL_STATUSES]
-        chosen = next((view.n for view in ended if view.is_best), ended[-1].n if ended else None)
-        offered = tuple((view.title, view.n) for view in ended)
-        if self.attempt.options != offered:
-            self.attempt.options = offered
-            self.attempt.value = chosen
+        views = [view for view in self._views if view.status in FINAL_STATUSES]
+        default = next((view.n for view in views if view.is_best), views[-1].n if views else None)
+        options = tuple((view.title, view.n) for view in views)
+        if self.attempt.options != options:
+            self.attempt.options = options
+            self.attempt.value = default
         if self._views:
             workflow = self._reader.read_workflow(self._views[-1].workflow_id)
             nodes = ((CHOSEN_BY_ISSUES, None), *((node.id, node.id) for node in workflow.nodes))
@@ -175,18 +175,20 @@ class TaskReview(Panel):
 
     def _render_headline(self) -> str:
         record = self.task.record
-        told = {"status": record.status, "review_attempts": record.review_attempts}
-        known = record.cost_usd is not None or record.status in FINAL_TASK_STATUSES
-        cost = {"cost": format_spending(record.cost_usd, record.cost_incurred_usd)} if known else {}
-        shown = render_reading(record.objective, self._read_reading())
-        shown += widget_html.render_line({**told, **cost})
+        facts = {"status": record.status, "review_attempts": record.review_attempts}
+        has_cost = record.cost_usd is not None or record.status in FINAL_TASK_STATUSES
+        cost = (
+            {"cost": format_spending(record.cost_usd, record.cost_incurred_usd)} if has_cost else {}
+        )
+        body = render_reading(record.objective, self._read_reading())
+        body += widget_html.render_line({**facts, **cost})
         if record.error is not None:
-            shown += _render_alert(f"{record.error.code}: {record.error.message}")
+            body += _render_alert(f"{record.error.code}: {record.error.message}")
         if record.status == "blocked":
-            shown += _render_alert(_describe_block(record.missing, record.question))
-            steps = "".join(f"<li>{_render_next_step(one)}</li>" for one in record.missing)
-            shown += f"<ul>{steps}</ul>" if steps else ""
-        return shown + "".join(f'<div class="tk-status">{escape(w)}</div>' for w in record.warnings)
+            body += _render_alert(_describe_block(record.missing, record.question))
+            steps = "".join(f"<li>{_render_next_step(need)}</li>" for need in record.missing)
+            body += f"<ul>{steps}</ul>" if steps else ""
+        return body + "".join(f'<div class="tk-status">{escape(w)}</div>' for w in record.warnings)
 
     def _read_reading(self) -> PlanReading:
         """Read how the plan understood the objective; before there is a plan, all of it."""
@@ -229,12 +231,12 @@ class TaskReview(Panel):
             f"Your verdict is kept: {decision}.",
         )
 
-    def _act(self, act: Callable[[], object], told: str) -> None:
+    def _act(self, act: Callable[[], object], message: str) -> None:
         """Change the task, show it, and follow it if it goes on."""
         seen = self.task.events()[-1].n
         act()
         self._show_task()
-        self.show_message(told, fault=False)
+        self.show_message(message, fault=False)
         if not self.task.done:
             self._background.start_feed(lambda: self._follow_task(seen))
 
@@ -249,7 +251,9 @@ class _AttemptReader:
 
     def read_attempts(self) -> list[AttemptView]:
         """Read the attempts of the task's current record, oldest first."""
-        delivered = {each.workflow_id: each.artifact_ids for each in self._task.record.attempts}
+        delivered = {
+            attempt.workflow_id: attempt.artifact_ids for attempt in self._task.record.attempts
+        }
         return [
             self._complete_view(view, delivered.get(view.workflow_id) or {})
             for view in list_attempts(self._task.record)
@@ -257,19 +261,21 @@ class _AttemptReader:
 
     def read_workflow(self, id: str) -> WorkflowRun:
         """Read a workflow of the task."""
-        known = self._workflows.get(id)
-        if known is None or known.status not in FINAL_STATUSES:
-            known = self._workflows[id] = self._task.workflow(id)
-        return known
+        workflow = self._workflows.get(id)
+        if workflow is None or workflow.status not in FINAL_STATUSES:
+            workflow = self._workflows[id] = self._task.workflow(id)
+        return workflow
 
     def _complete_view(self, view: AttemptView, artifact_ids: dict[str, str]) -> AttemptView:
         workflow = self.read_workflow(view.workflow_id)
         nodes = artifact_ids or workflow.sink_artifact_ids
-        read = {node: self._read_artifact(workflow, node) for node in nodes}
+        artifacts = {node: self._read_artifact(workflow, node) for node in nodes}
         return replace(
             view,
             status=workflow.status,
-            artifacts={node: made for node, made in read.items() if made is not None},
+            artifacts={
+                node: artifact for node, artifact in artifacts.items() if artifact is not None
+            },
             cost_usd=workflow.record.cost_usd if view.cost_usd is None else view.cost_usd,
         )
 

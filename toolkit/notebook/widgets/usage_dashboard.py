@@ -69,10 +69,10 @@ class UsageDashboard(Panel):
 
     def _read_usage(self) -> None:
         today = datetime.now(UTC).date()
-        found = self._client.usage.list(
+        usage = self._client.usage.list(
             [self.group.value], first=today - timedelta(days=self.days.value - 1), last=today
         )
-        self.lines = [line.record for line in found]
+        self.lines = [line.record for line in usage]
         self.chart.value = self._render_bars()
 
     def _render_bars(self) -> str:

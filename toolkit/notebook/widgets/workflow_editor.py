@@ -54,14 +54,14 @@ class WorkflowEditor(Panel):
         self._client = client
         self._registry, self._settings = Registry.load(), Settings()
         self._schemas = {
-            f"{one.id}@{one.record.version}": one.record.input_schema
-            for one in client.capabilities.list()
-            if one.record.status == "available"
+            f"{capability.id}@{capability.record.version}": capability.record.input_schema
+            for capability in client.capabilities.list()
+            if capability.record.status == "available"
         }
-        begun = workflow or Workflow("workflow")
-        self._begun_with = list(begun.functions.values())
-        self._functions = OfferedFunctions([*client.functions, *self._begun_with])
-        body = begun.to_dict()
+        draft = workflow or Workflow("workflow")
+        self._draft_functions = list(draft.functions.values())
+        self._functions = OfferedFunctions([*client.functions, *self._draft_functions])
+        body = draft.to_dict()
         self.nodes: list[dict[str, Any]] = body["nodes"]
         self.faults = []
         self.form: SchemaForm | None = None
@@ -118,9 +118,9 @@ class WorkflowEditor(Panel):
         Raises:
             RequestError: `INVALID_WORKFLOW` while the graph has a cycle.
         """
-        made = Workflow.from_dict({**self.to_dict(), "nodes": sort_nodes(self.nodes)})
-        made.functions |= self._functions.list_called(self.nodes)
-        return made
+        workflow = Workflow.from_dict({**self.to_dict(), "nodes": sort_nodes(self.nodes)})
+        workflow.functions |= self._functions.list_called(self.nodes)
+        return workflow
 
     def picture(self) -> str:
         """Draw the graph as SVG."""
@@ -156,21 +156,21 @@ class WorkflowEditor(Panel):
             self.show_message("Give the new node an id that no other node has.")
             return
         after = [self.selected] if self.selected else []
-        called = self._functions.make_input(self.capability.value)
-        name = self.capability.value if called is None else FUNCTION_CAPABILITY
-        made = {"id": node_id, "capability": name, "input": called or {}, "depends_on": after}
-        self.nodes = [*self.nodes, self._functions.connect(made)]
+        call = self._functions.make_input(self.capability.value)
+        name = self.capability.value if call is None else FUNCTION_CAPABILITY
+        node = {"id": node_id, "capability": name, "input": call or {}, "depends_on": after}
+        self.nodes = [*self.nodes, self._functions.connect(node)]
         self.new_id.value = ""
         self.show_message("")
         self._show()
         self.view.selected = node_id
 
     def _remove(self) -> None:
-        gone = self.selected
+        node_id = self.selected
         self.nodes = [
-            {**node, "depends_on": [up for up in node["depends_on"] if up != gone]}
+            {**node, "depends_on": [up for up in node["depends_on"] if up != node_id]}
             for node in self.nodes
-            if node["id"] != gone
+            if node["id"] != node_id
         ]
         self.view.selected = ""
         self._show()
@@ -183,18 +183,20 @@ class WorkflowEditor(Panel):
             self._node_form.children = ()
         else:
             self.depends_on.options = []  # no node is chosen while the choices change
-            called = self._functions.find(node)
+            function = self._functions.find(node)
             schema = self._schemas.get(node["capability"], {})
-            form = SchemaForm(build_form_schema(called) if called else schema, self.show_message)
-            form.set_values(read_arguments(node) if called else node["input"])
-            chosen = list(node["depends_on"])
+            form = SchemaForm(
+                build_form_schema(function) if function else schema, self.show_message
+            )
+            form.set_values(read_arguments(node) if function else node["input"])
+            upstream = list(node["depends_on"])
             self.depends_on.options = [n["id"] for n in self.nodes if n["id"] != node["id"]]
             self.form = form
-            self.depends_on.value = [up for up in chosen if up in self.depends_on.options]
+            self.depends_on.value = [up for up in upstream if up in self.depends_on.options]
             for field in form.fields.values():
                 field.control.observe(lambda _: self._fill(), "value")
-            told = f"{escape(node['id'])} ({escape(_name_called(node))})"
-            self._node_title.value = f"<h4>{told}</h4>"
+            title = f"{escape(node['id'])} ({escape(_name_called(node))})"
+            self._node_title.value = f"<h4>{title}</h4>"
             self._node_form.children = (
                 self._node_title, self.depends_on, form, self._remove_row,
             )  # fmt: skip
@@ -233,38 +235,40 @@ class WorkflowEditor(Panel):
         self._offer_calls()
         self.faults = find_faults(self.to_dict(), self._registry, self._settings)
         self.faults += self._functions.find_faults(self.nodes)
-        known = {node["id"] for node in self.nodes}
-        upstream = {n["id"]: [u for u in n["depends_on"] if u in known] for n in self.nodes}
+        ids = {node["id"] for node in self.nodes}
+        upstream = {n["id"]: [u for u in n["depends_on"] if u in ids] for n in self.nodes}
         titles = {node["id"]: _name_called(node) for node in self.nodes}
         with suppress(ValueError):  # a cycle has no layout, so it is shown as a fault instead
             self.view.draw(titles, upstream)
-        wrong = {self.nodes[i]["id"] for i in map(_find_node_index, self.faults) if i is not None}
+        faulty_ids = {
+            self.nodes[i]["id"] for i in map(_find_node_index, self.faults) if i is not None
+        }
         self.view.states = {
             node_id: {"status": "failed", "line": "✗ to mend"}
-            if node_id in wrong
+            if node_id in faulty_ids
             else {"status": "pending", "line": "· ready"}
             for node_id in titles
         }
-        told = "".join(f"<li>{escape(self._format_fault(fault))}</li>" for fault in self.faults)
+        items = "".join(f"<li>{escape(self._format_fault(fault))}</li>" for fault in self.faults)
         self._fault_list.value = (
-            f'<div class="tk-alert" role="alert"><ul>{told}</ul></div>' if self.nodes else ""
+            f'<div class="tk-alert" role="alert"><ul>{items}</ul></div>' if self.nodes else ""
         )
         self._mark_faults()
         self.submit.disabled = bool(self.faults)
         shapes = {"python": self.to_python, "json": self.to_json}
-        shown = shapes.get(self.shape.value)
-        self.exported.value = render_pre(shown()) if shown else ""
+        export = shapes.get(self.shape.value)
+        self.exported.value = render_pre(export()) if export else ""
 
     def _offer_calls(self) -> None:
         """Offer the calls of a node: capabilities, and the present functions."""
-        self._functions = OfferedFunctions([*self._client.functions, *self._begun_with])
+        self._functions = OfferedFunctions([*self._client.functions, *self._draft_functions])
         choices = [(name, name) for name in self._schemas]
         choices += self._functions.list_choices()
         if list(self.capability.options) != choices:
-            chosen = self.capability.value
+            choice = self.capability.value
             self.capability.options = choices
-            if chosen is not None:
-                self.capability.value = chosen
+            if choice is not None:
+                self.capability.value = choice
 
     def _format_fault(self, fault: Detail) -> str:
         """Format a fault with the node's id in place of its number."""
