@@ -164,7 +164,7 @@ def print_rows(records: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> 
     head = [name.replace("_", " ") for name in columns]
     rows = [[_format_cell(name, record.get(name)) for name in columns] for record in records]
     # Ids are never truncated: people copy them.
-    print("\n".join(format_table(head, rows, measure_width(), whole="id")))
+    print("\n".join(format_table(head, rows, measure_width(), uncut_column="id")))
 
 
 def _format_cell(name: str, value: object) -> str:

@@ -130,7 +130,7 @@ class CollectionView(Generic[H]):
             shown = min(len(rows), MAX_ROWS)
             rest = "more" if self.total is None else f"{self.total - shown:,} more"
         caption = repr(self)[1:-1]
-        table = html.render_table(rows, columns, caption, most=MAX_ROWS, rest=rest)
+        table = html.render_table(rows, columns, caption, max_rows=MAX_ROWS, remainder=rest)
         return html.fit_cell(table)
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, str]:

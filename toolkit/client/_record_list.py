@@ -38,7 +38,7 @@ class RecordList(list[R]):
         if not self:
             return f"<p>no {self.name}</p>"
         section = build_section(self._caption, self.name, self._dump())
-        table = html.render_table(section.rows, section.columns, section.title, most=MAX_ROWS)
+        table = html.render_table(section.rows, section.columns, section.title, max_rows=MAX_ROWS)
         return html.fit_cell(table)
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:

@@ -255,8 +255,8 @@ class RowMap(ABC, Generic[D]):
         self._results[row] = result
         self._progress.add(
             self._budget.spent_usd,
-            begun=result.status != NOT_BEGUN,
-            paced=result.run_id is not None and not result.cached,
+            is_started=result.status != NOT_BEGUN,
+            is_timed=result.run_id is not None and not result.cached,
             reason=result.reason,
             error=result.error,
         )

@@ -39,8 +39,8 @@ def format_spending(cost: float | None, incurred: float) -> str:
     >>> format_spending(0.02, 0.02), format_spending(0.02, 0.05), format_spending(None, 0.05)
     ('$0.02', '$0.02 ($0.05 with all attempts)', 'unknown ($0.05 with all attempts)')
     """
-    more = incurred > (cost or 0.0)
-    return format_usd(cost) + (f" ({format_usd(incurred)} with all attempts)" if more else "")
+    is_higher = incurred > (cost or 0.0)
+    return format_usd(cost) + (f" ({format_usd(incurred)} with all attempts)" if is_higher else "")
 
 
 def format_missing(missing: "Iterable[Missing | Mapping[str, Any]]") -> str:
@@ -54,16 +54,18 @@ def format_missing(missing: "Iterable[Missing | Mapping[str, Any]]") -> str:
     """
     from toolkit.contract.plans import Missing
 
-    told = []
-    for one in (Missing.model_validate(each, from_attributes=True) for each in missing):
-        kind = one.capability.removesuffix(".upload")
-        if one.any_of:
-            told.append(f"{one.capability} needs a connection to {' or '.join(one.any_of)}")
-        elif kind != one.capability:
-            told.append(f"the objective has to name the id of an uploaded artifact with {kind}")
+    sentences = []
+    for need in (Missing.model_validate(record, from_attributes=True) for record in missing):
+        kind = need.capability.removesuffix(".upload")
+        if need.any_of:
+            sentences.append(f"{need.capability} needs a connection to {' or '.join(need.any_of)}")
+        elif kind != need.capability:
+            sentences.append(
+                f"the objective has to name the id of an uploaded artifact with {kind}"
+            )
         else:
-            told.append(f"nothing here makes {one.capability}")
-    return "; ".join(told)
+            sentences.append(f"nothing here makes {need.capability}")
+    return "; ".join(sentences)
 
 
 def truncate_line(text: object, longest: int = MAX_LINE_CHARACTERS) -> str:
@@ -198,13 +200,13 @@ def format_inline(value: object, name: str = "") -> str:
     """
     if isinstance(value, Mapping):
         return ", ".join(
-            f"{str(key).replace('_', ' ')}: {format_inline(each, str(key))}"
-            for key, each in value.items()
-            if not is_empty(each)
+            f"{str(key).replace('_', ' ')}: {format_inline(member, str(key))}"
+            for key, member in value.items()
+            if not is_empty(member)
         )
     if isinstance(value, list | tuple):
-        deep = any(isinstance(each, Mapping | list | tuple) for each in value)
-        return ("; " if deep else ", ").join(format_inline(each, name) for each in value)
+        deep = any(isinstance(member, Mapping | list | tuple) for member in value)
+        return ("; " if deep else ", ").join(format_inline(member, name) for member in value)
     if isinstance(value, bool):
         return "yes" if value else "no"
     if name.endswith("_usd") and isinstance(value, int | float):
@@ -259,9 +261,9 @@ def format_event(event: "Event") -> str:
     if isinstance(cost, int | float):
         parts.append(format_usd(float(cost)))
     error = data.get("error")
-    lacking = data.get(MISSING_FIELD)
-    if isinstance(lacking, list) and lacking:
-        parts.append(format_missing(lacking))
+    missing = data.get(MISSING_FIELD)
+    if isinstance(missing, list) and missing:
+        parts.append(format_missing(missing))
     if data.get("question"):
         parts.append(truncate_line(data["question"], 200))
     if isinstance(error, dict):

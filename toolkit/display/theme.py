@@ -59,8 +59,8 @@ def build_ink_attributes(name: str) -> str:
 def build_state_attributes(state: str) -> str:
     """Write the attributes of a box in a state."""
     fill, stroke = STATE_COLOURS.get(state, STATE_COLOURS["pending"])
-    known = state if state in STATE_COLOURS else "pending"
-    return f'class="{known}" fill="{fill}" stroke="{stroke}"'
+    name = state if state in STATE_COLOURS else "pending"
+    return f'class="{name}" fill="{fill}" stroke="{stroke}"'
 
 
 def escape_xml(text: str) -> str:
@@ -76,37 +76,37 @@ def escape_xml(text: str) -> str:
 
 def wrap_svg(width: int, height: int, label: str, title: str, body: str) -> str:
     """Wrap elements in an SVG; `$id` in them becomes an id made from the picture's content."""
-    own = "tk" + hashlib.sha256(f"{label}\0{body}".encode()).hexdigest()[:12]
+    svg_id = "tk" + hashlib.sha256(f"{label}\0{body}".encode()).hexdigest()[:12]
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" id="{own}" width="{width}" height="{height}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" id="{svg_id}" width="{width}" height="{height}" '
         f'viewBox="0 0 {width} {height}" role="img" aria-label="{escape_xml(label)}" '
         f'font-family="{escape(FONT)}"><title>{escape_xml(title)}</title>'
-        f"<style>{_build_style(own)}</style>"
+        f"<style>{_build_style(svg_id)}</style>"
         f'<rect {build_ink_attributes("page")} width="{width}" height="{height}" rx="6"/>'
-        f"{body.replace('$id', own)}</svg>"
+        f"{body.replace('$id', svg_id)}</svg>"
     )
 
 
 def read_svg_width(svg: str) -> int:
     """Read the width in pixels of a picture that `wrap_svg` made."""
-    _, _, rest = svg.partition(' width="')
-    return int(rest.partition('"')[0])
+    _, _, tail = svg.partition(' width="')
+    return int(tail.partition('"')[0])
 
 
-def _build_style(own: str) -> str:
+def _build_style(svg_id: str) -> str:
     """Build the style: night if the machine prefers it, unless the notebook sets its theme."""
     day, night = _build_variables(STATE_COLOURS, 1), _build_variables(DARK_STATE_COLOURS, 2)
     uses = "".join(
-        f"#{own} .{state}{{fill:var(--{state}-f);stroke:var(--{state}-s)}}"
+        f"#{svg_id} .{state}{{fill:var(--{state}-f);stroke:var(--{state}-s)}}"
         for state in STATE_COLOURS
     ) + "".join(
-        f"#{own} .{name}{{{attribute}:var(--{name})}}"
+        f"#{svg_id} .{name}{{{attribute}:var(--{name})}}"
         for name, (attribute, *_) in INK_COLOURS.items()
     )
     return (
-        f"#{own}{{{day}}}@media(prefers-color-scheme:dark){{#{own}{{{night}}}}}"
-        f'[data-jp-theme-light="true"] #{own}{{{day}}}'
-        f'[data-jp-theme-light="false"] #{own}{{{night}}}{uses}'
+        f"#{svg_id}{{{day}}}@media(prefers-color-scheme:dark){{#{svg_id}{{{night}}}}}"
+        f'[data-jp-theme-light="true"] #{svg_id}{{{day}}}'
+        f'[data-jp-theme-light="false"] #{svg_id}{{{night}}}{uses}'
     )
 
 

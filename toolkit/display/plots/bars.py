@@ -33,17 +33,19 @@ def draw_candidates(route: Route) -> Chart:
     An unknown value has a note instead of a bar. An excluded candidate is grey; the choice
     stands out.
     """
-    shown = list(reversed(route.candidates))
-    figure = Chart(figsize=(9, 1.2 + 0.32 * max(1, len(shown))), layout="constrained")
+    candidates = list(reversed(route.candidates))
+    figure = Chart(figsize=(9, 1.2 + 0.32 * max(1, len(candidates))), layout="constrained")
     cost_axis, latency_axis = figure.subplots(1, 2, sharey=True)
-    names = [escape_mathtext(f"{c.provider}\n{c.model}" if c.model else c.provider) for c in shown]
-    colours = [_choose_colour(c, route) for c in shown]
-    costs = [c.estimated_cost_usd for c in shown]
+    names = [
+        escape_mathtext(f"{c.provider}\n{c.model}" if c.model else c.provider) for c in candidates
+    ]
+    colours = [_choose_colour(c, route) for c in candidates]
+    costs = [c.estimated_cost_usd for c in candidates]
     _draw_bars(cost_axis, costs, colours, [format_usd(cost) for cost in costs])
-    latencies = [c.latency_p50_ms for c in shown]
+    latencies = [c.latency_p50_ms for c in candidates]
     notes = ["not called yet" if ms is None else f"{ms:.0f} ms" for ms in latencies]
     _draw_bars(latency_axis, latencies, colours, notes)
-    cost_axis.set_yticks(range(len(shown)), names, fontsize=8)
+    cost_axis.set_yticks(range(len(candidates)), names, fontsize=8)
     cost_axis.set_xlabel("expected cost, US dollars")
     latency_axis.set_xlabel("median latency, ms")
     for axis in (cost_axis, latency_axis):
@@ -103,9 +105,9 @@ def _draw_bars(
     axis: Axes, widths: Sequence[float | None], colours: Sequence[str], notes: Sequence[str]
 ) -> None:
     """Draw bars from the lowest up, each with a note at its end; None has no bar."""
-    known = [width or 0.0 for width in widths]
-    axis.barh(range(len(known)), known, color=colours)
-    for place, (width, note) in enumerate(zip(known, notes, strict=True)):
+    lengths = [width or 0.0 for width in widths]
+    axis.barh(range(len(lengths)), lengths, color=colours)
+    for place, (width, note) in enumerate(zip(lengths, notes, strict=True)):
         axis.annotate(f" {note}", (width, place), va="center", fontsize=8)
 
 

@@ -23,8 +23,8 @@ def escape_mathtext(text: str) -> str:
     '\\\\$a\\\\$ and □'
     """
     if not text.isascii():
-        known = _load_glyphs(tuple(FontProperties().get_family()))
-        text = "".join(c if ord(c) in known else MISSING_GLYPH for c in text)
+        glyphs = _load_glyphs(tuple(FontProperties().get_family()))
+        text = "".join(c if ord(c) in glyphs else MISSING_GLYPH for c in text)
     return text.replace("$", r"\$")
 
 

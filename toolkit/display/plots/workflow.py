@@ -129,9 +129,9 @@ def _draw_box(ax: Axes, box: NodeBox, size: BoxSize, scale: float) -> None:
     first = box.top + size.height / 2 - pitch * (len(box.lines) - 1) / 2
     for i, line in enumerate(box.lines):
         font = size.font if i == 0 else size.font * 0.81
-        said = escape_mathtext(fit_text(line, size.width - 7, font))
+        label = escape_mathtext(fit_text(line, size.width - 7, font))
         ax.text(
-            box.left + size.width / 2, first + i * pitch, said,
+            box.left + size.width / 2, first + i * pitch, label,
             fontsize=font * scale, ha="center", va="center",
             color=NAME_COLOUR if i == 0 else NOTE_COLOUR, fontweight="bold" if i == 0 else "normal",
         )  # fmt: skip

@@ -27,11 +27,11 @@ def escape_text(text: str) -> str:
 
 def render_progress(work: WorkProgress, now: datetime) -> str:
     """Render the progress of work: headline, bar, node rows, and the texts being written."""
-    done = sum(node.is_over for node in work.nodes.values())
+    count = sum(node.is_over for node in work.nodes.values())
     total = len(work.nodes)
     bar = ""
     if total > 1:
-        bar = render_bar(done / total, "completed", f"{done} of {total}", width="100%")
+        bar = render_bar(count / total, "completed", f"{count} of {total}", width="100%")
     rows = "".join(_render_row(row, alone=work.is_single) for row in choose_rows(work, now))
     table = (
         f'<table style="margin:2px 0;border-collapse:collapse;min-width:40em">{rows}</table>'
@@ -52,15 +52,15 @@ def render_line(line: str) -> str:
 def _render_row(row: ProgressRow, *, alone: bool) -> str:
     bar = render_bar(row.part, row.status, row.status, width="9em")
     cells = [escape(row.name), escape(format_status(row.status)), bar, row.seconds, row.cost]
-    shown = "".join(f'<td style="{CELL}">{cell}</td>' for cell in cells)
+    columns = "".join(f'<td style="{CELL}">{cell}</td>' for cell in cells)
     note = f'<td style="{CELL};{QUIET};white-space:normal">{escape_text(row.note)}</td>'
-    written = ""
+    text_row = ""
     if row.text:
         text = row.text if alone else row.text[-MAX_LINE_CHARACTERS:]
         # The text fills the width that the other rows need, without adding to it.
         style = "white-space:pre-wrap;text-align:left;width:0;min-width:100%;padding-bottom:4px"
-        written = f'<tr><td colspan="6"><div style="{style}">{escape_text(text)}</div></td></tr>'
-    return f'<tr data-node="{escape(row.name)}">{shown}{note}</tr>{written}'
+        text_row = f'<tr><td colspan="6"><div style="{style}">{escape_text(text)}</div></td></tr>'
+    return f'<tr data-node="{escape(row.name)}">{columns}{note}</tr>{text_row}'
 
 
 def render_bar(part: float | None, status: str, label: str, width: str) -> str:

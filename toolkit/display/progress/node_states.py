@@ -66,9 +66,9 @@ class NodeState:
         if isinstance(record, Node):
             self.depends_on = record.depends_on
         elif record.routing is not None:
-            chosen = [each for each in record.routing.candidates if not each.excluded][:1]
-            known_ms = chosen[0].latency_p50_ms if chosen else None
-            self.expected_s = None if known_ms is None else known_ms / 1000
+            candidates = [row for row in record.routing.candidates if not row.excluded][:1]
+            latency_ms = candidates[0].latency_p50_ms if candidates else None
+            self.expected_s = None if latency_ms is None else latency_ms / 1000
 
     def apply_event(self, event: Event) -> None:
         """Apply the data of an event."""

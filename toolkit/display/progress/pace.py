@@ -46,35 +46,37 @@ class Pace:
         Args:
             width: highest number of nodes that have run at once so far.
         """
-        left: dict[str, float] = {}
+        remaining_s: dict[str, float] = {}
         for id, node in self._nodes.items():
             if node.is_over:
                 continue
             all_s = self.find_expected_s(node)
             if all_s is None:
                 return None
-            left[id] = max(LATE_PART * all_s, all_s - (node.measure_s(self._now) or 0.0))
-        if not left:
+            remaining_s[id] = max(LATE_PART * all_s, all_s - (node.measure_s(self._now) or 0.0))
+        if not remaining_s:
             return None
-        even_s = sum(left.values()) / max(1, width)
+        even_s = sum(remaining_s.values()) / max(1, width)
         if len(self._nodes) > MAX_CHAINED:
             return even_s
-        chain_s = _measure_longest_chain(self._nodes, left)
-        return max(even_s, chain_s) if self._has_waiting(left) else chain_s
+        chain_s = _measure_longest_chain(self._nodes, remaining_s)
+        return max(even_s, chain_s) if self._has_waiting(remaining_s) else chain_s
 
-    def _has_waiting(self, left: Mapping[str, float]) -> bool:
+    def _has_waiting(self, remaining_s: Mapping[str, float]) -> bool:
         """Check whether a node does not run although all its dependencies are over."""
         return any(
             self._nodes[id].status != "running"
-            and left.keys().isdisjoint(self._nodes[id].depends_on)
-            for id in left
+            and remaining_s.keys().isdisjoint(self._nodes[id].depends_on)
+            for id in remaining_s
         )
 
 
-def _measure_longest_chain(nodes: Mapping[str, NodeState], left: Mapping[str, float]) -> float:
+def _measure_longest_chain(
+    nodes: Mapping[str, NodeState], remaining_s: Mapping[str, float]
+) -> float:
     """Measure the longest chain of remaining nodes, each after its dependencies, in seconds."""
-    before = {id: [up for up in nodes[id].depends_on if up in left] for id in left}
+    before = {id: [up for up in nodes[id].depends_on if up in remaining_s] for id in remaining_s}
     chains: dict[str, float] = {}
     for id in TopologicalSorter(before).static_order():
-        chains[id] = left[id] + max((chains[up] for up in before[id]), default=0.0)
+        chains[id] = remaining_s[id] + max((chains[up] for up in before[id]), default=0.0)
     return max(chains.values())

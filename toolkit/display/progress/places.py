@@ -33,11 +33,11 @@ class NotebookScreen:
         """Replace the display with a new text and HTML."""
         from IPython.display import display
 
-        shown = {"text/plain": text, "text/html": html}
+        bundle = {"text/plain": text, "text/html": html}
         if self._display is None:
-            self._display = display(shown, raw=True, display_id=True)  # type: ignore[no-untyped-call]
+            self._display = display(bundle, raw=True, display_id=True)  # type: ignore[no-untyped-call]
         else:
-            self._display.update(shown, raw=True)
+            self._display.update(bundle, raw=True)
 
 
 class TerminalScreen:

@@ -35,24 +35,30 @@ class RowProgress:
         self._failed: Counter[str] = Counter()  # rows without a value, by their reason
         self._not_begun: Counter[str] = Counter()
         self._errors: dict[str, str] = {}  # the first row's error, by reason
-        self._paced = 0
+        self._timed_count = 0
 
     def add(
-        self, spent_usd: float, *, begun: bool, paced: bool, reason: str | None, error: str | None
+        self,
+        spent_usd: float,
+        *,
+        is_started: bool,
+        is_timed: bool,
+        reason: str | None,
+        error: str | None,
     ) -> None:
         """Count one finished row.
 
         Args:
             spent_usd: cost of all rows so far.
-            begun: whether the row was started.
-            paced: whether the row took its time; an existing result says nothing about other rows.
+            is_started: whether the row was started.
+            is_timed: whether the row's time counts; that of an existing result does not.
             reason: reason for a missing value; None if the row has a value.
             error: the reason in one sentence.
         """
         self.done += 1
-        self._paced += paced
+        self._timed_count += is_timed
         if reason is not None:
-            (self._failed if begun else self._not_begun)[reason] += 1
+            (self._failed if is_started else self._not_begun)[reason] += 1
             self._errors.setdefault(reason, error or "")
         at = time.monotonic()
         if self._is_shown and (self.done == self._total or at - self._drawn_at > REDRAW_INTERVAL_S):
@@ -63,7 +69,8 @@ class RowProgress:
         """Return the line.
 
         >>> progress = RowProgress(3, 1.0, is_shown=False)
-        >>> progress.add(0.25, begun=True, paced=False, reason="INVALID_OUTPUT", error="No JSON.")
+        >>> flags = {"is_started": True, "is_timed": False}
+        >>> progress.add(0.25, **flags, reason="INVALID_OUTPUT", error="No JSON.")
         >>> progress.describe(0.25)
         '1 of 3 rows, 1 failed (INVALID_OUTPUT), $0.25 of $1, about $0.75 for all'
         """
@@ -73,13 +80,13 @@ class RowProgress:
                 parts.append(f"{counts.total()} {words} ({_list_reasons(counts)})")
         budget = "" if self._limit_usd is None else f" of {format_usd(self._limit_usd)}"
         parts.append(f"{format_usd(round(spent_usd, 9))}{budget}")
-        left, begun = self._total - self.done, self.done - self._not_begun.total()
-        if begun and left:
-            all_usd = spent_usd + spent_usd / begun * left
+        remainder, starts = self._total - self.done, self.done - self._not_begun.total()
+        if starts and remainder:
+            all_usd = spent_usd + spent_usd / starts * remainder
             parts.append(f"about {format_usd(float(f'{all_usd:.2g}'))} for all")
-        if self._paced and left:
-            pace_s = (time.monotonic() - self._began) / self._paced
-            parts.append(f"about {pace_s * left:.0f} s left")
+        if self._timed_count and remainder:
+            pace_s = (time.monotonic() - self._began) / self._timed_count
+            parts.append(f"about {pace_s * remainder:.0f} s left")
         return ", ".join(parts)
 
     def _draw(self, line: str) -> None:

@@ -37,12 +37,12 @@ class ProgressRow:
 def choose_rows(work: WorkProgress, now: datetime) -> list[ProgressRow]:
     """Choose the nodes to show: all nodes, or the failed and the running nodes of a large graph."""
     pace = Pace(work.nodes, now)
-    shown = list(work.nodes.values())
-    if len(shown) > MAX_ROWS:
-        failed = [node for node in shown if node.status == "failed"][: MAX_ROWS // 2]
-        running = [node for node in shown if node.status == "running"]
-        shown = [*failed, *running[: MAX_ROWS - len(failed)]]
-    return [_make_row(node, work, pace, now) for node in shown]
+    nodes = list(work.nodes.values())
+    if len(nodes) > MAX_ROWS:
+        failed = [node for node in nodes if node.status == "failed"][: MAX_ROWS // 2]
+        running = [node for node in nodes if node.status == "running"]
+        nodes = [*failed, *running[: MAX_ROWS - len(failed)]]
+    return [_make_row(node, work, pace, now) for node in nodes]
 
 
 def format_headline(work: WorkProgress, now: datetime) -> str:
@@ -67,21 +67,21 @@ def format_headline(work: WorkProgress, now: datetime) -> str:
 def format_end(work: WorkProgress, now: datetime) -> str:
     """Format the outcome of work on one line, or that the work goes on."""
     counts = work.count_states()
-    done = f"{counts.get('completed', 0)} of {format_count(len(work.nodes), 'node')}"
+    fraction = f"{counts.get('completed', 0)} of {format_count(len(work.nodes), 'node')}"
     if not work.is_over:
-        so_far = "" if work.is_single or not work.nodes else f": {done} done"
+        so_far = "" if work.is_single or not work.nodes else f": {fraction} done"
         waits = f", {work.detail}" if work.detail else ""
         return f"… {work.title} goes on{waits}{so_far}, {_format_money(work)}"
     if work.is_single:
         provider = work.nodes[work.id].provider
-        said = f" by {provider}" if provider else ""
+        detail = f" by {provider}" if provider else ""
     elif work.nodes:
         all_done = work.status == "completed" and "failed" not in counts
-        said = f": {format_count(len(work.nodes), 'node')}" if all_done else f": {done}"
+        detail = f": {format_count(len(work.nodes), 'node')}" if all_done else f": {fraction}"
     else:
-        said = ""
+        detail = ""
     took = format_seconds(work.measure_s(now))
-    line = f"{SYMBOLS.get(work.status, '·')} {work.title} {work.status}{said}"
+    line = f"{SYMBOLS.get(work.status, '·')} {work.title} {work.status}{detail}"
     line += f" in {took}, {_format_money(work)}"
     outcome = _find_outcome(work)
     return f"{line}; {outcome}" if outcome else line

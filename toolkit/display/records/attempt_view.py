@@ -54,7 +54,7 @@ class AttemptView:
     @property
     def scored(self) -> "Review | None":
         """The last verdict with a score; None if no verdict has a score."""
-        return next((one for one in reversed(self.reviews) if one.score is not None), None)
+        return next((review for review in reversed(self.reviews) if review.score is not None), None)
 
     @property
     def title(self) -> str:
@@ -72,8 +72,8 @@ def list_attempts(task: "Task") -> list[AttemptView]:
 
     The running attempt comes last.
     """
-    known = [attempt.workflow_id for attempt in task.attempts]
-    under_way = [id for id in task.workflow_ids if id not in known]
+    ended_ids = [attempt.workflow_id for attempt in task.attempts]
+    under_way = [id for id in task.workflow_ids if id not in ended_ids]
     costs = [attempt.cost_usd for attempt in task.attempts] + [None] * len(under_way)
     best = _find_best(task)
     return [
@@ -85,7 +85,7 @@ def list_attempts(task: "Task") -> list[AttemptView]:
             is_best=n == best,
             is_delivered=n + 1 == task.final_attempt,
         )
-        for n, id in enumerate([*known, *under_way])
+        for n, id in enumerate([*ended_ids, *under_way])
     ]
 
 
@@ -101,9 +101,9 @@ def _find_best(task: "Task") -> int | None:
 
     Of several, prefer the final attempt, then the best score, then the last attempt.
     """
-    found = [
+    candidates = [
         (n + 1 == task.final_attempt, read_score(attempt.review, "score") or 0.0, n)
         for n, attempt in enumerate(task.attempts)
         if task.best_artifact_id in attempt.artifact_ids.values()
     ]
-    return max(found)[2] if found else None
+    return max(candidates)[2] if candidates else None

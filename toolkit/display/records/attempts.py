@@ -31,19 +31,20 @@ def render_attempts(attempts: Sequence[AttemptView]) -> str:
         return ""
     nodes = dict.fromkeys(node for attempt in attempts for node in attempt.artifacts)
     rows = [
-        ("verdict", [_render_verdict(each) for each in attempts]),
+        ("verdict", [_render_verdict(attempt) for attempt in attempts]),
         *((node, _render_across(attempts, _show_artifact, node)) for node in nodes),
         *(
             (name.replace("_", " "), _render_across(attempts, _show_score, name))
             for name in ("score", *CRITERIA)
         ),
         ("issues", _render_across(attempts, _show_issues)),
-        ("runs again", [_render_actions(each.review) for each in attempts]),
-        ("cost", [escape(format_usd(each.cost_usd)) for each in attempts]),
-        ("workflow", [escape(f"{each.workflow_id} {each.status}") for each in attempts]),
+        ("runs again", [_render_actions(attempt.review) for attempt in attempts]),
+        ("cost", [escape(format_usd(attempt.cost_usd)) for attempt in attempts]),
+        ("workflow", [escape(f"{attempt.workflow_id} {attempt.status}") for attempt in attempts]),
     ]
     head = "".join(
-        f'<th scope="col"{_style_column(each)}>{escape(each.title)}</th>' for each in attempts
+        f'<th scope="col"{_style_column(attempt)}>{escape(attempt.title)}</th>'
+        for attempt in attempts
     )
     body = "".join(_render_row(name, cells, attempts) for name, cells in rows if any(cells))
     return (
@@ -59,7 +60,7 @@ def describe_attempts(attempts: Sequence[AttemptView]) -> str:
     >>> describe_attempts([AttemptView(1, "wfl_1", "completed", cost_usd=0.25, is_best=True)])
     'Attempt 1 ★ best: not reviewed, $0.25'
     """
-    return "\n".join(_describe_attempt(each) for each in attempts)
+    return "\n".join(_describe_attempt(attempt) for attempt in attempts)
 
 
 def _describe_attempt(attempt: AttemptView) -> str:
@@ -83,11 +84,11 @@ def _render_across(
 
 
 def _render_row(name: str, cells: Sequence[str], attempts: Sequence[AttemptView]) -> str:
-    shown = "".join(
+    columns = "".join(
         f"<td{_style_column(attempt)}>{cell}</td>"
         for attempt, cell in zip(attempts, cells, strict=True)
     )
-    return f'<tr><th scope="row">{escape(name)}</th>{shown}</tr>'
+    return f'<tr><th scope="row">{escape(name)}</th>{columns}</tr>'
 
 
 def _style_column(attempt: AttemptView) -> str:
@@ -105,17 +106,17 @@ def _render_verdict(attempt: AttemptView) -> str:
 
 def _show_artifact(attempt: AttemptView, before: Sequence[AttemptView], node_id: str) -> str:
     """Show an attempt's artifact at a node: short if unchanged, a text with its changes marked."""
-    made = attempt.artifacts.get(node_id)
-    if made is None:
+    artifact = attempt.artifacts.get(node_id)
+    if artifact is None:
         return '<span class="tk-quiet">nothing</span>'
-    there = [(each.n, each.artifacts[node_id]) for each in before if node_id in each.artifacts]
-    for n, other in there:
-        if made.sha256 == other.sha256:
+    versions = [(view.n, view.artifacts[node_id]) for view in before if node_id in view.artifacts]
+    for n, version in versions:
+        if artifact.sha256 == version.sha256:
             return f'<span class="tk-quiet">the same as in attempt {n}</span>'
-    if there and made.text is not None and there[-1][1].text is not None:
-        told = f'<div class="tk-quiet">{escape(made.id)}</div>'
-        return f"<pre>{mark_changes(there[-1][1].text, made.text)}</pre>{told}"
-    return made.look
+    if versions and artifact.text is not None and versions[-1][1].text is not None:
+        caption = f'<div class="tk-quiet">{escape(artifact.id)}</div>'
+        return f"<pre>{mark_changes(versions[-1][1].text, artifact.text)}</pre>{caption}"
+    return artifact.look
 
 
 def mark_changes(old: str, new: str) -> str:
@@ -126,14 +127,14 @@ def mark_changes(old: str, new: str) -> str:
     """
     if max(len(old), len(new)) > MAX_COMPARED_CHARACTERS:
         return escape(new)
-    shown, kept = "", 0
+    markup, common_words = "", 0
     for kind, piece in compare_texts(old, new):
         if kind == "added" and piece.strip():
-            shown += f"<ins>{escape(piece)}</ins>"
+            markup += f"<ins>{escape(piece)}</ins>"
         elif kind != "removed":
-            shown += escape(piece)
-            kept += _count_words(piece)
-    return shown if kept >= MIN_LIKENESS * _count_words(new) else escape(new)
+            markup += escape(piece)
+            common_words += _count_words(piece)
+    return markup if common_words >= MIN_LIKENESS * _count_words(new) else escape(new)
 
 
 def _count_words(text: str) -> int:
@@ -152,21 +153,23 @@ def _show_score(attempt: AttemptView, before: Sequence[AttemptView], name: str) 
 
 def _show_issues(attempt: AttemptView, before: Sequence[AttemptView], _: str) -> str:
     """Show the issues of all verdicts on an attempt; mark issues that the attempt before had."""
-    known = {issue for each in before[-1:] for review in each.reviews for issue in review.issues}
-    found = dict.fromkeys(
-        (review.reviewer, one) for review in attempt.reviews for one in review.issues
+    old_issues = {
+        issue for view in before[-1:] for review in view.reviews for issue in review.issues
+    }
+    issues = dict.fromkeys(
+        (review.reviewer, issue) for review in attempt.reviews for issue in review.issues
     )
-    named = len({reviewer for reviewer, _ in found}) > 1
+    has_reviewers = len({reviewer for reviewer, _ in issues}) > 1
     items = "".join(
-        f"<li>{'<b>still:</b> ' if issue in known else ''}"
-        f"{f'<i>{escape(reviewer)}:</i> ' if named else ''}{escape(issue)}</li>"
-        for reviewer, issue in found
+        f"<li>{'<b>still:</b> ' if issue in old_issues else ''}"
+        f"{f'<i>{escape(reviewer)}:</i> ' if has_reviewers else ''}{escape(issue)}</li>"
+        for reviewer, issue in issues
     )
     return f"<ul>{items}</ul>" if items else ""
 
 
 def _render_actions(review: "Review | None") -> str:
-    return "<br>".join(escape(describe_action(each)) for each in list_actions(review))
+    return "<br>".join(escape(describe_action(action)) for action in list_actions(review))
 
 
 def list_actions(review: "Review | None") -> "Sequence[RecommendedAction]":
@@ -183,16 +186,16 @@ def describe_action(action: "RecommendedAction") -> str:
     >>> describe_action(RecommendedAction(node_id="card", action="retry", constraints={"n": 1}))
     'retry card with {"n": 1}'
     """
-    told = "".join(f' "{one}"' for one in action.instructions)
-    changed = {
+    instructions = "".join(f' "{instruction}"' for instruction in action.instructions)
+    changes = {
         name: value
         for name, value in action.constraints.items()
         # The objective contains the instructions as well.
-        if not any(one in str(value) for one in action.instructions)
+        if not any(instruction in str(value) for instruction in action.instructions)
     }
-    shown = json.dumps(changed, ensure_ascii=False) if changed else ""
+    literal = json.dumps(changes, ensure_ascii=False) if changes else ""
     return (
         f"{action.action} {action.node_id}"
         f"{f' by {action.provider}' if action.provider else ''}"
-        f"{f', told{told}' if told else ''}{f' with {shown}' if shown else ''}"
+        f"{f', told{instructions}' if instructions else ''}{f' with {literal}' if literal else ''}"
     )

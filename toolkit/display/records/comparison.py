@@ -54,7 +54,7 @@ class ComparedFact:
     @property
     def is_text(self) -> bool:
         """True for values that are shown word by word: written texts, and all long values."""
-        texts = [one for one in (self.a, self.b) if isinstance(one, str)]
+        texts = [value for value in (self.a, self.b) if isinstance(value, str)]
         is_long = len(texts) == 2 and max(map(len, texts)) > MAX_CELL_CHARACTERS
         return bool(texts) and (self.what == "text" or is_long)
 
@@ -82,18 +82,18 @@ class WorkComparison:
     @property
     def differences(self) -> list[ComparedFact]:
         """The facts that differ, including costs and durations."""
-        return [one for one in self.facts if one.differs]
+        return [fact for fact in self.facts if fact.differs]
 
     @property
     def is_same(self) -> bool:
         """True if only costs and durations differ."""
-        return all(one.what in _MEASURES for one in self.differences)
+        return all(fact.what in _MEASURES for fact in self.differences)
 
     @property
     def text(self) -> str:
         """The texts that differ, word by word: `[-the first's-]{+the second's+}`."""
         return "\n\n".join(
-            f"{one.title}: {format_parts(parts)}" for one, parts in self._list_texts()
+            f"{fact.title}: {format_parts(parts)}" for fact, parts in self._list_texts()
         )
 
     def to_frame(self) -> "pd.DataFrame":
@@ -110,7 +110,7 @@ class WorkComparison:
         return {"kind": self.kind, "a": self.a, "b": self.b, "facts": self._list_facts()}
 
     def _list_facts(self) -> list[dict[str, object]]:
-        return [{**asdict(one), "differs": one.differs} for one in self.facts]
+        return [{**asdict(fact), "differs": fact.differs} for fact in self.facts]
 
     def format_lines(self, width: int = ROOM) -> list[str]:
         """Format the differences as lines of text: a table, then the texts word by word.
@@ -124,25 +124,32 @@ class WorkComparison:
             cells = [[str(row[name]) for name in columns] for row in rows]
             lines += format_table(columns, cells, width, "what")
         return lines + [
-            f"{one.title}: {format_parts(shorten_parts(parts))}"
-            for one, parts in self._list_texts()
+            f"{fact.title}: {format_parts(shorten_parts(parts))}"
+            for fact, parts in self._list_texts()
         ]
 
     def __repr__(self) -> str:
-        told = format_count(len(self.differences), "difference") if self.differences else "the same"
-        return f"<Comparison of {self.kind} {self.a} and {self.b}: {told}>"
+        summary = (
+            format_count(len(self.differences), "difference") if self.differences else "the same"
+        )
+        return f"<Comparison of {self.kind} {self.a} and {self.b}: {summary}>"
 
     def _list_texts(self) -> Iterable[tuple[ComparedFact, list[TextPart]]]:
-        for one in self.differences:
-            if one.is_text:
-                yield one, compare_texts(str(one.a or ""), str(one.b or ""))
+        for fact in self.differences:
+            if fact.is_text:
+                yield fact, compare_texts(str(fact.a or ""), str(fact.b or ""))
 
     def _list_rows(self) -> tuple[list[dict[str, str]], list[str]]:
         """List the rows of the displayed table, and its columns, without the texts."""
         rows = [
-            {"node": one.node, "what": one.what, "a": _format(one, one.a), "b": _format(one, one.b)}
-            for one in self.differences
-            if not one.is_text
+            {
+                "node": fact.node,
+                "what": fact.what,
+                "a": _format(fact, fact.a),
+                "b": _format(fact, fact.b),
+            }
+            for fact in self.differences
+            if not fact.is_text
         ]
         has_nodes = any(row["node"] for row in rows)
         return rows, ["node", "what", "a", "b"] if has_nodes else ["what", "a", "b"]
@@ -152,13 +159,13 @@ class WorkComparison:
 
     def _repr_html_(self) -> str:
         rows, columns = self._list_rows()
-        table = html.render_table(rows, columns, repr(self)[1:-1], most=html.MAX_ROWS)
-        found = list(self._list_texts())
-        is_open = " open" if len(found) <= MAX_OPEN_TEXTS else ""
+        table = html.render_table(rows, columns, repr(self)[1:-1], max_rows=html.MAX_ROWS)
+        pairs = list(self._list_texts())
+        is_open = " open" if len(pairs) <= MAX_OPEN_TEXTS else ""
         texts = "".join(
-            f"<details{is_open}><summary>{escape(one.title)}</summary>"
+            f"<details{is_open}><summary>{escape(fact.title)}</summary>"
             f"{render_parts(shorten_parts(parts))}</details>"
-            for one, parts in found
+            for fact, parts in pairs
         )
         return html.fit_cell(table) + texts
 
@@ -186,7 +193,7 @@ def compare_workflows(
     before = {node.id: node for node in a.nodes}
     after = {node.id: node for node in b.nodes}
     for node_id in dict.fromkeys([*before, *after]):
-        pair = [_list_node_facts(each.get(node_id), jobs) for each in (before, after)]
+        pair = [_list_node_facts(nodes.get(node_id), jobs) for nodes in (before, after)]
         facts += _pair_facts(node_id, *pair)
     return facts
 
@@ -203,7 +210,7 @@ def compare_tasks(
     facts = list(_pair_facts("", _list_task_facts(a), _list_task_facts(b)))
     if len(workflows) == 2:  # the task's own facts already describe the whole
         before, after = workflows
-        facts += [one for one in compare_workflows(before, after, jobs) if one.node]
+        facts += [fact for fact in compare_workflows(before, after, jobs) if fact.node]
     return facts
 
 
@@ -220,7 +227,7 @@ def _list_task_facts(task: Task) -> dict[str, object]:
         **_flatten("constraints", task.constraints.model_dump(mode="json", exclude_defaults=True)),
         "status": task.status,
         "question": task.question,
-        "answers": [one.answer for one in task.answers] or None,
+        "answers": [answer.answer for answer in task.answers] or None,
         "attempts": len(task.attempts),
         "final_attempt": task.final_attempt,
         **_flatten("review", {} if review is None else _list_review_facts(review)),
@@ -246,14 +253,14 @@ def _list_node_facts(node: Node | None, jobs: Mapping[str, Job]) -> dict[str, ob
     if node is None:
         return {}
     job = jobs.get(node.job_id or "")
-    told = {
+    facts = {
         "capability": node.capability,
         **_flatten("input", node.input),
         "status": node.status,
         "provider": node.provider,
         "cost_usd": node.cost_usd,
     }
-    return {**told, **(_list_job_facts(job) if job else {}), "depends_on": node.depends_on or None}
+    return {**facts, **(_list_job_facts(job) if job else {}), "depends_on": node.depends_on or None}
 
 
 def _list_workflow_facts(workflow: WorkflowRecord) -> dict[str, object]:
@@ -273,18 +280,18 @@ def _list_workflow_facts(workflow: WorkflowRecord) -> dict[str, object]:
 def _list_job_facts(job: Job) -> dict[str, object]:
     """List the comparable facts of a run or job: its request, its provider, and its result."""
     output = job.output or {}
-    given = {name: value for name, value in job.input.items() if name != FROM_ARTIFACTS}
+    fields = {name: value for name, value in job.input.items() if name != FROM_ARTIFACTS}
     candidates = job.routing.candidates if job.routing else []
-    chosen = next((one for one in candidates if not one.excluded), None)
+    choice = next((candidate for candidate in candidates if not candidate.excluded), None)
     return {
         "capability": job.capability,
-        **_flatten("input", given),
+        **_flatten("input", fields),
         **_flatten("options", job.options.model_dump(exclude_defaults=True)),
         "status": job.status,
         "provider": job.provider,
         "model": job.model,
         "policy": job.routing.policy if job.routing else None,
-        "reason": chosen.reason if chosen else None,
+        "reason": choice.reason if choice else None,
         "attempts": len(job.attempts),
         **_flatten("usage", job.usage),
         "cost_usd": job.cost_usd,
@@ -298,7 +305,7 @@ def _list_job_facts(job: Job) -> dict[str, object]:
 
 
 def _flatten(name: str, value: Mapping[str, Any]) -> dict[str, object]:
-    return {f"{name}.{member}": each for member, each in value.items()}
+    return {f"{name}.{member}": content for member, content in value.items()}
 
 
 def _pair_facts(node: str, a: Facts, b: Facts) -> Iterable[ComparedFact]:
@@ -312,5 +319,7 @@ def _pair_facts(node: str, a: Facts, b: Facts) -> Iterable[ComparedFact]:
 
 def list_jobs_apart(a: WorkflowRecord, b: WorkflowRecord) -> Sequence[str]:
     """List the jobs of nodes that two workflows do not share; a fork keeps jobs of other nodes."""
-    ids = [{node.job_id for node in each.nodes if node.job_id is not None} for each in (a, b)]
+    ids = [
+        {node.job_id for node in workflow.nodes if node.job_id is not None} for workflow in (a, b)
+    ]
     return sorted(ids[0] ^ ids[1])

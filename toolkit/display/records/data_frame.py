@@ -74,17 +74,17 @@ def list_rows(records: Sequence[BaseModel]) -> list[dict[str, object]]:
         dict.fromkeys(name for row_members in members for name in row_members),
         key=lambda name: fields.index(name.partition(".")[0]),
     )
-    shown = [
+    columns = [
         name
         for name in names
-        if not name.startswith("options.") or any(each.get(name) for each in members)
+        if not name.startswith("options.") or any(row_members.get(name) for row_members in members)
     ]
     result = []
     for record, row, row_members in zip(records, rows, members, strict=True):
         nested = _list_nested_fields(type(record))
         plain = {name: value for name, value in row.items() if name not in nested}
         leading = {name: plain.pop(name) for name in _list_leading(plain)}
-        result.append({**leading, **{name: row_members.get(name) for name in shown}, **plain})
+        result.append({**leading, **{name: row_members.get(name) for name in columns}, **plain})
     return result
 
 
@@ -135,8 +135,8 @@ def flatten_record(record: BaseModel) -> dict[str, object]:
         label = field.alias or name
         row[label] = value.model_dump(mode="json") if isinstance(value, BaseModel) else value
         if name == "error":  # always, so that a table of successful records has the columns, too
-            told = value if isinstance(value, ErrorInfo) else None
-            values = (None, None) if told is None else (told.code, told.message)
+            error = value if isinstance(value, ErrorInfo) else None
+            values = (None, None) if error is None else (error.code, error.message)
             row.update(zip(ERROR_COLUMNS, values, strict=True))
     source = row.get("source")
     if isinstance(source, Mapping) and "routing" in source:

@@ -22,14 +22,14 @@ def render_table(
     columns: Sequence[str],
     caption: str = "",
     *,
-    most: int | None = None,
-    rest: str = "",
+    max_rows: int | None = None,
+    remainder: str = "",
 ) -> str:
     """Render a plain table of some columns.
 
     Args:
-        most: highest number of rows; a last row shows the number of omitted rows.
-        rest: words for the number of further rows, if more rows exist than `rows` has.
+        max_rows: highest number of rows; a last row shows the number of omitted rows.
+        remainder: words for the number of further rows, if more rows exist than `rows` has.
 
     >>> "&lt;b&gt;" in render_table([{"name": "<b>"}], ["name"])
     True
@@ -39,12 +39,12 @@ def render_table(
         "<tr>"
         + "".join(f'<td style="{CELL_STYLE}">{render_cell(c, row.get(c))}</td>' for c in columns)
         + "</tr>"
-        for row in rows[:most]
+        for row in rows[:max_rows]
     )
-    left = len(rows) - len(rows[:most])
-    rest = rest or (f"{left} more" if left else "")
-    if rest:
-        body += f'<tr><td colspan="{len(columns)}" style="{CELL_STYLE}">… and {rest}</td></tr>'
+    surplus = len(rows) - len(rows[:max_rows])
+    remainder = remainder or (f"{surplus} more" if surplus else "")
+    if remainder:
+        body += f'<tr><td colspan="{len(columns)}" style="{CELL_STYLE}">… and {remainder}</td></tr>'
     title = f"<caption style='{CAPTION_STYLE}'>{escape(caption)}</caption>" if caption else ""
     body = f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody>"
     return f'<table class="{IGNORED_BY_MATHJAX}">{title}{body}</table>'
@@ -64,7 +64,8 @@ def render_facts(title: str, pairs: Mapping[str, object]) -> str:
         for name, value in flat.items()
     )
     below = "".join(
-        render_table(each.rows, each.columns, each.title, most=MAX_ROWS) for each in sections
+        render_table(section.rows, section.columns, section.title, max_rows=MAX_ROWS)
+        for section in sections
     )
     caption = f"<caption style='{CAPTION_STYLE}'><b>{escape(title)}</b></caption>"
     return f'<table class="{IGNORED_BY_MATHJAX}">{caption}{rows}</table>{below}'
@@ -76,13 +77,13 @@ def render_cell(column: str, value: object) -> str:
     >>> render_cell("created_at", "2026-11-20T09:30:00.123Z")
     '<span style="white-space:nowrap">2026-11-20 09:30:00Z</span>'
     """
-    shown = text.format_cell(column, value)
+    content = text.format_cell(column, value)
     if isinstance(value, str) and _TIME.fullmatch(value):
-        shown = _TIME.sub(r"\1 \2Z", value)
-    elif len(shown) >= MIN_WRAPPED_CHARACTERS and " " in shown:
-        room = min(len(shown), MAX_ROOM_CHARACTERS)
-        return f'<div style="min-width:{room // 2}em">{escape(shown)}</div>'
-    return f'<span style="white-space:nowrap">{escape(shown)}</span>' if shown else ""
+        content = _TIME.sub(r"\1 \2Z", value)
+    elif len(content) >= MIN_WRAPPED_CHARACTERS and " " in content:
+        room = min(len(content), MAX_ROOM_CHARACTERS)
+        return f'<div style="min-width:{room // 2}em">{escape(content)}</div>'
+    return f'<span style="white-space:nowrap">{escape(content)}</span>' if content else ""
 
 
 def render_bar(part: float) -> str:

@@ -22,17 +22,17 @@ def describe_input(record: Mapping[str, object]) -> dict[str, str | None]:
     schema = record.get("input_schema")
     if isinstance(schema, Mapping):
         rows = (row for row in list_fields(schema) if "." not in str(row["field"]))
-        named = (f"{row['field']}{'' if row['required'] else '?'}" for row in rows)
-        return {"fields": ", ".join(named), "input": None}
-    given = record.get("input")
-    if not isinstance(given, Mapping) or "capability" not in record:
+        names = (f"{row['field']}{'' if row['required'] else '?'}" for row in rows)
+        return {"fields": ", ".join(names), "input": None}
+    fields = record.get("input")
+    if not isinstance(fields, Mapping) or "capability" not in record:
         return {}
     if record["capability"] == FUNCTION_CAPABILITY:
-        arguments = given.get("arguments")
+        arguments = fields.get("arguments")
         plain = arguments if isinstance(arguments, Mapping) else {}
-        told = ", ".join(f"{name}={format_inline(value)}" for name, value in plain.items())
-        return {"input": truncate_line(f"{given.get('function')}({told})", MAX_INPUT_CHARACTERS)}
-    members = [(k, v) for k, v in given.items() if k != FROM_ARTIFACTS]
+        text = ", ".join(f"{name}={format_inline(value)}" for name, value in plain.items())
+        return {"input": truncate_line(f"{fields.get('function')}({text})", MAX_INPUT_CHARACTERS)}
+    members = [(k, v) for k, v in fields.items() if k != FROM_ARTIFACTS]
     # The main field comes first and needs no name.
     words = [
         format_inline(value) if n == 0 else f"{str(name).replace('_', ' ')}: {format_inline(value)}"

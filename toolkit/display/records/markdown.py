@@ -46,8 +46,8 @@ def render_markdown(text: str) -> str:
     """
     parser = _make_parser()
     tokens = parser.parse(text[:MAX_MARKDOWN_CHARACTERS])
-    more = len(text) - MAX_MARKDOWN_CHARACTERS
-    end = f"<p>… and {more} characters more</p>" if more > 0 else ""
+    surplus = len(text) - MAX_MARKDOWN_CHARACTERS
+    end = f"<p>… and {surplus} characters more</p>" if surplus > 0 else ""
     return f'<div class="toolkit-text">{_render_tokens(tokens)}{end}</div>'
 
 
@@ -91,12 +91,12 @@ def _parse_math_brackets(state: "StateInline", silent: bool) -> bool:
 
 
 def _render_tokens(tokens: "Sequence[Token]") -> str:
-    shown, links = [], 0
+    elements, links = [], 0
     for token in tokens:
         links += token.nesting if token.tag == LINK_ELEMENT else 0
         is_linked_image = token.type == "image" and links > 0  # HTML has no link within a link
-        shown.append(_render_alt(token) if is_linked_image else _render_token(token))
-    return "".join(shown)
+        elements.append(_render_alt(token) if is_linked_image else _render_token(token))
+    return "".join(elements)
 
 
 def _render_token(token: "Token") -> str:
@@ -142,8 +142,8 @@ def _render_link_opening(url: str, title: str) -> str:
     """Render the start of a link, without its destination unless the destination is allowed."""
     if not is_allowed_link(url):
         return "<a>"
-    shown = escape(title or url)
-    return f'<a href="{escape(url)}" title="{shown}" rel="noopener noreferrer" target="_blank">'
+    label = escape(title or url)
+    return f'<a href="{escape(url)}" title="{label}" rel="noopener noreferrer" target="_blank">'
 
 
 def _render_image(token: "Token") -> str:
@@ -162,15 +162,15 @@ def _collect_text(tokens: "Sequence[Token]") -> str:
 
 def _escape_text(text: str) -> str:
     """Escape a text, so that a lone dollar sign or backslash opens no formula."""
-    shown = escape(text)
-    return shown.replace("\\", "<span>\\</span>").replace("$", "<span>$</span>")
+    markup = escape(text)
+    return markup.replace("\\", "<span>\\</span>").replace("$", "<span>$</span>")
 
 
 def _render_math(token: "Token") -> str:
     """Render a formula in its delimiters, or as code if it does more than typeset."""
     opening = token.markup
-    shown = f"{opening}{token.content}{_BRACKETS.get(opening, opening)}"
+    formula = f"{opening}{token.content}{_BRACKETS.get(opening, opening)}"
     if _FORBIDDEN_TEX.search(token.content):
-        return f"<code>{escape(shown)}</code>"
+        return f"<code>{escape(formula)}</code>"
     element = "p" if token.block else "span"
-    return f"<{element}>{escape(shown)}</{element}>"
+    return f"<{element}>{escape(formula)}</{element}>"

@@ -67,14 +67,14 @@ def _render_json(data: bytes, name: str) -> str:
     if rows:
         columns = list(dict.fromkeys(str(key) for row in rows for key in row))
         caption = f"{name}: {len(rows)} rows, {len(columns)} columns"
-        return html.render_table(rows, columns[:MAX_COLUMNS], caption, most=MAX_ROWS)
+        return html.render_table(rows, columns[:MAX_COLUMNS], caption, max_rows=MAX_ROWS)
     if isinstance(value, Mapping) and not any(isinstance(v, Mapping) for v in value.values()):
-        return html.render_facts(name, {str(key): each for key, each in value.items()})
+        return html.render_facts(name, {str(key): content for key, content in value.items()})
     return _render_text(spelled)
 
 
 def _render_text(text: str) -> str:
-    more = len(text) - MAX_TEXT_CHARACTERS
-    end = f"\n… and {more} characters more" if more > 0 else ""
+    surplus = len(text) - MAX_TEXT_CHARACTERS
+    end = f"\n… and {surplus} characters more" if surplus > 0 else ""
     style = "white-space:pre-wrap;overflow-wrap:anywhere;word-break:normal;max-width:80ch;margin:0"
     return f'<pre style="{style}">{escape(text[:MAX_TEXT_CHARACTERS])}{end}</pre>'

@@ -17,12 +17,12 @@ def render_objective(objective: str, words: Sequence[str] = ()) -> str:
     >>> render_objective("A <b> card on frobs", ["frobs"])
     'A &lt;b&gt; card on <mark title="not understood">frobs</mark>'
     """
-    shown, end = [], 0
+    parts, end = [], 0
     for start, stop in _find_words(objective, words):
         mark = f'<mark title="not understood">{escape(objective[start:stop])}</mark>'
-        shown += [escape(objective[end:start]), mark]
+        parts += [escape(objective[end:start]), mark]
         end = stop
-    return "".join([*shown, escape(objective[end:])])
+    return "".join([*parts, escape(objective[end:])])
 
 
 def describe_reading(reading: "PlanReading") -> str:
@@ -44,24 +44,24 @@ def describe_reading(reading: "PlanReading") -> str:
 
 def render_reading(objective: str, reading: "PlanReading", question: str | None = None) -> str:
     """Render an objective as the planner understood it, and the question to answer first."""
-    asked = f"<p><b>Question:</b> {escape(question)}</p>" if question else ""
+    paragraph = f"<p><b>Question:</b> {escape(question)}</p>" if question else ""
     return (
         f'<div class="{IGNORED_BY_MATHJAX}">'
         f"<p><b>{render_objective(objective, reading.words)}</b><br>"
-        f"<small>{escape(describe_reading(reading))}</small></p>{asked}</div>"
+        f"<small>{escape(describe_reading(reading))}</small></p>{paragraph}</div>"
     )
 
 
 def _find_words(text: str, words: Sequence[str]) -> list[tuple[int, int]]:
     """Find the places of whole words, or of their letters in scripts without spaces."""
-    found: list[tuple[int, int]] = []
+    spans: list[tuple[int, int]] = []
     for word in dict.fromkeys(filter(None, words)):
         spelled = re.escape(word)
-        whole = list(re.finditer(rf"(?<!\w){spelled}(?!\w)", text))
-        places = whole or ([] if word.isascii() else list(re.finditer(spelled, text)))
-        found += [place.span() for place in places]
+        matches = list(re.finditer(rf"(?<!\w){spelled}(?!\w)", text))
+        places = matches or ([] if word.isascii() else list(re.finditer(spelled, text)))
+        spans += [place.span() for place in places]
     apart: list[tuple[int, int]] = []
-    for start, stop in sorted(found):
+    for start, stop in sorted(spans):
         if not apart or start >= apart[-1][1]:
             apart.append((start, stop))
     return apart

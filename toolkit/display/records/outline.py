@@ -76,7 +76,9 @@ def _iter_parts(
 
 def _is_deep(value: Mapping[str, object]) -> bool:
     """Check whether a mapping holds more than a line can."""
-    return any(isinstance(each, Mapping) or _is_records(each) for each in value.values() if each)
+    return any(
+        isinstance(member, Mapping) or _is_records(member) for member in value.values() if member
+    )
 
 
 def _is_records(value: object) -> TypeGuard[list[Mapping[str, object]]]:
@@ -93,12 +95,12 @@ def build_section(title: str, name: str, records: Sequence[Mapping[str, object]]
         name: kind of the list, as a record names it, such as `attempts`.
     """
     rows = [_build_row(row) for row in records]
-    known = dict.fromkeys(key for row in rows for key in row)
-    columns = TABLE_COLUMNS.get(name, tuple(known))
+    keys = dict.fromkeys(key for row in rows for key in row)
+    columns = TABLE_COLUMNS.get(name, tuple(keys))
     filled = tuple(
-        key for key in columns if key in known and not all(is_empty(row.get(key)) for row in rows)
+        key for key in columns if key in keys and not all(is_empty(row.get(key)) for row in rows)
     )
-    return RecordSection(title, filled or tuple(known), rows)
+    return RecordSection(title, filled or tuple(keys), rows)
 
 
 def _build_row(record: Mapping[str, object]) -> dict[str, object]:

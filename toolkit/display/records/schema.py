@@ -38,52 +38,52 @@ def list_fields(schema: Schema) -> list[dict[str, object]]:
 
 
 def _iter_fields(
-    schema: Schema, named: Mapping[str, Schema], path: str, depth: int
+    schema: Schema, definitions: Mapping[str, Schema], path: str, depth: int
 ) -> Iterator[dict[str, object]]:
     required = schema.get("required", ())
     for name, field in schema.get("properties", {}).items():
-        actual = _resolve_schema(field, named)
+        actual = _resolve_schema(field, definitions)
         bounds = [text.format(actual[key]) for key, text in _BOUND_TEXTS.items() if key in actual]
-        told = [str(field.get("description") or actual.get("description") or ""), *bounds]
+        parts = [str(field.get("description") or actual.get("description") or ""), *bounds]
         yield {
             "field": path + name,
-            "type": _describe_type(field, named),
+            "type": _describe_type(field, definitions),
             "required": name in required,
             "default": _format_literal(field["default"])
             if field.get("default") is not None
             else "",
-            "description": "; ".join(text for text in told if text),
+            "description": "; ".join(text for text in parts if text),
         }
-        inside = _resolve_schema(actual.get("items", actual), named)
+        inside = _resolve_schema(actual.get("items", actual), definitions)
         if depth < MAX_DEPTH and "properties" in inside:
             below = f"{path}{name}{'[]' if 'items' in actual else ''}."
-            yield from _iter_fields(inside, named, below, depth + 1)
+            yield from _iter_fields(inside, definitions, below, depth + 1)
 
 
-def _resolve_schema(schema: object, named: Mapping[str, Schema]) -> Schema:
+def _resolve_schema(schema: object, definitions: Mapping[str, Schema]) -> Schema:
     """Resolve a schema's reference, and the only other choice next to null."""
     if not isinstance(schema, Mapping):
         return {}
     if "$ref" in schema:
-        return named.get(str(schema["$ref"]).rpartition("/")[2], {})
-    choices = [each for each in schema.get("anyOf", ()) if each.get("type") != "null"]
-    return {**_resolve_schema(choices[0], named), **schema} if len(choices) == 1 else schema
+        return definitions.get(str(schema["$ref"]).rpartition("/")[2], {})
+    choices = [choice for choice in schema.get("anyOf", ()) if choice.get("type") != "null"]
+    return {**_resolve_schema(choices[0], definitions), **schema} if len(choices) == 1 else schema
 
 
-def _describe_type(schema: object, named: Mapping[str, Schema]) -> str:
+def _describe_type(schema: object, definitions: Mapping[str, Schema]) -> str:
     if not isinstance(schema, Mapping):
         return "anything"
     choices = schema.get("anyOf") or schema.get("oneOf")
     if choices:
-        return " or ".join(dict.fromkeys(_describe_type(each, named) for each in choices))
-    actual = _resolve_schema(schema, named)
+        return " or ".join(dict.fromkeys(_describe_type(choice, definitions) for choice in choices))
+    actual = _resolve_schema(schema, definitions)
     if "const" in actual:
         return _format_literal(actual["const"])
     if "enum" in actual:
-        return " | ".join(_format_literal(each) for each in actual["enum"])
+        return " | ".join(_format_literal(choice) for choice in actual["enum"])
     kind = actual.get("type", "anything")
     if kind == "array":
-        return f"list of {_describe_type(actual.get('items'), named)}"
+        return f"list of {_describe_type(actual.get('items'), definitions)}"
     return " or ".join(kind) if isinstance(kind, list) else str(kind)
 
 
@@ -92,5 +92,8 @@ def _format_literal(value: object) -> str:
     if isinstance(value, list):
         return ", ".join(map(_format_literal, value)) or "none"
     if isinstance(value, Mapping):
-        return ", ".join(f"{key}: {_format_literal(each)}" for key, each in value.items()) or "none"
+        return (
+            ", ".join(f"{key}: {_format_literal(member)}" for key, member in value.items())
+            or "none"
+        )
     return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)

@@ -77,11 +77,11 @@ def render_parts(parts: list[TextPart]) -> str:
     >>> "&lt;b&gt;" in render_parts([TextPart("same", "<b>")])
     True
     """
-    written = [
+    elements = [
         escape(text)
         if kind == "same"
         else f'<{_STYLES[kind][0]} style="{_STYLES[kind][1]}">{escape(text)}</{_STYLES[kind][0]}>'
         for kind, text in parts
     ]
     style = f'class="{IGNORED_BY_MATHJAX}" style="white-space:pre-wrap;max-width:60em"'
-    return f"<div {style}>{''.join(written)}</div>"
+    return f"<div {style}>{''.join(elements)}</div>"

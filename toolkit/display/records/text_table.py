@@ -19,21 +19,21 @@ def measure_width(text: str) -> int:
 
 
 def format_table(
-    head: Sequence[str], rows: Sequence[Sequence[str]], room: int, whole: str = ""
+    head: Sequence[str], rows: Sequence[Sequence[str]], room: int, uncut_column: str = ""
 ) -> Iterator[str]:
     """Lay out a table with a line for each row; long cells are cut.
 
     Args:
         rows: cells of each row, each without line breaks.
         room: number of cells in a line.
-        whole: name of the column that is never cut.
+        uncut_column: name of the column that is never cut.
 
     >>> list(format_table(["id", "what"], [["run_1", "a long story"]], 14, "id"))
     ['id     what', 'run_1  a long…']
     """
     widths = [max(map(measure_width, column)) for column in zip(head, *rows, strict=True)]
     over = sum(widths) + len(COLUMN_GAP) * (len(head) - 1) - room
-    cut = [i for i, name in enumerate(head) if name != whole]
+    cut = [i for i, name in enumerate(head) if name != uncut_column]
     while over > 0 and cut:
         widest = max(cut, key=lambda i: widths[i])
         if widths[widest] <= MIN_COLUMN_WIDTH:
@@ -64,9 +64,9 @@ def format_facts(facts: Sequence[tuple[str, str]], room: int) -> Iterator[str]:
 
 def _pad_text(text: str, width: int) -> str:
     """Cut or fill a text to this number of cells."""
-    taken = measure_width(text)
-    if taken <= width:
-        return text + " " * (width - taken)
+    size = measure_width(text)
+    if size <= width:
+        return text + " " * (width - size)
     cut = text[: _count_fitting(text, width - 1)] + "…"
     return cut + " " * (width - measure_width(cut))
 
@@ -74,18 +74,18 @@ def _pad_text(text: str, width: int) -> str:
 def _wrap_text(text: str, width: int) -> Iterator[str]:
     """Break a text into lines, between words if possible."""
     while measure_width(text) > width:
-        most = _count_fitting(text, width)
-        at = text.rfind(" ", 1, most + 1)
-        line, text = (text[:at], text[at + 1 :]) if at > 0 else (text[:most], text[most:])
+        count = _count_fitting(text, width)
+        at = text.rfind(" ", 1, count + 1)
+        line, text = (text[:at], text[at + 1 :]) if at > 0 else (text[:count], text[count:])
         yield line
     yield text
 
 
 def _count_fitting(text: str, width: int) -> int:
     """Count the characters of a text, at least one, that fit into this number of cells."""
-    taken = 0
+    total = 0
     for i, character in enumerate(text):
-        taken += measure_width(character)
-        if taken > width:
+        total += measure_width(character)
+        if total > width:
             return max(1, i)
     return len(text)

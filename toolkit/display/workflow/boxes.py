@@ -82,7 +82,7 @@ def lay_out_workflow(
     box_of = {node.id: key for key, members in stacks.items() for node in members}
     arrangement = arrange_graph(
         {
-            key: list(dict.fromkeys(box_of[up] for one in members for up in one.depends_on))
+            key: list(dict.fromkeys(box_of[up] for node in members for up in node.depends_on))
             for key, members in stacks.items()
         },
         size,
@@ -179,7 +179,7 @@ def _build_box(
     first = members[0]
     if len(members) == 1:
         lines = _build_planned_lines(first) if planned else _build_lines(first, size)
-        state, all_told = PLANNED_STATE if planned else first.status, describe_node(first)
+        state, description = PLANNED_STATE if planned else first.status, describe_node(first)
     else:
         state = PLANNED_STATE if planned else find_group_state(members)
         lines = [f"{first.id} and {len(members) - 1} more", first.label]
@@ -193,7 +193,7 @@ def _build_box(
             lines.append(format_state_counts(members) + spent)
         if size.lines <= len(lines) and not planned:
             del lines[1]
-        all_told = (
+        description = (
             f"{first.id} to {members[-1].id} · {first.label} · {format_state_counts(members)}"
         )
     return NodeBox(
@@ -202,7 +202,7 @@ def _build_box(
         top=top,
         state=state,
         lines=tuple(lines[: size.lines]),
-        description=all_told,
+        description=description,
         members=tuple(node.id for node in members),
     )
 
@@ -226,8 +226,8 @@ def _build_planned_lines(node: Node) -> list[str]:
     if node.capability == FUNCTION_CAPABILITY:
         plain = node.input.get("arguments")
         fields = plain if isinstance(plain, dict) else {}
-    given = ", ".join(
+    values = ", ".join(
         f"{key}: {value if isinstance(value, str) else to_canonical_json(value)}"
         for key, value in fields.items()
     )
-    return [node.id, node.label, *([given] if given else [])]
+    return [node.id, node.label, *([values] if values else [])]

@@ -60,15 +60,15 @@ def _swap_neighbours(layers: Layers, place: list[int]) -> None:
             for node in row:
                 above[node] = sorted(place[n] for n in layers.above[node])
             for i in range(len(row) - 1):
-                one, other = row[i], row[i + 1]
+                upper, lower = row[i], row[i + 1]
                 gain = (
-                    _count_pair_crossings(above[one], above[other])
-                    - _count_pair_crossings(above[other], above[one])
-                    + _count_pair_crossings(below[one], below[other])
-                    - _count_pair_crossings(below[other], below[one])
+                    _count_pair_crossings(above[upper], above[lower])
+                    - _count_pair_crossings(above[lower], above[upper])
+                    + _count_pair_crossings(below[upper], below[lower])
+                    - _count_pair_crossings(below[lower], below[upper])
                 )
                 if gain > 0:
-                    row[i], row[i + 1] = other, one
+                    row[i], row[i + 1] = lower, upper
                     gained += gain
             _assign_places(row, place)
         if not gained:

@@ -61,10 +61,14 @@ def group_nodes(
     if len(capabilities) - len(grouped) + len(groups) <= MAX_SIBLING_BOXES:
         return groups
     layers = assign_layers(depends_on)
-    rest = [node for node in free if node not in grouped]
-    beside = _collect_alike(rest, {node: (capabilities[node], layers[node]) for node in rest})
-    beside.sort(key=lambda members: layers[members[0]])
-    return groups + [NodeGroup(m, are_siblings=False) for m in _order_members(beside, depends_on)]
+    singles = [node for node in free if node not in grouped]
+    layer_groups = _collect_alike(
+        singles, {node: (capabilities[node], layers[node]) for node in singles}
+    )
+    layer_groups.sort(key=lambda members: layers[members[0]])
+    return groups + [
+        NodeGroup(m, are_siblings=False) for m in _order_members(layer_groups, depends_on)
+    ]
 
 
 def _order_members(
@@ -73,11 +77,11 @@ def _order_members(
     """Order the members of groups, from left to right, by the places of their dependencies."""
     place: dict[str, float] = {}
     for members in groups:
-        wanted = {}
+        targets = {}
         for node in members:
-            known = [place[upstream] for upstream in depends_on[node] if upstream in place]
-            wanted[node] = sum(known) / len(known) if known else 0.0
-        ordered = tuple(sorted(members, key=wanted.__getitem__))
+            places = [place[upstream] for upstream in depends_on[node] if upstream in place]
+            targets[node] = sum(places) / len(places) if places else 0.0
+        ordered = tuple(sorted(members, key=targets.__getitem__))
         place |= {node: i / len(ordered) for i, node in enumerate(ordered)}
         yield ordered
 

@@ -93,9 +93,9 @@ def _build_layers(
                 below.append([])
             chain.append(node)
             chains.append(chain)
-            for one, next_ in pairwise(chain):
-                below[one].append(next_)
-                above[next_].append(one)
+            for source, target in pairwise(chain):
+                below[source].append(target)
+                above[target].append(source)
     return Layers(order, above, below), chains, names
 
 
@@ -130,16 +130,16 @@ def _assign_rows(layers: Layers, nodes: int) -> list[float]:
             row, step = layers.order[layer], steps[layer]
             sides = (layers.above, layers.below)
             near = sides if last else sides[sweep % 2 : sweep % 2 + 1]
-            wanted, weights = [], []
+            targets, weights = [], []
             for node in row:
-                beside = [
+                pulls = [
                     (rows[n], _weigh_edge(node, n, nodes)) for side in near for n in side[node]
                 ]
-                total = fsum(weight for _, weight in beside)
-                wish = fsum(at * weight for at, weight in beside) / total if beside else rows[node]
-                wanted.append(wish)
-                weights.append(total if beside else 0.1)
-            for node, at in zip(row, _spread_rows(wanted, weights, step), strict=True):
+                total = fsum(weight for _, weight in pulls)
+                wish = fsum(at * weight for at, weight in pulls) / total if pulls else rows[node]
+                targets.append(wish)
+                weights.append(total if pulls else 0.1)
+            for node, at in zip(row, _spread_rows(targets, weights, step), strict=True):
                 rows[node] = at
     top = min(rows, default=0.0)
     # A hundredth of a row is less than a pixel; rounding gives the same result on every machine.
@@ -149,26 +149,26 @@ def _assign_rows(layers: Layers, nodes: int) -> list[float]:
 def _measure_steps(row: Sequence[int], nodes: int) -> list[float]:
     """Return the smallest distance of each node or bend below the first of its layer, in rows."""
     steps = [0.0]
-    for one, other in pairwise(row):
-        passing = (one >= nodes) + (other >= nodes)
+    for upper, lower in pairwise(row):
+        passing = (upper >= nodes) + (lower >= nodes)
         steps.append(steps[-1] + (NODE_ROWS, BETWEEN_ROWS, PASSING_ROWS)[passing])
     return steps
 
 
-def _weigh_edge(node: int, other: int, nodes: int) -> int:
+def _weigh_edge(node: int, neighbour: int, nodes: int) -> int:
     """Return the weight of keeping an edge straight, which is highest between two bends."""
-    return (1, 2, 8)[(node >= nodes) + (other >= nodes)]
+    return (1, 2, 8)[(node >= nodes) + (neighbour >= nodes)]
 
 
 def _spread_rows(
-    wanted: Sequence[float], weights: Sequence[float], steps: Sequence[float]
+    targets: Sequence[float], weights: Sequence[float], steps: Sequence[float]
 ) -> list[float]:
-    """Find the rows nearest to `wanted` (least squares) that keep the steps between neighbours.
+    """Find the rows nearest to `targets` (least squares) that keep the steps between neighbours.
 
     Without the steps this is isotonic regression: neighbours in falling order are pooled.
     """
     pools: list[tuple[float, float, int]] = []  # mean, weight, members
-    for wish, weight, step in zip(wanted, weights, steps, strict=True):
+    for wish, weight, step in zip(targets, weights, steps, strict=True):
         mean, heavy, size = wish - step, weight, 1
         while pools and pools[-1][0] > mean:
             before, weight_before, size_before = pools.pop()

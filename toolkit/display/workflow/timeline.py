@@ -78,10 +78,10 @@ def build_bars(workflow: WorkflowRecord) -> list[TimelineBar]:
 
     nodes = {node.id: node for node in workflow.nodes}
     critical = _find_critical_path(nodes)
-    made = []
+    bars = []
     for node in workflow.nodes:
         ends = [since(nodes[up].completed_at) or 0.0 for up in node.depends_on]
-        made.append(
+        bars.append(
             TimelineBar(
                 node=node,
                 ready_s=max(ends, default=0.0),
@@ -90,7 +90,7 @@ def build_bars(workflow: WorkflowRecord) -> list[TimelineBar]:
                 critical=node.id in critical,
             )
         )
-    return sorted(made, key=lambda bar: (bar.start_s is None, bar.start_s or 0.0))
+    return sorted(bars, key=lambda bar: (bar.start_s is None, bar.start_s or 0.0))
 
 
 def _find_critical_path(nodes: dict[str, Node]) -> set[str]:
@@ -100,17 +100,17 @@ def _find_critical_path(nodes: dict[str, Node]) -> set[str]:
         ran = node.completed_at if node.started_at is not None else None
         return 0.0 if ran is None else ran.timestamp()
 
-    found: set[str] = set()
+    path: set[str] = set()
     last = max(nodes.values(), key=get_end, default=None)
     while last is not None and get_end(last):
-        found.add(last.id)
+        path.add(last.id)
         last = max((nodes[up] for up in last.depends_on), key=get_end, default=None)
-    return found
+    return path
 
 
-def measure_span_s(shown: Sequence[TimelineBar | TimelineRow]) -> float:
+def measure_span_s(bars: Sequence[TimelineBar | TimelineRow]) -> float:
     """Return the total duration of the bars or rows in seconds."""
-    return max((bar.end_s or bar.start_s or 0.0 for bar in shown), default=0.0) or 1.0
+    return max((bar.end_s or bar.start_s or 0.0 for bar in bars), default=0.0) or 1.0
 
 
 def build_rows(workflow: WorkflowRecord) -> list[TimelineRow]:
@@ -248,9 +248,9 @@ def _draw_row(row: TimelineRow, left: float, top: float, scale: float) -> str:
         )
         end = x + max(1.5, ran)
     room = left + SPAN_WIDTH + NOTE_WIDTH - end - 6
-    said = fit_text(row.note, room, FONT * 0.95)
+    note = fit_text(row.note, room, FONT * 0.95)
     return out + (
         f'<text x="{format_coordinate(end + 6)}" y="{format_coordinate(base)}" '
         f'font-size="{format_coordinate(FONT * 0.95)}" '
-        f"{build_ink_attributes('note')}>{escape_xml(said)}</text></g>"
+        f"{build_ink_attributes('note')}>{escape_xml(note)}</text></g>"
     )
