@@ -60,7 +60,7 @@ def test_a_workflow_in_jupyterlab(tab: Tab) -> None:
     name = setup.get_by_label("name of the secret")
     name.fill(CANARY)
     expect(name).to_have_value("")
-    expect(setup.get_by_text("looks like a key itself")).to_be_visible()
+    expect(setup.get_by_text("looks like a key")).to_be_visible()
 
     form = tab.panel(4)
     form.get_by_label("text *").fill("Hello, tide mill")
@@ -79,7 +79,7 @@ def test_a_workflow_in_jupyterlab(tab: Tab) -> None:
     expect(editor.get_by_text("wf.add('facts'")).to_be_visible()
 
     attempts = tab.panel(9)
-    attempts.get_by_label("of attempt").select_option("Attempt 1")
+    attempts.get_by_label("attempt to judge").select_option("Attempt 1")
     attempts.get_by_label("issues").fill("Nobody asked for its age.")
     attempts.get_by_role("button", name="Pass").click()
     delivered = attempts.get_by_role("columnheader", name="Attempt 1 ★ best ✓ delivered")

@@ -41,7 +41,7 @@ def test_a_registered_function_is_added_filled_in_and_run(client: Client, editor
 
     assert list(editor.form.fields) == ["texts", "sign", "upper"]
     assert [fault.path for fault in editor.faults] == ["nodes.1.input.sign"]
-    assert "no node to take it from" in editor.form.fields["sign"].fault.value
+    assert "no node provides it" in editor.form.fields["sign"].fault.value
     assert editor.submit.disabled
     editor.form.fields["sign"].control.value = ", "
     editor.form.fields["upper"].control.value = True

@@ -50,7 +50,7 @@ def format_missing(missing: "Iterable[Missing | Mapping[str, Any]]") -> str:
     >>> format_missing([Missing(capability="speech.generate", any_of=["minimax", "elevenlabs"])])
     'speech.generate needs a connection to minimax or elevenlabs'
     >>> format_missing([{"capability": "video.generate", "any_of": []}])
-    'nothing here makes video.generate'
+    'video.generate is not available here'
     """
     from toolkit.contract.plans import Missing
 
@@ -61,10 +61,10 @@ def format_missing(missing: "Iterable[Missing | Mapping[str, Any]]") -> str:
             sentences.append(f"{need.capability} needs a connection to {' or '.join(need.any_of)}")
         elif kind != need.capability:
             sentences.append(
-                f"the objective has to name the id of an uploaded artifact with {kind}"
+                f"the objective must contain the id of an uploaded artifact with {kind}"
             )
         else:
-            sentences.append(f"nothing here makes {need.capability}")
+            sentences.append(f"{need.capability} is not available here")
     return "; ".join(sentences)
 
 

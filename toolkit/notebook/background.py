@@ -96,9 +96,9 @@ class Background:
             work()
         except Exception as error:  # otherwise nothing would report the thread's failure
             if not self.closed.is_set():
-                is_told = isinstance(error, ToolkitError)
+                has_message = isinstance(error, ToolkitError)
                 self._tell(
-                    str(error) if is_told else f"That did not work ({type(error).__name__})."
+                    str(error) if has_message else f"The action failed: {type(error).__name__}."
                 )
 
 

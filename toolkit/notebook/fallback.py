@@ -3,7 +3,7 @@
 from html import escape
 from typing import Any
 
-INSTALL_HINT = 'install what it needs by `pip install "ipywidgets>=8.1" "anywidget>=0.9"`'
+INSTALL_HINT = 'install the widget libraries: `pip install "ipywidgets>=8.1" "anywidget>=0.9"`'
 
 
 class PlainFallback:
@@ -39,6 +39,6 @@ def make_fallback(name: str) -> type[PlainFallback]:
     """Make a class to use in place of a widget's class.
 
     >>> make_fallback("RunTable")()
-    <no RunTable: install what it needs by `pip install "ipywidgets>=8.1" "anywidget>=0.9"`>
+    <no RunTable: install the widget libraries: `pip install "ipywidgets>=8.1" "anywidget>=0.9"`>
     """
     return type(name, (PlainFallback,), {"name": name})

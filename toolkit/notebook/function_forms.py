@@ -76,7 +76,7 @@ class OfferedFunctions:
             fields = node["input"]
             filled = {**fields.get("arguments", {}), **fields.get("nodes", {})}
             faults += [
-                Detail(f"nodes.{i}.input.{name}", "has no value, and no node to take it from")
+                Detail(f"nodes.{i}.input.{name}", "has no value, and no node provides it")
                 for name in (_list_required(function) if function else [])
                 if name not in filled
             ]
@@ -99,7 +99,9 @@ def build_form_schema(function: RegisteredFunction) -> JsonObject:
             with suppress(TypeError, ValueError):
                 json.dumps(parameter.default)
                 field["default"] = parameter.default
-        properties[name] = field or {"description": "a text, or JSON; empty: from a node"}
+        properties[name] = field or {
+            "description": "text or JSON; leave it empty to take the value from a node"
+        }
     return {"type": "object", "properties": properties}
 
 

@@ -54,18 +54,18 @@ class LiveGraph(Panel):
         self.details = ipywidgets.HTML(render_hint())
         self.cancel = make_button(
             "Cancel",
-            "Cancel what has not ended yet",
+            "Cancel all nodes that have not ended",
             self.make_action(self._cancel_work),
             "warning",
         )
         self.retry = make_button(
             "Retry",
-            "Run again from the failed nodes on",
+            "Run the failed nodes again, and all nodes after them",
             self.make_action(self._retry_workflow),
         )
         self.fork = make_button(
             "Run again from here",
-            "A new workflow from the chosen node on",
+            "Start a new workflow that runs again from the selected node",
             self.make_action(self._fork_workflow),
         )
         super().__init__(

@@ -69,13 +69,13 @@ _task_limits = _take_options(
     *map(_make_argument, ("optimize_for", "max_cost_usd", "endpoint_id", "compute_id"))
 )
 _labels = _take_options(
-    argument("--tag", action="append", help="a word to find it by in lists; repeatable"),
-    argument("--note", help="a remark on it"),
+    argument("--tag", action="append", help="label to find the work by in lists; repeatable"),
+    argument("--note", help="note about the work"),
 )
 _waiting = _take_options(
-    argument("--no-wait", action="store_true", help="only start it"),
+    argument("--no-wait", action="store_true", help="start the work and do not wait for it"),
     argument("-q", "--quiet", action="store_true", help="show no progress"),
-    argument("--to", metavar="NAME", help="also put the result into this variable"),
+    argument("--to", metavar="NAME", help="also store the result in this variable"),
 )
 
 
@@ -88,7 +88,7 @@ class ToolkitMagics(Magics):
 
     @no_var_expand
     @magic_arguments()
-    @argument("name", nargs="?", help="one capability, such as llm.generate@1; all by default")
+    @argument("name", nargs="?", help="capability to show, such as llm.generate@1; default: all")
     @line_magic
     def capabilities(self, line: str) -> Any:
         """List the capabilities and their providers."""
@@ -98,14 +98,19 @@ class ToolkitMagics(Magics):
 
     @no_var_expand
     @magic_arguments()
-    @argument("vendors", nargs="*", help="register the conventional variables of these")
-    @argument("--client", metavar="NAME", help="have the magics use the client in this variable")
-    @argument("--sandbox", action="store_true", help="open an engine here: no keys, no bills")
-    @argument("--data-dir", help="open an engine here, with its data in this folder")
-    @argument("--base-url", help="use this server")
+    @argument("vendors", nargs="*", help="providers to connect by their usual variables")
+    @argument("--client", metavar="NAME", help="use the client in this variable")
+    @argument(
+        "--sandbox", action="store_true", help="use a local sandbox engine: no keys, no costs"
+    )
+    @argument("--data-dir", help="use a local engine with its data in this directory")
+    @argument("--base-url", help="use the server at this address")
     @argument("--profile", metavar="NAME", help="use this profile of `toolkit login`")
     @argument(
-        "--api-key-env", metavar="VARIABLE", default=KEY_VARIABLE, help="the server's key is there"
+        "--api-key-env",
+        metavar="VARIABLE",
+        default=KEY_VARIABLE,
+        help="variable of the server's key",
     )
     @line_magic
     def connect(self, line: str) -> Any:
@@ -125,8 +130,8 @@ class ToolkitMagics(Magics):
 
     @no_var_expand
     @magic_arguments()
-    @argument("capability", help="such as llm.generate or llm.generate@1")
-    @argument("fields", nargs="*", help="more of its input: name=text, or name:=JSON")
+    @argument("capability", help="name, such as llm.generate or llm.generate@1")
+    @argument("fields", nargs="*", help="other input fields: name=text or name:=JSON")
     @_run_options
     @_labels
     @_waiting
@@ -151,7 +156,7 @@ class ToolkitMagics(Magics):
                 client.capabilities.get(arguments.capability).record.input_schema
             )
             if main in values:
-                raise UsageError(f"{main} is given twice: on the line, and as the cell.")
+                raise UsageError(f"{main} is given twice: on the line and in the cell.")
             values[main] = text
         options = cast("RunOptions", {name: getattr(arguments, name) for name in RUN_OPTIONS})
         is_watched = not arguments.no_wait and not arguments.quiet
@@ -166,10 +171,12 @@ class ToolkitMagics(Magics):
 
     @no_var_expand
     @magic_arguments()
-    @argument("--plan-only", action="store_true", help="only plan it: the result is the plan")
+    @argument("--plan-only", action="store_true", help="only make the plan and return it")
     @_task_limits
     @argument("--planner", choices=get_args(PlannerChoice), help="rules, a language model, or auto")
-    @argument("--review", choices=get_args(ReviewMode), help="checks, or a language model as well")
+    @argument(
+        "--review", choices=get_args(ReviewMode), help="checks only, or a language model as well"
+    )
     @_labels
     @_waiting
     @cell_magic
@@ -204,7 +211,7 @@ class ToolkitMagics(Magics):
 
     @no_var_expand
     @magic_arguments()
-    @argument("--draw", action="store_true", help="only draw it: the result is the Workflow")
+    @argument("--draw", action="store_true", help="only draw the workflow and return it")
     @_waiting
     @cell_magic
     def workflow(self, line: str, cell: str) -> Any:
@@ -223,7 +230,7 @@ class ToolkitMagics(Magics):
 
     @no_var_expand
     @magic_arguments()
-    @argument("group_by", nargs="*", help=f"some of {', '.join(USAGE_GROUPS)}")
+    @argument("group_by", nargs="*", help=f"columns to group by: {', '.join(USAGE_GROUPS)}")
     @line_magic
     def usage(self, line: str) -> Any:
         """Show the usage and its cost."""
@@ -249,7 +256,9 @@ class ToolkitMagics(Magics):
         """Return the client that the options of `%connect` choose, or None without options."""
         is_local = arguments.sandbox or arguments.data_dir is not None
         if is_local + bool(arguments.base_url or arguments.profile) + bool(arguments.client) > 1:
-            raise UsageError("name one: --client, --base-url, --profile, or an engine here")
+            raise UsageError(
+                "choose one of: --client; --base-url or --profile; --sandbox or --data-dir"
+            )
         if arguments.client:
             if arguments.client not in self.shell.user_ns:
                 names = self.shell.user_ns
@@ -271,7 +280,7 @@ class ToolkitMagics(Magics):
     def _store_result(self, work: Any, arguments: "Namespace") -> Any:
         if arguments.to:
             if not arguments.to.isidentifier():
-                raise UsageError(f"{arguments.to} is no name of a variable")
+                raise UsageError(f"{arguments.to} is not a valid name of a variable")
             self.shell.push({arguments.to: work})
         return work
 
@@ -310,10 +319,10 @@ def _parse_line(magic: Any, line: str) -> "Namespace":
     try:
         words = shlex.split(line)
     except ValueError as error:
-        raise UsageError(f"{error}: put text with spaces between a pair of quotes") from None
+        raise UsageError(f"{error}: put a pair of quotes around text with spaces") from None
     # Paths and URLs are long, so their parts are checked.
     if any(looks_like_key(part) for word in words for part in re.split("[=/]", word)):
-        raise UsageError("that looks like a key itself: give the name of its variable instead")
+        raise UsageError("an argument looks like a key: pass the name of its variable instead")
     try:
         arguments: Namespace = magic.parser.parse_args(words)
     except UsageError as error:
@@ -343,13 +352,13 @@ def _parse_workflow(body: dict[str, Any]) -> Workflow:
     except (KeyError, TypeError, AttributeError):
         raise RequestError(
             ErrorCode.INVALID_WORKFLOW,
-            "Give a name, and nodes that each have an id and a capability.",
+            "The workflow is incomplete: it needs a name, and each node an id and a capability.",
         ) from None
 
 
 def _check_client(value: object, name: str) -> AnyClient:
     if not isinstance(value, AnyClient):
-        raise UsageError(f"{name} is no Client of the toolkit")
+        raise UsageError(f"{name} is not a Client of the toolkit")
     return value
 
 
@@ -359,7 +368,7 @@ def _open_server_client(
     key = os.environ.get(key_variable)
     has_profile = choose_profile(base_url, profile) is not None
     if not key and (key_variable != KEY_VARIABLE or not has_profile):
-        raise UsageError(f"{key_variable} is not set: put the server's key there")
+        raise UsageError(f"{key_variable} is not set: set it to the server's key")
     # The client reads the usual variable itself, because a profile's address has another key.
     return AnyClient(base_url, None if key_variable == KEY_VARIABLE else key, profile=profile)
 

@@ -63,8 +63,10 @@ def render_details(workflow: WorkflowRun, node_id: str) -> str:
     }
     cards = [("Input", widget_html.render_json(node.input if job is None else job.input))]
     if node.error is not None and node.error.details:
-        places = [{"at": detail.path, "what": detail.message} for detail in node.error.details]
-        cards.insert(0, ("Where it failed", widget_html.render_table(places, ("at", "what"))))
+        places = [
+            {"field": detail.path, "problem": detail.message} for detail in node.error.details
+        ]
+        cards.insert(0, ("Where it failed", widget_html.render_table(places, ("field", "problem"))))
     if job is not None:
         fields |= {
             "provider": job.provider,

@@ -41,7 +41,7 @@ def guard_control(
     def look(change: Mapping[str, Any]) -> None:
         if is_key(str(change["new"])):
             control.value = ""
-            tell("That looks like a key itself, so it was cleared: give the name of a variable.")
+            tell("The text looks like a key, so it was removed. Enter the name of a variable.")
 
     control.observe(look, "value")
     return control
@@ -89,7 +89,7 @@ class FormField:
         if kind == "object" or (kind == "array" and not self._holds_texts):
             traits["placeholder"] = "JSON"
         elif kind == "array":
-            traits["placeholder"] = "one on each line"
+            traits["placeholder"] = "one entry per line"
         elif not self.required and default in (None, ""):
             traits["placeholder"] = NOT_GIVEN
         control = make_labelled(ipywidgets.Textarea if lines else ipywidgets.Text, label, **traits)
@@ -200,7 +200,7 @@ class SchemaForm(ipywidgets.VBox):
             if value is not None and (field.required or value != field.default):
                 values[name] = value
         if wrong:
-            raise ValueError(f"Mend {', '.join(wrong)} first.")
+            raise ValueError(f"Correct {', '.join(wrong)} first.")
         return values
 
     def mark_faults(self, faults: Mapping[str, str]) -> None:

@@ -197,5 +197,6 @@ def describe_action(action: "RecommendedAction") -> str:
     return (
         f"{action.action} {action.node_id}"
         f"{f' by {action.provider}' if action.provider else ''}"
-        f"{f', told{instructions}' if instructions else ''}{f' with {literal}' if literal else ''}"
+        f"{f', instructed{instructions}' if instructions else ''}"
+        f"{f' with {literal}' if literal else ''}"
     )

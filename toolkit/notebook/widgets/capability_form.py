@@ -61,7 +61,7 @@ class CapabilityForm(Panel):
         self.options = SchemaForm(_make_options_schema(), lambda text: self.show_message(text))
         folded = ipywidgets.Accordion([self.options], titles=("More options",))
         self.preview = make_button(
-            "Preview", "Who would serve it and what it would cost", self._start_preview
+            "Preview", "Show the provider and the expected cost", self._start_preview
         )
         self.start = make_button("Run", f"Run {record.id}", self._start_run, "primary")
         self.stop = make_button("Cancel", "Cancel the run", self._cancel_run, "warning")
@@ -120,7 +120,7 @@ class CapabilityForm(Panel):
         route = self._client.route(self.name, values, **self.collect_options())
         cost = format_usd(route.record.estimated_cost_usd)
         provider = f"{route.provider} ({route.model})" if route.provider else "this machine's CPU"
-        self.show_message(f"It would be served by {provider}, for about {cost}.", fault=False)
+        self.show_message(f"The provider would be {provider}, at about {cost}.", fault=False)
 
     def _start_run(self) -> None:
         values = self._read_input()
@@ -151,7 +151,7 @@ class CapabilityForm(Panel):
             self.options.mark_faults({p.removeprefix("options."): m for p, m in by_path.items()})
             elsewhere = error.code is not ErrorCode.INVALID_REQUEST
             self.show_message(
-                str(error) if elsewhere or not faults else "Mend what is marked first."
+                str(error) if elsewhere or not faults else "Correct the marked fields first."
             )
         finally:
             self.start.disabled = self.run is not None and not self.run.done

@@ -29,7 +29,7 @@ _KEY_BEGINNINGS = re.compile(
     r"^(sk-|sk_(live|test)|rpa_|xi-|AIza|AKIA|ASIA|eyJ|ghp_|gsk_|bearer\s)"
 )
 SECRET_KINDS = [
-    ("variable of the environment", "environment"),
+    ("environment variable", "environment"),
     ("AWS Secrets Manager", "aws_secrets_manager"),
 ]
 COLUMNS = ("provider", "title", "state", "variable", "unlocks")
@@ -102,7 +102,9 @@ class ProviderSetup(Panel):
             ensure_option=False,
         )
         self.presence = ipywidgets.HTML()
-        self.connect = make_button("Connect", "Register this name", self._start_connect, "primary")
+        self.connect = make_button(
+            "Connect", "Connect the vendor with this secret", self._start_connect, "primary"
+        )
         super().__init__(
             *self.rows.values(),
             ipywidgets.HTML("<h4>Connect a vendor</h4>"),
@@ -191,7 +193,7 @@ class ProviderSetup(Panel):
         if self.kind.value != "environment" or not is_variable_name(name):
             status = ""
         elif self._vendors[str(self.provider.value)].sandbox:
-            status = f"{name}: the sandbox has its own"
+            status = f"{name}: not needed, because the sandbox has its own key"
         else:
             status = f"{name}: {'set' if name in os.environ else 'not set'} in this process"
         self.presence.value = f'<div class="tk-help">{escape(status)}</div>'
@@ -218,7 +220,7 @@ class ProviderSetup(Panel):
         test = self._connections[vendor][0].test()
         works = f"works ({test.record.took_ms} ms)"
         error = test.record.error
-        self._tests[vendor] = works if test.ok else error.message if error else "not known to work"
+        self._tests[vendor] = works if test.ok else error.message if error else "not verified"
         self._show_vendors()
         self.show_message(f"{vendor}: {self._tests[vendor]}", fault=not test.ok)
 
@@ -227,7 +229,7 @@ class ProviderSetup(Panel):
             connection.delete()
         self._tests.pop(vendor, None)
         self._read_vendors()
-        self.show_message(f"{vendor} is not connected any more.", fault=False)
+        self.show_message(f"{vendor} is no longer connected.", fault=False)
 
 
 def _is_key(name: str) -> bool:

@@ -40,14 +40,14 @@ class RunTable(Panel):
     def __init__(self, runs: Iterable[Run | Job]) -> None:
         if not isinstance(runs, Iterable):
             raise ArgumentError(
-                f"give the runs, such as client.runs.list(), not a {type(runs).__name__}"
+                f"RunTable takes runs, such as client.runs.list(), not a {type(runs).__name__}"
             )
         self.runs = list(runs)
         columns = [(column.replace("_", " "), column) for column in COLUMNS]
         self.by = make_labelled(ipywidgets.Dropdown, "sort by", options=columns, value=self.order)
         self.falling = ipywidgets.Checkbox(True, description="descending", indent=False)
         self.refresh = make_button(
-            "Refresh", "Read again what had not ended", self.make_action(self._read_runs)
+            "Refresh", "Refresh the runs that had not ended", self.make_action(self._read_runs)
         )
         self.rows = ipywidgets.HTML()
         super().__init__(make_row(self.by, self.falling, self.refresh), self.rows)

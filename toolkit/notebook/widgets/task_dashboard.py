@@ -34,17 +34,17 @@ class TaskDashboard(Panel):
         self.objective.rows = 2
         self.max_cost_usd = make_labelled(
             ipywidgets.BoundedFloatText,
-            "may cost, dollars",
+            "maximum cost, dollars",
             value=0.1,
             min=0.0,
             max=1000,
             step=0.05,
         )
         self.start = make_button(
-            "Start", "Have the objective planned, run and reviewed", self._start_task, "primary"
+            "Start", "Plan, run and review the objective", self._start_task, "primary"
         )
         self.preview = make_button(
-            "Preview", "Show what it would do, without doing it", self._start_preview
+            "Preview", "Show the plan without running it", self._start_preview
         )
         self.planned = ipywidgets.HTML()
         self.shown = ipywidgets.VBox()
@@ -94,7 +94,7 @@ class TaskDashboard(Panel):
             reusable_plan = plan if plan.executable else None  # a paid plan is not made again
         self.task = self._client.tasks.create(objective, plan=reusable_plan, max_cost_usd=limit)
         self.planned.value = ""
-        self.show_message(f"{self.task.id} is under way.", fault=False)
+        self.show_message(f"{self.task.id} is running.", fault=False)
         before = (self.graph, self.review)
         # Each part reads the task itself: both follow it, and neither waits for the other.
         self.graph = LiveGraph(self.task)

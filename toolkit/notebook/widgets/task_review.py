@@ -38,9 +38,9 @@ from toolkit.notebook.widget_base import Panel, make_button, make_labelled, make
 if TYPE_CHECKING:
     import pandas as pd
 
-CHOSEN_BY_ISSUES = "(those that the issues can be told)"
-RETRY_HINT = "Run part of it again, with the issues told to it"
-NO_RETRY_HINT = f"It was retried {MAX_REVIEW_RETRIES} times, which is all; submit a new task"
+CHOSEN_BY_ISSUES = "(nodes that the issues concern)"
+RETRY_HINT = "Run a part of the task again, with the issues as instructions"
+NO_RETRY_HINT = f"The limit of {MAX_REVIEW_RETRIES} retries is reached; submit a new task"
 JSON_HINT = 'JSON, such as {"theme": "mint"}'
 
 
@@ -71,7 +71,7 @@ class TaskReview(Panel):
         self.resume = make_button(
             "Resume", "Plan the task again", self.make_action(self._answer_question), "primary"
         )
-        self.attempt = make_labelled(ipywidgets.Dropdown, "of attempt")
+        self.attempt = make_labelled(ipywidgets.Dropdown, "attempt to judge")
         self.issues = make_labelled(ipywidgets.Textarea, "issues", placeholder="one on each line")
         self.node = make_labelled(
             ipywidgets.Dropdown, "run again from", options=[(CHOSEN_BY_ISSUES, None)]
@@ -82,8 +82,8 @@ class TaskReview(Panel):
         for area in (self.answer, self.issues, self.constraints):
             area.rows = 2
             guard_control(area, lambda text: self.show_message(text))
-        self.accept = self._make_verdict("pass", "Deliver the attempt chosen", "success")
-        self.reject = self._make_verdict("fail", "Refuse the attempt chosen", "danger")
+        self.accept = self._make_verdict("pass", "Deliver the selected attempt", "success")
+        self.reject = self._make_verdict("fail", "Reject the selected attempt", "danger")
         self.retry = self._make_verdict("retry", RETRY_HINT)
         self._asking = ipywidgets.VBox([self.answer, make_row(self.resume)])
         self._judging = ipywidgets.VBox(
@@ -207,9 +207,9 @@ class TaskReview(Panel):
     def _answer_question(self) -> None:
         answer = str(self.answer.value).strip()
         if self.task.record.question and not answer:
-            self.show_message("It asks you something: answer before you resume it.")
+            self.show_message("The task asks a question. Answer it before you resume the task.")
             return
-        self._act(lambda: self.task.resume(answer or None), "It is being planned again.")
+        self._act(lambda: self.task.resume(answer or None), "The task is being planned again.")
         self.answer.value = ""
 
     def _judge(self, decision: Decision) -> None:
@@ -217,7 +217,7 @@ class TaskReview(Panel):
         try:
             constraints = json.loads(text) if text and decision == "retry" else None
         except ValueError:
-            self.show_message(f"What a retry adds to the input is {JSON_HINT}.")
+            self.show_message(f"The input for a retry must be {JSON_HINT}.")
             return
         issues = [line.strip() for line in str(self.issues.value).splitlines() if line.strip()]
         self._act(
@@ -228,7 +228,7 @@ class TaskReview(Panel):
                 constraints=constraints,
                 attempt=self.attempt.value,
             ),
-            f"Your verdict is kept: {decision}.",
+            f"Your verdict is stored: {decision}.",
         )
 
     def _act(self, act: Callable[[], object], message: str) -> None:
@@ -308,7 +308,10 @@ def _render_next_step(missing: Missing) -> str:
     """Render the next step for a person to provide a missing thing."""
     if missing.any_of:
         call = f'client.connections.connect("{missing.any_of[0]}")'
-        return f"Connect a provider, such as <code>{escape(call)}</code>, then resume."
+        return f"Connect a provider, such as <code>{escape(call)}</code>, then resume the task."
     if missing.capability.endswith(".upload"):
-        return "Upload it by <code>client.artifacts.upload(path)</code>; name its id in a new task."
-    return f"Install a plugin for <code>{escape(missing.capability)}</code>, or ask without it."
+        return (
+            "Upload it by <code>client.artifacts.upload(path)</code>; put its id into a new task."
+        )
+    capability = f"<code>{escape(missing.capability)}</code>"
+    return f"Install a plugin for {capability}, or submit a new task without it."

@@ -78,7 +78,7 @@ class UsageDashboard(Panel):
     def _render_bars(self) -> str:
         """Render a row for each line: cost and job duration, each as a bar and in words."""
         if not self.lines:
-            return '<p class="tk-quiet">Nothing was used in that time.</p>'
+            return '<p class="tk-quiet">No usage in this period.</p>'
         group = str(self.group.value)
         means = [line.latency_ms / line.jobs if line.jobs else 0.0 for line in self.lines]
         dearest = max(line.cost_usd for line in self.lines) or 1.0

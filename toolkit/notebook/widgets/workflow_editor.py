@@ -74,17 +74,17 @@ class WorkflowEditor(Panel):
             ipywidgets.Text, "new node", placeholder="its id, such as facts"
         )
         self.capability = make_labelled(ipywidgets.Dropdown, "does", options=[])
-        self.add = make_button("Add", "Add a node, after the chosen one", self._add, "primary")
-        self.view = GraphWidget(label="The workflow as it is being built")
+        self.add = make_button("Add", "Add a node after the selected node", self._add, "primary")
+        self.view = GraphWidget(label="The workflow in the editor")
         self.depends_on = make_labelled(ipywidgets.SelectMultiple, "depends on", options=[])
-        self.remove = make_button("Remove", "Remove the chosen node", self._remove, "warning")
+        self.remove = make_button("Remove", "Remove the selected node", self._remove, "warning")
         self._node_title = ipywidgets.HTML()
         self._remove_row = make_row(self.remove)
         self._node_form = ipywidgets.VBox()
         self._fault_list = ipywidgets.HTML()
         self.shape = make_labelled(ipywidgets.Dropdown, "export as", options=EXPORT_FORMATS)
         self.exported = ipywidgets.HTML()
-        self.submit = make_button("Submit", "Run it as it is", self._start_submit, "success")
+        self.submit = make_button("Submit", "Run the workflow", self._start_submit, "success")
         self._run_view = ipywidgets.VBox()
         super().__init__(
             self.name, self.max_retries, self.new_id, self.capability, make_row(self.add),
@@ -244,7 +244,7 @@ class WorkflowEditor(Panel):
             self.nodes[i]["id"] for i in map(_find_node_index, self.faults) if i is not None
         }
         self.view.states = {
-            node_id: {"status": "failed", "line": "✗ to mend"}
+            node_id: {"status": "failed", "line": "✗ faulty"}
             if node_id in faulty_ids
             else {"status": "pending", "line": "· ready"}
             for node_id in titles
