@@ -132,7 +132,7 @@ def test_what_is_here_and_not_there(folder: Path, cloud: GPUCloud) -> None:
     cloud.empty("network-volumes")
     code, found = doctor(folder)
     assert code == 0
-    assert all("not at runpod any more: delete it here" in one["what"] for one in found)
+    assert all("but no longer exists at runpod: delete it here" in one["what"] for one in found)
     assert {one["what"][1:4] for one in found} == {"cmp", "sto"}
 
 
@@ -168,7 +168,7 @@ def test_what_cannot_be_looked_at(
         monkeypatch.setenv("TOOLKIT_VENDORS", json.dumps(nowhere))
     code, found = doctor(folder)
     assert (code, len(found)) == (0, 1)
-    assert "could not be looked at" in found[0]["what"]
+    assert "could not be listed" in found[0]["what"]
 
 
 def test_the_sandbox_has_no_vendors(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -138,7 +138,7 @@ def test_refused_jobs(
 def test_a_provider_that_does_not_work_in_pods(client: Client) -> None:
     """Given text pinned to the GPU cloud and a pod, then it is refused before it is accepted."""
     compute = client.compute.create("easel", GPU)
-    with pytest.raises(RequestError, match="in no pod") as refused:
+    with pytest.raises(RequestError, match="cannot run this in a pod") as refused:
         client.runs.create(
             "llm.generate", {"objective": "Tides."}, provider="runpod", compute_id=compute.id
         )

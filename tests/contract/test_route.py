@@ -110,12 +110,12 @@ def test_an_llm_at_an_endpoint_of_ones_own(client: Client) -> None:
     assert rate * 5 < run.cost_usd < rate * 60
     assert run.record.cost_source == "estimated"
     assert {c.reason for c in run.routing.candidates if c.model == "qwen3-32b-awq"} == {
-        "runs at its vendor's public endpoint alone"
+        "runs only at its vendor's public endpoint"
     }
     unpinned = client.runs.create("llm.generate", ASKED, endpoint_id=endpoint.id).wait()
     assert unpinned.provider == "minimax"
     reasons = {c.model: c.reason for c in unpinned.routing.candidates if c.provider == "runpod"}
-    assert reasons["served-by-the-endpoint"].startswith("needs an endpoint of yours")
+    assert reasons["served-by-the-endpoint"].startswith("needs your own endpoint")
 
 
 @pytest.mark.parametrize("place", ["", "endpoint_id", "compute_id"])

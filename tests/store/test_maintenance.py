@@ -87,12 +87,12 @@ def test_the_operator_s_prices_are_told(
     assert shown.exit_code == 0
     luna, lunar, every = (
         next(line for line in shown.stdout.splitlines() if word in line)
-        for word in ("gpt-6-luna:", "gpt-6-lunar", "[vendors.minimax]")
+        for word in ("gpt-6-luna:", "has gpt-6-lunar", "[vendors.minimax]")
     )
     assert "$0.08 in and $0.4 out" in luna
-    assert "no model that openai is asked for" in lunar
-    assert "gpt-6-luna" in lunar.partition("name one of")[2]
-    assert "all of its models without one: $0 in and $0 out" in every
+    assert "is not a text model of openai" in lunar
+    assert "gpt-6-luna" in lunar.partition("use one of")[2]
+    assert "all models without their own price: $0 in and $0 out" in every
     told = json.loads(run_toolkit("doctor", "--data-dir", folder, "--json").stdout)["prices"]
     assert len([line for line in told if "prices" in line and "vendors." in line]) == 3
 

@@ -172,7 +172,8 @@ class ProviderDirectory:
         if made_by is None:
             raise RequestError(
                 ErrorCode.CREDENTIALS_MISSING,
-                "Connect its vendor again, by the pointer it was made by.",
+                "The connection that created this resource is gone: connect its vendor again with"
+                " the same secret_ref.",
             )
         connection = read_connection(made_by)
         if not made_by["deleted"]:

@@ -47,7 +47,7 @@ def test_a_run_limited_to_its_estimate_never_pays_more(client: Client, text: str
     with pytest.raises(RequestError) as refused:
         client.runs.create("llm.generate", asked, max_cost_usd=limit)
     assert refused.value.code.name == "BUDGET_EXCEEDED"
-    assert "minimax (MiniMax-M3) may come to $" in str(refused.value)
+    assert "minimax (MiniMax-M3) may cost up to $" in str(refused.value)
     assert "raise max_cost_usd" in str(refused.value)
 
 

@@ -145,7 +145,7 @@ async def test_killed_before_the_vendor_did_it(scene: Scene, kind: ResourceKind)
     await scene.reconcile()
     failed = await scene.find_record(kind)
     assert (failed.status, failed.error.code) == ("failed", "PROVIDER_UNAVAILABLE")
-    assert "nothing was made" in failed.error.message
+    assert "nothing was created" in failed.error.message
     assert await scene.reconcile() is False
     assert scene.list_names() == {}
     assert await scene.list_statuses() <= {"failed", "deleted"}
@@ -203,7 +203,7 @@ async def test_what_is_under_way_elsewhere_is_left_alone(scene: Scene) -> None:
     assert other.storage.is_abandoned(row) is False
     await scene.reconcile()
     assert (await scene.find_record()).status == "creating"
-    with pytest.raises(RequestError, match="still being made"):
+    with pytest.raises(RequestError, match="still creating it"):
         await scene.engine.storage.delete(scene.context, row["id"])
     assert (await task).status == "ready"
     assert len(scene.list_names()["network-volumes"]) == 1
@@ -311,7 +311,7 @@ async def test_a_deletion_during_an_outage(scene: Scene) -> None:
     """Given a vendor that does not answer, then the deletion is tried again until it is done."""
     made = await scene.engine.storage.create(scene.context, STORAGE.request)
     scene.faults.fail("runpod", status=503, times=1)
-    with pytest.raises(RequestError, match="tried again") as refused:
+    with pytest.raises(RequestError, match="deletion is retried") as refused:
         await scene.engine.storage.delete(scene.context, made.id)
     assert refused.value.code.name == "CONFLICT"
     assert (await scene.find_record()).status == "deleting"

@@ -59,7 +59,7 @@ def test_it_opens_after_failures_in_a_row(health: ConnectionHealth, clock: Healt
     fail(health, 3)
     assert (health.state, health.admit()) == ("open", None)
     assert health.snapshot().wait_s == pytest.approx(5.0)
-    assert "left alone" in health.snapshot().reason
+    assert "circuit breaker open" in health.snapshot().reason
     clock.now += 5.0
     assert (health.state, health.snapshot().wait_s) == ("half_open", 0.0)
 

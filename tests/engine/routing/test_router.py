@@ -186,7 +186,7 @@ def test_says_why_the_default_provider_is_first() -> None:
     """Given a cheaper vendor or none, then the reason tells of it."""
     default = model("m", 1e-3)
     first = list_kept(rank(build_pool(a=model("m", 0.0), minimax=default)))[0]
-    assert first.reason.startswith("connected; the default provider, before higher scores")
+    assert first.reason.startswith("connected; the default provider; scores count only")
     alone = list_kept(rank(build_pool(minimax=default)))[0]
     assert alone.reason == "connected; the default provider"
 

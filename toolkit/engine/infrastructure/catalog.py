@@ -63,8 +63,8 @@ class Catalog:
         Raises:
             RequestError: `INVALID_REQUEST`, `CREDENTIALS_MISSING`.
         """
-        known = {offer.id for offer in await self._try_fetch_offers(scope)}
-        _check_known("gpu_type", gpu_type, known)
+        gpu_ids = {offer.id for offer in await self._try_fetch_offers(scope)}
+        _check_known("gpu_type", gpu_type, gpu_ids)
 
     async def check_pool(self, scope: ReadScope, pool: str) -> None:
         """Refuse a pool that is not in the catalogue; pass if the catalogue cannot be read.
@@ -72,8 +72,8 @@ class Catalog:
         Raises:
             RequestError: `INVALID_REQUEST`, `CREDENTIALS_MISSING`.
         """
-        known = {offer.pool for offer in await self._try_fetch_offers(scope) if offer.pool}
-        _check_known("gpu_ids", pool, known)
+        pools = {offer.pool for offer in await self._try_fetch_offers(scope) if offer.pool}
+        _check_known("gpu_ids", pool, pools)
 
     async def find_pool_price(self, scope: ReadScope, pool: str) -> float | None:
         """Find the highest list price of a serverless worker's hour in a pool; None if unknown."""
@@ -96,22 +96,22 @@ class Catalog:
             offers = (await self._core.ask_vendor(vendor, connection, GpuListing())).gpus
             now = time.monotonic()
             fresh = {
-                key: kept
-                for key, kept in self._cached_offers.items()
-                if now - kept[0] <= CACHE_TTL_S
+                key: entry
+                for key, entry in self._cached_offers.items()
+                if now - entry[0] <= CACHE_TTL_S
             }
             self._cached_offers = {**fresh, connection.id: (now, offers)}
         return offers
 
 
-def _check_known(field: str, value: str, known: set[str]) -> None:
-    if known and value not in known:
-        names = sorted(known)
-        some = ", ".join(names[:MAX_NAMED]) + (", …" if len(names) > MAX_NAMED else "")
+def _check_known(field: str, value: str, ids: set[str]) -> None:
+    if ids and value not in ids:
+        names = sorted(ids)
+        listing = ", ".join(names[:MAX_NAMED]) + (", …" if len(names) > MAX_NAMED else "")
         raise RequestError(
             ErrorCode.INVALID_REQUEST,
-            "Choose one of the GPU catalogue (GET /v1/catalog/gpus).",
-            details=[Detail(field, f"is none of {some}")],
+            "Choose an id from the GPU catalogue (GET /v1/catalog/gpus).",
+            details=[Detail(field, f"is not one of {listing}")],
         )
 
 

@@ -54,7 +54,7 @@ class Computes(ManagedResource[Compute, PodState]):
                 endpoints.
         """
         await self._core.allowances.check_renting(context)
-        given = await resolve_refs(
+        refs = await resolve_refs(
             self._core,
             context.account_id,
             request.storage_id,
@@ -67,11 +67,11 @@ class Computes(ManagedResource[Compute, PodState]):
             name=make_vendor_name(compute),
             gpu_id=compute.gpu_type,
             image=compute.image,
-            template_id=given.template_id,
-            volume_id=given.volume_id,
-            data_center=given.data_center,
+            template_id=refs.template_id,
+            volume_id=refs.volume_id,
+            data_center=refs.data_center,
         )
-        await self._create_at_vendor(context, compute, creation, given.own_ids)
+        await self._create_at_vendor(context, compute, creation, refs.own_ids)
         return compute
 
     async def get(self, context: RequestContext, compute_id: str) -> Compute:
@@ -89,10 +89,10 @@ class Computes(ManagedResource[Compute, PodState]):
             reading = PodReading(vendor_id=str(row["vendor_id"]))
             state = await self._core.ask_vendor(*place, reading)
         except (ProviderError, ToolkitError) as error:
-            gone = isinstance(error, ProviderError) and error.status == 404
-            if not gone or not await self._is_unchanged(row):
+            is_gone = isinstance(error, ProviderError) and error.status == 404
+            if not is_gone or not await self._is_unchanged(row):
                 return compute  # its state is unknown now: return the last known state
-            message = "The pod is gone at its vendor."
+            message = "The pod no longer exists at its vendor."
             compute.error = ErrorInfo(code=ErrorCode.PROVIDER_UNAVAILABLE.name, message=message)
             with suppress(ServiceError):  # the answer is still correct; the next read saves it
                 await self._save(compute, "failed")

@@ -26,45 +26,49 @@ _BILLED_TABLES = {"endpoints", "compute", "storage"}
 
 
 async def find_drift(
-    reach: ProviderContext, kept: Mapping[str, Sequence[Row]]
+    reach: ProviderContext, tables: Mapping[str, Sequence[Row]]
 ) -> list[DataDirIssue]:
     """Compare the resources at the connected GPU clouds with the records here; change nothing.
 
     Args:
-        kept: rows of `connections` and of each kind's table, by table name.
+        tables: rows of `connections` and of each kind's table, by table name.
     """
-    found: list[DataDirIssue] = []
-    ours = {str(row["id"]) for kind in RESOURCE_TYPES for row in kept[kind.table]}
-    for vendor, connection, ids in _list_clouds(reach, kept["connections"]):
+    issues: list[DataDirIssue] = []
+    ours = {str(row["id"]) for kind in RESOURCE_TYPES for row in tables[kind.table]}
+    for vendor, connection, ids in _list_clouds(reach, tables["connections"]):
         try:
             for kind in RESOURCE_TYPES:
                 if kind.listing.kind in vendor.infrastructure:
                     listed = await reach.ask_vendor(vendor, connection, kind.listing)
-                    found += _compare_kind(
-                        vendor.id, kind, listed.items, kept[kind.table], ids, ours
+                    issues += _compare_kind(
+                        vendor.id, kind, listed.items, tables[kind.table], ids, ours
                     )
         except (ProviderError, ToolkitError) as error:
-            found.append(
+            issues.append(
                 _advise(
-                    f"What is at {vendor.id} could not be looked at by `{connection.secret_ref}`:"
-                    f" {error.message}"
+                    f"The resources at {vendor.id} could not be listed by"
+                    f" `{connection.secret_ref}`: {error.message}"
                 )
             )
-    return found
+    return issues
 
 
 def _list_clouds(
     reach: ProviderContext, rows: Sequence[Row]
 ) -> Iterator[tuple[Vendor, Connection, frozenset[str]]]:
     """Yield each GPU cloud once for each distinct pointer, with the connections of that pointer."""
-    read = [(row, Connection.model_validate_json(str(row["doc"]))) for row in rows]
-    pointers = {_get_pointer(one): one for row, one in read if not row["deleted"]}
+    records = [(row, Connection.model_validate_json(str(row["doc"]))) for row in rows]
+    pointers = {
+        _get_pointer(connection): connection for row, connection in records if not row["deleted"]
+    }
     for pointer, connection in pointers.items():
         vendor = reach.registry.vendors.get(connection.provider)
         if vendor is not None and any(
             kind.listing.kind in vendor.infrastructure for kind in RESOURCE_TYPES
         ):
-            ids = frozenset(one.id for _, one in read if _get_pointer(one) == pointer)
+            ids = frozenset(
+                candidate.id for _, candidate in records if _get_pointer(candidate) == pointer
+            )
             yield vendor, connection, ids
 
 
@@ -88,38 +92,42 @@ def _compare_kind(
     real = [row for row in rows if not json.loads(row["spec"]).get("sandbox")]
     by_vendor_id = {row["vendor_id"]: row for row in real if row["vendor_id"]}
     by_id = {row["id"]: row for row in real}
-    there = [one for one in items if not (isinstance(one, PodState) and one.status == "terminated")]
-    for one in there:
-        match = _ID_IN_NAME.search(one.name)
-        row = by_vendor_id.get(one.vendor_id)
+    states = [
+        state
+        for state in items
+        if not (isinstance(state, PodState) and state.status == "terminated")
+    ]
+    for state in states:
+        match = _ID_IN_NAME.search(state.name)
+        row = by_vendor_id.get(state.vendor_id)
         if row is None and match is not None:
             row = by_id.get(match.group())
         if row is not None:
             never_made = row["status"] == "failed" and row["vendor_id"] is None
             if row["status"] == "deleted" or never_made:
                 yield DataDirIssue(
-                    f"`{row['id']}` is {row['status']} here and still at {vendor}, where it may be"
-                    f" billed: delete `{one.name}` there."
+                    f"`{row['id']}` is {row['status']} here but still exists at {vendor}, which may"
+                    f" bill it: delete `{state.name}` there."
                 )
         elif match is not None and match.group() not in ours:
             yield _advise(
-                f"`{one.name}` at {vendor} was made from another data directory: delete it there"
-                " if that one is gone."
+                f"`{state.name}` at {vendor} was made from another data directory: delete it there"
+                " if that directory is gone."
             )
         elif match is None and kind.table in _BILLED_TABLES:
             yield _advise(
-                f"`{one.name}` at {vendor} was not made by the toolkit: delete it there if nobody"
+                f"`{state.name}` at {vendor} was not made by the toolkit: delete it there if nobody"
                 " needs it."
             )
-    present = {one.vendor_id for one in there}
+    present = {state.vendor_id for state in states}
     for row in real:
         living = row["status"] in ("creating", "ready") and row["connection_id"] in connections
         if living and row["vendor_id"] and row["vendor_id"] not in present:
             yield _advise(
-                f"`{row['id']}` is {row['status']} here and not at {vendor} any more: delete it"
+                f"`{row['id']}` is {row['status']} here but no longer exists at {vendor}: delete it"
                 " here."
             )
 
 
-def _advise(what: str) -> DataDirIssue:
-    return DataDirIssue(what, serious=False)
+def _advise(message: str) -> DataDirIssue:
+    return DataDirIssue(message, serious=False)

@@ -48,7 +48,7 @@ class Endpoints(ManagedResource[Endpoint, ResourceState]):
             )
         if request.workers_min:
             await self._core.allowances.check_renting(context)
-        given = await resolve_refs(
+        refs = await resolve_refs(
             self._core, context.account_id, request.storage_id, request.template_id, serverless=True
         )
         await self._core.directory.find_cloud(context.scope, self.creation.kind)
@@ -67,8 +67,8 @@ class Endpoints(ManagedResource[Endpoint, ResourceState]):
             workers_min=endpoint.workers_min,
             workers_max=endpoint.workers_max,
             image=endpoint.image,
-            template_id=given.template_id,
-            volume_ids=() if given.volume_id is None else (given.volume_id,),
+            template_id=refs.template_id,
+            volume_ids=() if refs.volume_id is None else (refs.volume_id,),
         )
-        await self._create_at_vendor(context, endpoint, creation, given.own_ids)
+        await self._create_at_vendor(context, endpoint, creation, refs.own_ids)
         return endpoint

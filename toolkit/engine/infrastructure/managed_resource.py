@@ -73,7 +73,8 @@ class ManagedResource(RecordReader[K], Generic[K, S]):
             await self._destroy(row, record)
         elif record.status == "creating":
             raise RequestError(
-                ErrorCode.CONFLICT, "It is still being made: delete it once it is ready or failed."
+                ErrorCode.CONFLICT,
+                "The vendor is still creating it: delete it once its status is ready or failed.",
             )
         record.deleted = True
         await self._save(record, "deleted")
@@ -95,7 +96,7 @@ class ManagedResource(RecordReader[K], Generic[K, S]):
             try:
                 later |= not (await self.take_over(row) and await self._reconcile_row(row, lists))
             except (ProviderError, ToolkitError) as fault:
-                log.info("%s is settled later: %s", record_id, fault)
+                log.info("%s is reconciled later: %s", record_id, fault)
                 later = True
             finally:
                 self._core.in_flight.discard(record_id)
@@ -106,13 +107,13 @@ class ManagedResource(RecordReader[K], Generic[K, S]):
         context: RequestContext,
         record: K,
         creation: Operation[S],
-        named: Mapping[str, str] = {},
+        own_ids: Mapping[str, str] = {},
     ) -> None:
         """Write a record, then have the vendor create the resource.
 
         Args:
             record: record of the resource; its status and error report the outcome of the call.
-            named: our ids of the resources that the request names by the vendor's ids.
+            own_ids: our ids of the resources that the request names by the vendor's ids.
 
         Raises:
             RequestError: `CREDENTIALS_MISSING`.
@@ -135,21 +136,21 @@ class ManagedResource(RecordReader[K], Generic[K, S]):
             try:
                 state = await self._core.ask_vendor(vendor, connection, creation)
             except (ProviderError, ToolkitError) as error:
-                await self._record_failure(record, error, named)
+                await self._record_failure(record, error, own_ids)
             else:
                 await self._record_state(record, state)
         finally:
             self._core.in_flight.discard(record.id)
 
     async def _record_failure(
-        self, record: K, error: ProviderError | ToolkitError, named: Mapping[str, str]
+        self, record: K, error: ProviderError | ToolkitError, own_ids: Mapping[str, str]
     ) -> None:
         if not _changed_nothing(error):
             record.status_detail = UNCONFIRMED
             await self._save(record, "creating")
             return
         message = error.message
-        for theirs, ours in named.items():
+        for theirs, ours in own_ids.items():
             message = message.replace(theirs, ours)
         record.error = ErrorInfo(code=error.code.name, message=message)
         await self._save(record, "failed")
@@ -168,7 +169,7 @@ class ManagedResource(RecordReader[K], Generic[K, S]):
                 if _changed_nothing(error):
                     await self._save(record, before)
                 else:
-                    message += " It is tried again until it is gone."
+                    message += " The deletion is retried until it succeeds."
                 message = message.replace(vendor_id, record.id)
                 raise RequestError(ErrorCode.CONFLICT, message) from None
         finally:
@@ -182,8 +183,8 @@ class ManagedResource(RecordReader[K], Generic[K, S]):
 
     def is_abandoned(self, row: Row) -> bool:
         """Check whether a resource is unfinished and no process is working on it."""
-        begun = row["status"] == "creating" and row["vendor_id"] is None
-        if not begun and row["status"] != "deleting":
+        is_creating = row["status"] == "creating" and row["vendor_id"] is None
+        if not is_creating and row["status"] != "deleting":
             return False
         spec = json.loads(row["spec"])
         if spec["sandbox"] != self._core.settings.sandbox:
@@ -208,14 +209,19 @@ class ManagedResource(RecordReader[K], Generic[K, S]):
             if connection.id not in lists:
                 listed = await self._core.ask_vendor(vendor, connection, self.listing)
                 lists[connection.id] = listed.items
-            state = next((one for one in lists[connection.id] if row["id"] in one.name), None)
+            state = next(
+                (candidate for candidate in lists[connection.id] if row["id"] in candidate.name),
+                None,
+            )
             grace_s = 2 * (self._core.get_timeouts(vendor.id).total_s or 0.0)
             if state is None and _compute_age_s(row) < grace_s:
                 return False
         if row["status"] == "deleting":
-            there = vendor_id or (state and state.vendor_id)
-            if there:
-                await self._core.ask_vendor(vendor, connection, self.deletion(vendor_id=str(there)))
+            target_id = vendor_id or (state and state.vendor_id)
+            if target_id:
+                await self._core.ask_vendor(
+                    vendor, connection, self.deletion(vendor_id=str(target_id))
+                )
         if not await self._is_unchanged(row):
             return False  # it was changed meanwhile
         if row["status"] == "deleting":
@@ -226,10 +232,10 @@ class ManagedResource(RecordReader[K], Generic[K, S]):
         else:
             record.error = ErrorInfo(
                 code=ErrorCode.PROVIDER_UNAVAILABLE.name,
-                message="The request was cut off and nothing was made: create it again.",
+                message="The request was interrupted and nothing was created: create it again.",
             )
             await self._save(record, "failed")
-        log.info("%s is settled: %s", record.id, record.status)
+        log.info("%s is reconciled: %s", record.id, record.status)
         return True
 
     async def _check_unused(self, account_id: str, record_id: str) -> None:
@@ -245,7 +251,7 @@ class ManagedResource(RecordReader[K], Generic[K, S]):
                     continue
                 if json.loads(row["doc"]).get(self.used_as) == record_id:
                     raise RequestError(
-                        ErrorCode.CONFLICT, f"`{row['id']}` uses it: delete that one first."
+                        ErrorCode.CONFLICT, f"`{row['id']}` uses it: delete that resource first."
                     )
 
     async def _record_state(self, record: K, state: S) -> None:
@@ -267,10 +273,10 @@ class ManagedResource(RecordReader[K], Generic[K, S]):
         current = await self._core.store.get_row(self.table, str(row["id"]), "doc")
         return current is not None and bool(current["doc"] == row["doc"])
 
-    def _make_spec(self, known: Mapping[str, object], at: str | None = None) -> str:
+    def _make_spec(self, notes: Mapping[str, object], at: str | None = None) -> str:
         """Return the engine's notes on a record: calling process, time, and cloud."""
         ours = {"owner": self._core.store.owner, "sandbox": self._core.settings.sandbox}
-        return json.dumps({**known, "at": at or format_rfc3339(now()), **ours})
+        return json.dumps({**notes, "at": at or format_rfc3339(now()), **ours})
 
     async def _find_place(self, row: Row) -> tuple[Vendor, Connection]:
         """Find a resource's vendor and connection; if deleted, a connection with an equal pointer.
@@ -286,7 +292,8 @@ class ManagedResource(RecordReader[K], Generic[K, S]):
             return vendor, connection
         raise RequestError(
             ErrorCode.CREDENTIALS_MISSING,
-            "Connect its vendor again, by the pointer it was made by.",
+            "The connection that created this resource is gone: connect its vendor again with the"
+            " same secret_ref.",
         )
 
 

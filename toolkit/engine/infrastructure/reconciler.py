@@ -31,7 +31,7 @@ class Reconciler:
             try:
                 later = await self.reconcile()
             except Exception:
-                log.exception("what was left at vendors is settled later")
+                log.exception("unfinished resources are reconciled later")
                 later = True
             wait_s = min(2 * wait_s, MAX_INTERVAL_S) if later else MIN_INTERVAL_S
             await asyncio.sleep(wait_s)
@@ -43,6 +43,6 @@ class Reconciler:
             try:
                 later |= await stock.reconcile()
             except ToolkitError as error:
-                log.warning("the store did not answer the settler: %s", error)
+                log.warning("the store did not answer the reconciler: %s", error)
                 later = True
         return later

@@ -40,30 +40,30 @@ async def resolve_refs(
         RequestError: `NOT_FOUND`; `CONFLICT` if either is not ready; `INVALID_REQUEST` for a
             template of the other kind.
     """
-    found = ResolvedRefs()
+    refs = ResolvedRefs()
     if storage_id is not None:
         row = await _find_ready(core.records.storage, account_id, storage_id)
-        found.volume_id = str(row["vendor_id"])
-        found.data_center = core.records.storage.read(row).data_center
-        found.own_ids[found.volume_id] = storage_id
+        refs.volume_id = str(row["vendor_id"])
+        refs.data_center = core.records.storage.read(row).data_center
+        refs.own_ids[refs.volume_id] = storage_id
     if template_id is not None:
         row = await _find_ready(core.records.templates, account_id, template_id)
         template = core.records.templates.read(row)
         if template.serverless != serverless:
             raise RequestError(
                 ErrorCode.INVALID_REQUEST,
-                f"Use a shared template that is for {'endpoints' if serverless else 'pods'}.",
-                details=[Detail("template_id", "is for the other kind")],
+                f"Use a shared template for {'endpoints' if serverless else 'pods'}.",
+                details=[Detail("template_id", f"is for {'pods' if serverless else 'endpoints'}")],
             )
-        found.template_id = str(row["vendor_id"])
-        found.own_ids[found.template_id] = template_id
-    return found
+        refs.template_id = str(row["vendor_id"])
+        refs.own_ids[refs.template_id] = template_id
+    return refs
 
 
-async def _find_ready(records: Repository[K], account_id: str, named: str) -> Row:
-    row = await records.get_row(AccountScope(account_id), named)
+async def _find_ready(records: Repository[K], account_id: str, record_id: str) -> Row:
+    row = await records.get_row(AccountScope(account_id), record_id)
     if row["status"] != "ready":
         raise RequestError(
-            ErrorCode.CONFLICT, f"`{named}` is {row['status']}: use one that is ready."
+            ErrorCode.CONFLICT, f"`{record_id}` is {row['status']}: use a resource that is ready."
         )
     return row

@@ -120,22 +120,22 @@ class Deployment:
         Raises:
             ServiceError: `UNAVAILABLE` if the store could not be written.
         """
-        done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._pending.append((row_id, change, done))
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._pending.append((row_id, change, future))
         if self._writing is None:
             self._writing = asyncio.create_task(self._write_all())
-        return await done
+        return await future
 
     def change_row_later(self, row_id: str, change: RowChange[object]) -> None:
         """Change a row soon, without waiting; a failure is ignored."""
-        done = asyncio.ensure_future(self.change_row(row_id, change))
-        self._later.add(done)
-        done.add_done_callback(self._forget)
+        future = asyncio.ensure_future(self.change_row(row_id, change))
+        self._later.add(future)
+        future.add_done_callback(self._forget)
 
-    def _forget(self, done: "asyncio.Future[object]") -> None:
-        self._later.discard(done)
-        if not done.cancelled():
-            done.exception()  # marks it as retrieved
+    def _forget(self, future: "asyncio.Future[object]") -> None:
+        self._later.discard(future)
+        if not future.cancelled():
+            future.exception()  # marks it as retrieved
 
     async def _write_all(self) -> None:
         """Commit all pending changes; those that arrive together share a transaction."""
@@ -149,15 +149,15 @@ class Deployment:
                 try:
                     at, answers = await self._limits.change(row_ids, partial(_apply_all, pending))
                 except Exception as error:
-                    for _, _, done in pending:
-                        if not done.done():
-                            done.set_exception(error)
-                            done.exception()  # marks it as retrieved: a caller need not look
+                    for _, _, future in pending:
+                        if not future.done():
+                            future.set_exception(error)
+                            future.exception()  # marks it as retrieved: a caller need not look
                     continue
                 self._note_time(at)
-                for (_, _, done), answer in zip(pending, answers, strict=True):
-                    if not done.done():
-                        done.set_result(answer)
+                for (_, _, future), answer in zip(pending, answers, strict=True):
+                    if not future.done():
+                        future.set_result(answer)
         finally:
             self._writing = None
 
@@ -165,8 +165,8 @@ class Deployment:
         """Note the store's time, read a moment ago: the later it is, the nearer it is to now."""
         offset_s = at - time.monotonic()
         # Clocks drift apart by much less than a thousandth.
-        known = self._offset_s
-        self._offset_s = offset_s if known is None else max(offset_s, known - 0.0001)
+        previous_s = self._offset_s
+        self._offset_s = offset_s if previous_s is None else max(offset_s, previous_s - 0.0001)
 
     async def _poll_forever(self) -> None:
         while not self._closing.is_set():
@@ -196,12 +196,14 @@ class Deployment:
         """Poll for other engines and, if there are any, for their changes."""
         engines = await self._limits.list_engines()
         self._polled_at = time.monotonic()
-        watchers = [one for some in list(self._watchers.values()) for one in some]
+        watchers = [
+            watcher for row_watchers in list(self._watchers.values()) for watcher in row_watchers
+        ]
         if len(engines) > 1 and self._offset_s is None:
             self._note_time(await self._limits.read_clock())
         if engines != self.engines:
             self.engines, self.is_alone = engines, len(engines) == 1
-            for on_change in (*self._on_change, *(one.note_engines for one in watchers)):
+            for on_change in (*self._on_change, *(watcher.note_engines for watcher in watchers)):
                 on_change()
         if self.is_alone:
             return

@@ -48,14 +48,14 @@ class SharedPaces(SharedRow):
         """Take units; return the time from when they may be used, by the monotonic clock."""
         if not self._deployment.is_alone:
             try:
-                start, used = await self._change(
+                start, times = await self._change(
                     partial(self._take_shared, sizes, self._share_used())
                 )
             except ServiceError:
                 # Other engines' use is unknown without the store: each takes an equal share.
                 sizes = {name: n * len(self._deployment.engines) for name, n in sizes.items()}
             else:
-                self._learn(used)
+                self._learn(times)
                 return self._deployment.to_local(start)
         return self._take_here(sizes)
 
@@ -72,7 +72,7 @@ class SharedPaces(SharedRow):
     def _take_shared(
         self,
         sizes: Mapping[str, float],
-        known: Mapping[str, float],
+        own_times: Mapping[str, float],
         document: LimitDocument,
         at: float,
     ) -> tuple[float, dict[str, float]]:
@@ -80,17 +80,17 @@ class SharedPaces(SharedRow):
 
         Args:
             sizes: the number of units of each kind.
-            known: times until which units are used up, if the row has none.
+            own_times: times until which units are used up, if the row has none.
             document: the document of the row.
             at: the store's time.
         """
-        used = document.setdefault("used_until", {})
+        times = document.setdefault("used_until", {})
         starts = [at]
         for name, units in sizes.items():
-            before = used.get(name, known.get(name))
-            start, used[name] = self._paces[name].take(before, at, units)
+            before = times.get(name, own_times.get(name))
+            start, times[name] = self._paces[name].take(before, at, units)
             starts.append(start)
-        return max(starts), dict(used)
+        return max(starts), dict(times)
 
     def adjust(self, name: str, units: float) -> None:
         """Add the difference between the units that a call used and the units taken for it."""
@@ -102,8 +102,8 @@ class SharedPaces(SharedRow):
         self._change_later(partial(self._adjust, name, units))
 
     def _adjust(self, name: str, units: float, document: LimitDocument, at: float) -> None:
-        used = document.setdefault("used_until", {})
-        used[name] = used.get(name, at) + units / self._paces[name].per_s
+        times = document.setdefault("used_until", {})
+        times[name] = times.get(name, at) + units / self._paces[name].per_s
 
     def _share_used(self) -> dict[str, float]:
         return {name: self._deployment.to_shared(at) for name, at in self._used_until.items()}
@@ -117,8 +117,8 @@ class SharedPaces(SharedRow):
         """Update the used units from the row."""
         self._learn(document.get("used_until", {}))
 
-    def _learn(self, used: Mapping[str, float]) -> None:
-        for name, at in used.items():
+    def _learn(self, times: Mapping[str, float]) -> None:
+        for name, at in times.items():
             self._used_until[name] = self._deployment.to_local(at)
 
 
@@ -129,9 +129,9 @@ async def _sleep_until(at: float) -> None:
         await asyncio.sleep(left_s)
 
 
-def _raise_used(known: Mapping[str, float], document: LimitDocument, at: float) -> None:
+def _raise_used(own_times: Mapping[str, float], document: LimitDocument, at: float) -> None:
     """Raise the times of the row to at least those that this engine knows."""
-    used = document.setdefault("used_until", {})
-    for name, until in known.items():
-        before = used.get(name, at)
-        used[name] = max(before if before <= at + MAX_AHEAD_S else at, until)
+    times = document.setdefault("used_until", {})
+    for name, until in own_times.items():
+        before = times.get(name, at)
+        times[name] = max(before if before <= at + MAX_AHEAD_S else at, until)

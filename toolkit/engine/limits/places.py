@@ -26,35 +26,35 @@ class PlaceClaim(NamedTuple):
     """An engine's claim to places, as stored in the row.
 
     Attributes:
-        held: number of places that the engine may use.
-        wanted: number of places that it could use.
+        places: number of places that the engine may use.
+        demand: number of places that it could use.
         since: store time at which it got its first place or began to wait for it.
         at: store time of the claim.
     """
 
-    held: int
-    wanted: int
+    places: int
+    demand: int
     since: float
     at: float
 
 
-def share_fairly(limit: int, wanted: Mapping[str, int], order: Sequence[str]) -> dict[str, int]:
+def share_fairly(limit: int, demand: Mapping[str, int], order: Sequence[str]) -> dict[str, int]:
     """Share places by max-min fairness: spare places go to engines that want more.
 
     >>> share_fairly(8, {"a": 1, "b": 9, "c": 5}, ["a", "b", "c"])
     {'a': 1, 'b': 4, 'c': 3}
     """
     shares = dict.fromkeys(order, 0)
-    left = limit
-    while left > 0:
-        open_to_more = [engine for engine in order if shares[engine] < wanted[engine]]
+    remainder = limit
+    while remainder > 0:
+        open_to_more = [engine for engine in order if shares[engine] < demand[engine]]
         if not open_to_more:
             break
-        each = max(1, left // len(open_to_more))
+        portion = max(1, remainder // len(open_to_more))
         for engine in open_to_more:
-            more = min(each, wanted[engine] - shares[engine], left)
-            shares[engine] += more
-            left -= more
+            increment = min(portion, demand[engine] - shares[engine], remainder)
+            shares[engine] += increment
+            remainder -= increment
     return shares
 
 
@@ -63,29 +63,29 @@ class PlaceShare:
     """An engine's share of the places.
 
     Attributes:
-        held: number of places that the engine holds.
+        places: number of places that the engine holds.
         fair: its fair share, given the wishes of all engines.
         is_contended: whether another engine has less than its fair share, or too many are held.
     """
 
-    held: int
+    places: int
     fair: int
     is_contended: bool
 
 
 def find_share(claims: Mapping[str, PlaceClaim], engine: str, limit: int, at: float) -> PlaceShare:
     """Find the places that an engine holds and its fair share, given all claims."""
-    order = sorted(claims, key=lambda one: _make_turn_key(one, claims[one], at))
-    fair = share_fairly(limit, {one: claims[one].wanted for one in claims}, order)
-    lacking = any(claims[one].held < fair[one] for one in claims if one != engine)
+    order = sorted(claims, key=lambda name: _make_turn_key(name, claims[name], at))
+    fair = share_fairly(limit, {name: claims[name].demand for name in claims}, order)
+    is_contended = any(claims[name].places < fair[name] for name in claims if name != engine)
     # An engine that others considered dead may be back.
-    lacking |= sum(claim.held for claim in claims.values()) > limit
-    return PlaceShare(claims[engine].held, fair[engine], lacking)
+    is_contended |= sum(claim.places for claim in claims.values()) > limit
+    return PlaceShare(claims[engine].places, fair[engine], is_contended)
 
 
 def _make_turn_key(engine: str, claim: PlaceClaim, at: float) -> tuple[bool, bool, float, str]:
-    has_turn = claim.held > 0 and at - claim.since < TURN_S
-    return not has_turn, claim.held > 0, claim.since, engine
+    has_turn = claim.places > 0 and at - claim.since < TURN_S
+    return not has_turn, claim.places > 0, claim.since, engine
 
 
 class SharedPlaces(SharedRow):
@@ -105,7 +105,7 @@ class SharedPlaces(SharedRow):
         self._limit = limit
         self._semaphore = semaphore
         self._share = PlaceShare(0, 0, is_contended=False)
-        self._asked_for = 0  # places, as last published to the others
+        self._requested = 0  # places, as last published to the others
         # The most places wanted at once since the last tick, and in the interval before it.
         self._peak = self._earlier_peak = 0
         self._asking: asyncio.Task[None] | None = None
@@ -115,14 +115,14 @@ class SharedPlaces(SharedRow):
     def set_limit(self, limit: int) -> None:
         """Set the number of places for all engines."""
         self._limit = limit
-        self._asked_for = min(self._asked_for, self._share.held)  # was for the old limit
+        self._requested = min(self._requested, self._share.places)  # was for the old limit
         if not self._is_shared:
             self._semaphore.set_limit(limit)
 
     async def acquire(self, group: str) -> None:
         """Wait for a place; groups are served round-robin."""
         if self._is_shared:
-            self._peak = max(self._peak, self._count_wanted() + 1)
+            self._peak = max(self._peak, self._count_demand() + 1)
             if self._semaphore.is_full:
                 self._ask()
         await self._semaphore.acquire(group)
@@ -136,23 +136,23 @@ class SharedPlaces(SharedRow):
         if self._is_shared and self._is_to_shrink():
             self._ask()
 
-    def _count_wanted(self) -> int:
+    def _count_demand(self) -> int:
         return self._semaphore.used_count + self._semaphore.waiting_count
 
-    def _find_wanted(self) -> int:
-        return max(self._peak, self._earlier_peak, self._count_wanted())
+    def _find_demand(self) -> int:
+        return max(self._peak, self._earlier_peak, self._count_demand())
 
     def _find_target(self) -> int:
         """Find the number of places that this engine should hold."""
-        wanted = self._find_wanted()
+        demand = self._find_demand()
         if self._share.is_contended:
-            return min(wanted, self._share.fair)
-        return wanted + wanted // 2  # some in advance, so that not every call must ask
+            return min(demand, self._share.fair)
+        return demand + demand // 2  # some in advance, so that not every call must ask
 
     def _is_to_shrink(self) -> bool:
         """Check whether places are held that others lack, or many more than are wanted."""
-        most = self._find_target() if self._share.is_contended else self._find_wanted() * 2
-        return self._share.held > max(self._semaphore.used_count, most)
+        ceiling = self._find_target() if self._share.is_contended else self._find_demand() * 2
+        return self._share.places > max(self._semaphore.used_count, ceiling)
 
     def _ask(self) -> None:
         if self._asking is None:
@@ -178,20 +178,20 @@ class SharedPlaces(SharedRow):
 
     def _may_get_more(self) -> bool:
         """Check whether this engine might get more places at once."""
-        held = self._share.held
+        places = self._share.places
         # It holds all that it asked for, and wants more by now.
-        has_new_wish = held >= self._asked_for < self._find_wanted()
-        return held < max(1, self._share.fair) or has_new_wish
+        has_new_wish = places >= self._requested < self._find_demand()
+        return places < max(1, self._share.fair) or has_new_wish
 
     async def _exchange(self) -> None:
         """Give back places that are not needed, and take the needed places that are free."""
         semaphore, target = self._semaphore, self._find_target()
         # Lower the limit first: another engine may take a place before this engine knows.
         semaphore.set_limit(min(semaphore.limit, target))
-        kept = max(semaphore.limit, semaphore.used_count)
-        wanted = self._find_wanted() if self._share.is_contended else target
-        self._asked_for = wanted
-        change = partial(self._claim, kept, semaphore.used_count, wanted)
+        places = max(semaphore.limit, semaphore.used_count)
+        demand = self._find_demand() if self._share.is_contended else target
+        self._requested = demand
+        change = partial(self._claim, places, semaphore.used_count, demand)
         try:
             share = await self._change(change)
         except ServiceError:
@@ -200,49 +200,53 @@ class SharedPlaces(SharedRow):
             share = PlaceShare(part, part, is_contended=True)
         if self._is_shared:
             self._share = share
-            semaphore.set_limit(min(share.held, share.fair) if share.is_contended else share.held)
+            semaphore.set_limit(
+                min(share.places, share.fair) if share.is_contended else share.places
+            )
 
     def _claim(
-        self, kept: int, used: int, wanted: int, document: LimitDocument, at: float
+        self, places: int, calls: int, demand: int, document: LimitDocument, at: float
     ) -> PlaceShare:
         """Claim places in the shared row.
 
-        Places that are kept stay this engine's, unless others considered it dead meanwhile.
+        The engine keeps these places, unless others considered it dead meanwhile.
         """
         me = self._deployment.engine_id
         limits = document["limits"] = self._read_limits(document)
         limit = max(limits.values())
-        wanted = min(wanted, limit)
+        demand = min(demand, limit)
         claims = self._read_claims(document, at)
         before = claims.get(me)
         if before is None:
-            kept = used
-        since = at if before is None or (before.held > 0) != (kept > 0) else before.since
-        claims[me] = PlaceClaim(kept, max(wanted, kept), since, at)
+            places = calls
+        since = at if before is None or (before.places > 0) != (places > 0) else before.since
+        claims[me] = PlaceClaim(places, max(demand, places), since, at)
         share = find_share(claims, me, limit, at)
-        free = limit - sum(claim.held for claim in claims.values())
-        held = kept + max(0, min(share.fair - kept, free))
-        if held and not kept:
+        free = limit - sum(claim.places for claim in claims.values())
+        grant = places + max(0, min(share.fair - places, free))
+        if grant and not places:
             since = at
-        claims[me] = PlaceClaim(held, max(wanted, held), since, at)
-        if not claims[me].wanted:
+        claims[me] = PlaceClaim(grant, max(demand, grant), since, at)
+        if not claims[me].demand:
             del claims[me]
         document["places"] = claims
-        return PlaceShare(held, share.fair, share.is_contended)
+        return PlaceShare(grant, share.fair, share.is_contended)
 
     def _read_limits(self, document: LimitDocument) -> dict[str, int]:
         """Read the number of places that each present engine states; this engine's is current.
 
         The largest applies: an engine that has not seen the connection answer begins with few.
         """
-        told: dict[str, int] = document.get("limits", {})
-        here = self._deployment.engines
-        others = {engine: limit for engine, limit in told.items() if engine in here}
-        return {**others, self._deployment.engine_id: self._limit}
+        stored_limits: dict[str, int] = document.get("limits", {})
+        engines = self._deployment.engines
+        peer_limits = {
+            engine: limit for engine, limit in stored_limits.items() if engine in engines
+        }
+        return {**peer_limits, self._deployment.engine_id: self._limit}
 
     def _read_claims(self, document: LimitDocument, at: float) -> dict[str, PlaceClaim]:
         """Read the claims of the engines that are there."""
-        claims = {e: PlaceClaim(*told) for e, told in document.get("places", {}).items()}
+        claims = {e: PlaceClaim(*fields) for e, fields in document.get("places", {}).items()}
         return {
             engine: claim
             for engine, claim in claims.items()
@@ -255,15 +259,15 @@ class SharedPlaces(SharedRow):
         if is_shared == self._is_shared:
             return
         self._is_shared = is_shared
-        used = self._semaphore.used_count
-        self._share = PlaceShare(used if is_shared else 0, 0, is_contended=False)
-        self._semaphore.set_limit(used if is_shared else self._limit)
-        if is_shared and self._count_wanted():
+        calls = self._semaphore.used_count
+        self._share = PlaceShare(calls if is_shared else 0, 0, is_contended=False)
+        self._semaphore.set_limit(calls if is_shared else self._limit)
+        if is_shared and self._count_demand():
             self._ask()
 
     def read_row(self, document: LimitDocument) -> None:
         """Give back places that other engines lack."""
-        at = max((one[3] for one in document.get("places", {}).values()), default=0.0)
+        at = max((fields[3] for fields in document.get("places", {}).values()), default=0.0)
         claims = self._read_claims(document, at)
         me = self._deployment.engine_id
         if self._is_shared and me not in claims and self._semaphore.limit:
@@ -271,12 +275,12 @@ class SharedPlaces(SharedRow):
             self._ask()
         elif self._is_shared and me in claims:
             share = find_share(claims, me, max(self._read_limits(document).values()), at)
-            self._share = PlaceShare(self._share.held, share.fair, share.is_contended)
+            self._share = PlaceShare(self._share.places, share.fair, share.is_contended)
             if self._is_to_shrink():
                 self._ask()
 
     def tick(self) -> None:
         """Give back places that were not needed lately."""
-        self._earlier_peak, self._peak = self._peak, self._count_wanted()
+        self._earlier_peak, self._peak = self._peak, self._count_demand()
         if self._is_shared and self._is_to_shrink():
             self._ask()

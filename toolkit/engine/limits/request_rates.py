@@ -25,17 +25,17 @@ class _Advance:
 
     Attributes:
         taken_at: time at which it last took requests.
-        left: number of them that may still be used, until `expires_at`.
-        used: number of requests since then.
+        available: number of them that may still be used, until `expires_at`.
+        requests: number of requests since then.
         used_until: time until which the shared bucket is used up, as known.
         refused_until: time of the next possible request after none was left.
         lock: the lock held by the request that takes more; all others wait for it.
     """
 
     taken_at: float
-    left: int = 0
+    available: int = 0
     expires_at: float = 0.0
-    used: int = 0
+    requests: int = 0
     used_until: float = 0.0
     refused_until: float = 0.0
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -64,13 +64,15 @@ class RequestRates:
         """Count a request and return 0, or return the seconds until there may be one."""
         if self._deployment.is_alone:
             if advance := self._advances.pop(name, None):  # continue from the shared bucket
-                self._buckets.set_used(name, advance.used_until - advance.left / self._pace.per_s)
+                self._buckets.set_used(
+                    name, advance.used_until - advance.available / self._pace.per_s
+                )
             return self._buckets.acquire_delay_s(name)
         advance = self._find_advance(name)
-        advance.used += 1
+        advance.requests += 1
         async with advance.lock:
             at = time.monotonic()
-            if not advance.left or at >= advance.expires_at:
+            if not advance.available or at >= advance.expires_at:
                 if advance.refused_until > at:
                     return advance.refused_until - at
                 try:
@@ -80,7 +82,7 @@ class RequestRates:
                 if wait_s:
                     advance.refused_until = time.monotonic() + wait_s
                     return wait_s
-            advance.left -= 1
+            advance.available -= 1
             return 0.0
 
     def _note_engines(self) -> None:
@@ -92,40 +94,40 @@ class RequestRates:
             self._deployment.change_row_later(f"{self._kind}:{name}", change)
 
     def _find_advance(self, name: str) -> _Advance:
-        found = self._advances.pop(name, None) or _Advance(time.monotonic() - CHUNK_S)
-        self._advances[name] = found
+        advance = self._advances.pop(name, None) or _Advance(time.monotonic() - CHUNK_S)
+        self._advances[name] = advance
         if len(self._advances) > MAX_BUCKETS:
             self._advances.popitem(last=False)
-        return found
+        return advance
 
     async def _take(self, name: str, advance: _Advance) -> float:
         """Take requests in advance; return 0, or the seconds until the next if none is left."""
         at = time.monotonic()
-        recent = advance.used * CHUNK_S / max(at - advance.taken_at, 1e-3)
-        wanted = max(1, min(self._max_chunk, math.ceil(recent)))
-        unused, advance.left = advance.left, 0
-        advance.used, advance.taken_at = 0, at
-        advance.left, wait_s, used_until = await self._deployment.change_row(
-            f"{self._kind}:{name}", partial(self._take_shared, wanted, unused)
+        recent = advance.requests * CHUNK_S / max(at - advance.taken_at, 1e-3)
+        chunk = max(1, min(self._max_chunk, math.ceil(recent)))
+        unused, advance.available = advance.available, 0
+        advance.requests, advance.taken_at = 0, at
+        advance.available, wait_s, used_until = await self._deployment.change_row(
+            f"{self._kind}:{name}", partial(self._take_shared, chunk, unused)
         )
         advance.used_until = self._deployment.to_local(used_until)
         advance.expires_at = time.monotonic() + CHUNK_S * 2
         return wait_s
 
     def _take_shared(
-        self, wanted: int, unused: float, document: LimitDocument, at: float
+        self, chunk: int, unused: float, document: LimitDocument, at: float
     ) -> tuple[int, float, float]:
         """Take requests in the shared row; return the result of `UnitPace.take_now`.
 
         Args:
-            wanted: the maximum number to take.
+            chunk: the maximum number to take.
             unused: number taken earlier and given back; negative for requests that were used while
                 this engine was alone and are not counted yet.
             document: the document of the row.
             at: the store's time.
         """
-        known: float | None = document.get("used_until")
+        used_until: float | None = document.get("used_until")
         if unused:
-            known = self._pace.find_start(known, at) - unused / self._pace.per_s
-        taken, wait_s, document["used_until"] = self._pace.take_now(known, at, wanted)
-        return taken, wait_s, document["used_until"]
+            used_until = self._pace.find_start(used_until, at) - unused / self._pace.per_s
+        count, wait_s, document["used_until"] = self._pace.take_now(used_until, at, chunk)
+        return count, wait_s, document["used_until"]

@@ -16,10 +16,10 @@ from toolkit.plugins.pricing import calculate_max_cost, calculate_time_cost
 MIN_TOKEN_CAP = 256
 # For the message about candidates that a budget excludes.
 MAX_REASONS = 3
-UNPRICED_TOKENS = "has no known price of its tokens, so it cannot be kept to a budget"
+UNPRICED_TOKENS = "has no known token price, so no budget can bound its cost"
 UNPRICED_WORKER = (
-    "runs at an endpoint whose worker had no known price when it was made, so it cannot be kept to"
-    " a budget"
+    "runs at an endpoint that was created on a GPU without a known price, so no budget can bound"
+    " its cost"
 )
 
 
@@ -70,7 +70,7 @@ def find_bound(
     operation: Operation[Any] | None,
     budget_left: BudgetLeft,
     rate: Decimal | None,
-    whole: Decimal | None,
+    max_cost: Decimal | None,
 ) -> CostBound:
     """Find the maximum cost of a call; lower a cap that nobody set to fit the remaining budget.
 
@@ -81,7 +81,7 @@ def find_bound(
         operation: operation to request.
         budget_left: amount that the budgets leave.
         rate: US dollars a second of a worker at the endpoint that the options name.
-        whole: maximum cost with its present cap; None if unknown.
+        max_cost: maximum cost with its present cap; None if unknown.
     """
     placed = vendor.runs_at_named_place(model)
     if operation is None or (placed and options.compute_id is not None):
@@ -93,17 +93,17 @@ def find_bound(
         return CostBound(calculate_time_cost(rate, time.max_s, ROUND_CEILING))
     bound = vendor.bounds.get(type(operation))
     if (
-        whole is None
-        or budget_left.covers(whole)
+        max_cost is None
+        or budget_left.covers(max_cost)
         or model is None
         or bound is None
         or model.reasons
         or not isinstance(operation, TextRequest)
         or not (operation.cap_may_fall and bound.cap_holds(model))
     ):
-        return CostBound(whole)
+        return CostBound(max_cost)
     return _lower_cap(vendor, model, operation, budget_left.available or ZERO_USD) or CostBound(
-        whole
+        max_cost
     )
 
 
@@ -114,13 +114,18 @@ def _lower_cap(
 
     The maximum cost of a call is linear in the cap, so two points determine it.
     """
-    least = calculate_max_cost(vendor, model, replace(operation, max_tokens=MIN_TOKEN_CAP))
-    more = calculate_max_cost(vendor, model, replace(operation, max_tokens=MIN_TOKEN_CAP + 1))
-    if least is None or more is None or least > room or operation.max_tokens <= MIN_TOKEN_CAP:
+    min_cost = calculate_max_cost(vendor, model, replace(operation, max_tokens=MIN_TOKEN_CAP))
+    next_cost = calculate_max_cost(vendor, model, replace(operation, max_tokens=MIN_TOKEN_CAP + 1))
+    if (
+        min_cost is None
+        or next_cost is None
+        or min_cost > room
+        or operation.max_tokens <= MIN_TOKEN_CAP
+    ):
         return None
     cap = MIN_TOKEN_CAP
-    if more > least:
-        cap += int((room - least) / (more - least))
+    if next_cost > min_cost:
+        cap += int((room - min_cost) / (next_cost - min_cost))
     cap = min(cap, operation.max_tokens)
     usd = calculate_max_cost(vendor, model, replace(operation, max_tokens=cap))
     while usd is not None and usd > room and cap > MIN_TOKEN_CAP:  # amounts are rounded
@@ -149,42 +154,44 @@ def explain_refusal(
         placed: whether it is to run at an endpoint.
     """
     if not trusted:
-        return "billed more than its bound before, so no budget can be kept to with it"
+        return "billed more than its bound before, so no budget can bound its cost"
     if bounded.usd is not None:
-        left = format_usd(budget_left.available, exact=True)
-        return f"may come to {format_usd(bounded.usd, exact=True)}, and {left} is left"
+        available = format_usd(budget_left.available, exact=True)
+        return f"may cost up to {format_usd(bounded.usd, exact=True)}, and {available} is left"
     if placed:
         return UNPRICED_WORKER
     if estimate is None and isinstance(operation, TextRequest):
         return UNPRICED_TOKENS
     unknown = "price" if estimate is None else "bound"
-    return f"has no known {unknown}, so it cannot be kept to a budget"
+    return f"has no known {unknown}, so no budget can bound its cost"
 
 
 def explain_over_budget(routing: Ranking) -> str | None:
     """Explain which budget excludes every candidate, and suggest a fix; None if no budget does."""
-    left = [c for c in routing.candidates if c.connected and c.allowed]
-    if not left or any(c.affordable for c in left):
+    candidates = [c for c in routing.candidates if c.connected and c.allowed]
+    if not candidates or any(c.affordable for c in candidates):
         return None
-    refusals = [f"{c.provider} ({c.model}) {c.reason}" for c in left]
-    remedy = _suggest_remedy(left)
-    return f"No provider fits the budget: {'; '.join(refusals[:MAX_REASONS])}. To go on, {remedy}."
+    refusals = [f"{c.provider} ({c.model}) {c.reason}" for c in candidates]
+    remedy = _suggest_remedy(candidates)
+    return (
+        f"No provider fits the budget: {'; '.join(refusals[:MAX_REASONS])}. To continue, {remedy}."
+    )
 
 
-def _suggest_remedy(left: Sequence[RankedCandidate]) -> str:
-    if any(c.reservation_usd is not None for c in left):
+def _suggest_remedy(candidates: Sequence[RankedCandidate]) -> str:
+    if any(c.reservation_usd is not None for c in candidates):
         return "raise max_cost_usd"
     remedies = []
-    for candidate in left:
+    for candidate in candidates:
         if candidate.reason == UNPRICED_TOKENS:
             remedies.append(
-                f"name its price in toolkit.toml ([vendors.{candidate.provider}.prices."
+                f"set its price in toolkit.toml ([vendors.{candidate.provider}.prices."
                 f"{json.dumps(candidate.model)}], input_tokens and output_tokens, in US dollars per"
-                " million; 0 for a server of one's own)"
+                " million; 0 for your own server)"
             )
         elif candidate.reason == UNPRICED_WORKER:
             remedies.append(
-                "make the endpoint anew on a GPU that client.catalog.gpus() has a price for"
+                "create the endpoint again on a GPU that has a price in client.catalog.gpus()"
             )
-    unlimited = "ask without max_cost_usd, by a key without an allowance"
+    unlimited = "leave out max_cost_usd and use a key without an allowance"
     return ", or ".join([*dict.fromkeys(remedies[:1]), unlimited])

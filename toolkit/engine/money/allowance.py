@@ -112,9 +112,9 @@ class Allowances:
         Raises:
             RequestError: `BUDGET_EXCEEDED`.
         """
-        asked = to_nano_usd(bound or ZERO_USD, ROUND_CEILING)
+        nano = to_nano_usd(bound or ZERO_USD, ROUND_CEILING)
         async for limit, spent in self._iterate_spent(context):
-            if spent >= limit.nano_usd or spent + asked > limit.nano_usd:
+            if spent >= limit.nano_usd or spent + nano > limit.nano_usd:
                 raise RequestError(ErrorCode.BUDGET_EXCEEDED, _explain_exceeded(limit, spent))
 
     async def check_renting(self, context: RequestContext) -> None:
@@ -124,13 +124,13 @@ class Allowances:
             RequestError: `FORBIDDEN`.
         """
         for limit in await self.find_limits(context):
-            whose = "a key" if limit.allowance_id != context.account_id else "an account"
+            owner = "a key" if limit.allowance_id != context.account_id else "an account"
             kind = "a daily allowance" if limit.is_daily else "an allowance"
             raise RequestError(
                 ErrorCode.FORBIDDEN,
-                f"{limit.holder} has {kind}, and what is rented is billed by the hour whatever it"
-                f" does, so the allowance could not be kept to: use {whose} without one, or an"
-                " endpoint with workers_min 0.",
+                f"{limit.holder} has {kind}, which cannot bound the cost of rented resources,"
+                f" because they are billed by the hour even when idle: use {owner} without an"
+                " allowance, or an endpoint with workers_min 0.",
             )
 
     async def find_remaining(self, context: RequestContext) -> Decimal | None:
@@ -170,7 +170,7 @@ class Allowances:
         call: tuple[str, int],
         limits: Sequence[SpendingLimit],
         amount: Decimal | None,
-        held: Reservation,
+        reservation: Reservation,
         record: WriteRecord,
     ) -> None:
         """Hold the maximum cost of a call, waiting while other calls may release some.
@@ -180,7 +180,7 @@ class Allowances:
             call: id of the job that makes the call, and the number of its attempt.
             limits: limits that the call counts against, from `find_limits`.
             amount: amount to hold, in US dollars; None if unknown.
-            held: reservation of the same amount in the budgets of this process.
+            reservation: reservation of the same amount in the budgets of this process.
             record: function that writes the call's actual cost together with its record.
 
         Raises:
@@ -188,12 +188,12 @@ class Allowances:
         """
         try:
             if limits:
-                taken = await self._take(lease, call, limits, amount)
-                held.on_settle = partial(self._settle, taken, record)
+                holds = await self._take(lease, call, limits, amount)
+                reservation.on_settle = partial(self._settle, holds, record)
                 # A cancel that arrived during the write is raised here and releases the hold.
                 await asyncio.sleep(0)
         except BaseException:
-            held.settle(ZERO_USD)
+            reservation.settle(ZERO_USD)
             raise
 
     async def _take(
@@ -207,28 +207,28 @@ class Allowances:
         if amount is None:
             raise WorkError(
                 ErrorCode.BUDGET_EXCEEDED,
-                "The price of this call is not known, so it cannot be kept to a daily allowance:"
-                " client.route(...) names what has no price, and docs/costs.md says how to set it;"
-                " or ask by a key without an allowance.",
+                "The price of this call is unknown, so an allowance cannot bound its cost:"
+                " client.route(...) shows which model has no price, and docs/costs.md explains how"
+                " to set it; or use a key without an allowance.",
             )
         nano = to_nano_usd(amount, ROUND_CEILING)
         line = self._locks[limits[0].allowance_id]
         if not line.locked():
-            taken = await self._try_to_take(lease, call, limits, nano)
-            if taken is not None:
-                return taken
+            holds = await self._try_to_take(lease, call, limits, nano)
+            if holds is not None:
+                return holds
         # One call at a time: otherwise all would retry on every release.
         async with line:
             while True:
-                given_back = self._released
-                taken = await self._try_to_take(lease, call, limits, nano)
-                if taken is not None:
-                    return taken
+                release = self._released
+                holds = await self._try_to_take(lease, call, limits, nano)
+                if holds is not None:
+                    return holds
                 # Read again each time: a limit may have changed, or a new day has begun.
                 limits = await self.find_limits(RequestContext.of_lease(lease))
                 if await self._must_wait(limits, nano):
                     with suppress(TimeoutError):
-                        await asyncio.wait_for(given_back.wait(), POLL_INTERVAL_S)
+                        await asyncio.wait_for(release.wait(), POLL_INTERVAL_S)
 
     async def _try_to_take(
         self, lease: Lease, call: tuple[str, int], limits: Sequence[SpendingLimit], nano: int
@@ -237,12 +237,12 @@ class Allowances:
 
         The write is fenced by the lease: once another process has the work, nothing more is held.
         """
-        taken = [AllowanceHold(make_hold_id(lease, *call), limit.row_id, nano) for limit in limits]
+        holds = [AllowanceHold(make_hold_id(lease, *call), limit.row_id, nano) for limit in limits]
         changes: list[Change] = []
-        for limit, one in zip(limits, taken, strict=True):
+        for limit, hold in zip(limits, holds, strict=True):
             changes += [
-                AddSpending(one.row_id, limit.allowance_id, nano, limit.nano_usd),
-                InsertRow("reservations", self._make_row(one)),
+                AddSpending(hold.row_id, limit.allowance_id, nano, limit.nano_usd),
+                InsertRow("reservations", self._make_row(hold)),
             ]
         writing = self._store.write(changes, lease=lease, conditional=True)
         try:
@@ -250,14 +250,14 @@ class Allowances:
             await finish_before_cancel(writing)
         except OverLimit:
             return None
-        return taken
+        return holds
 
-    def _make_row(self, taken: AllowanceHold) -> dict[str, object]:
+    def _make_row(self, hold: AllowanceHold) -> dict[str, object]:
         return {
-            "id": taken.id,
-            "spending_id": taken.row_id,
+            "id": hold.id,
+            "spending_id": hold.row_id,
             "owner": self._store.owner,
-            "nano": taken.nano_usd,
+            "nano": hold.nano_usd,
             "created_at": format_rfc3339(now()),
         }
 
@@ -275,17 +275,19 @@ class Allowances:
         """Read an allowance's spent amount, and the amount held by calls in flight."""
         total, reservations = await self._store.get_spending(limit.row_id)
         self._unwritten[limit.row_id] &= {str(row["id"]) for row in reservations}
-        reserved, over = 0, []
+        reserved, stale_ids = 0, []
         for row in reservations:
             age_s = (now() - datetime.fromisoformat(str(row["created_at"]))).total_seconds()
             is_late, row_id = age_s > MAX_CALL_S, str(row["id"])
             if not is_late and self._is_under_way(limit.row_id, row_id, str(row["owner"])):
                 reserved += int(row["nano"])
             elif is_late:
-                over.append(row_id)
-        if over:
+                stale_ids.append(row_id)
+        if stale_ids:
             # Counts as spent: the sum includes it already.
-            self._store.write([DeleteRow("reservations", each) for each in over], eager=False)
+            self._store.write(
+                [DeleteRow("reservations", hold_id) for hold_id in stale_ids], eager=False
+            )
         return total - reserved, reserved
 
     def _is_under_way(self, row_id: str, reservation_id: str, owner: str) -> bool:
@@ -294,23 +296,23 @@ class Allowances:
             return reservation_id not in self._unwritten[row_id]
         return not self._store.is_stale_owner(owner)
 
-    def _settle(self, taken: Sequence[AllowanceHold], record: WriteRecord, actual: Decimal) -> None:
+    def _settle(self, holds: Sequence[AllowanceHold], record: WriteRecord, actual: Decimal) -> None:
         nano = to_nano_usd(actual, ROUND_CEILING)
         changes: list[Change] = []
-        for one in taken:
+        for hold in holds:
             changes += [
-                AddSpending(one.row_id, "", nano - one.nano_usd, None),
-                DeleteRow("reservations", one.id),
+                AddSpending(hold.row_id, "", nano - hold.nano_usd, None),
+                DeleteRow("reservations", hold.id),
             ]
-        record(changes).add_done_callback(partial(self._finish_settlement, taken))
+        record(changes).add_done_callback(partial(self._finish_settlement, holds))
 
     def _finish_settlement(
-        self, taken: Sequence[AllowanceHold], written: "asyncio.Future[None]"
+        self, holds: Sequence[AllowanceHold], writing: "asyncio.Future[None]"
     ) -> None:
         # A failed write leaves the amount taken; the writer of the record gets the error.
-        if written.cancelled() or written.exception() is not None:
-            for one in taken:
-                self._unwritten[one.row_id].add(one.id)
+        if writing.cancelled() or writing.exception() is not None:
+            for hold in holds:
+                self._unwritten[hold.row_id].add(hold.id)
         self._released.set()
         self._released = asyncio.Event()
 
@@ -321,20 +323,20 @@ class Allowances:
         """
         return await self._limits.find((context.account_id, context.key_id))
 
-    async def _load_limits(self, whose: tuple[str, str | None]) -> Sequence[SpendingLimit]:
-        account_id, key_id = whose
-        found = []
+    async def _load_limits(self, identity: tuple[str, str | None]) -> Sequence[SpendingLimit]:
+        account_id, key_id = identity
+        limits = []
         account = await self._store.get_row("accounts", account_id, "doc")
         a_day = None if account is None else json.loads(account["doc"]).get("max_cost_usd_per_day")
         if a_day is not None:
-            found.append(make_account_limit(account_id, a_day))
+            limits.append(make_account_limit(account_id, a_day))
         # The key of a notebook's embedded engine is never stored.
         row = None if key_id is None else await self._store.get_row("api_keys", key_id, "doc")
         if row is not None:
-            found += make_key_limits(ApiKey.model_validate_json(str(row["doc"])))
+            limits += make_key_limits(ApiKey.model_validate_json(str(row["doc"])))
         elif key_id in self._local_limits:
-            found.append(self._local_limits[key_id])
-        return tuple(found)
+            limits.append(self._local_limits[key_id])
+        return tuple(limits)
 
     def limit_local_key(self, key_id: str, usd: float) -> None:
         """Set the total limit of a key that is never stored, before its first use.
@@ -364,9 +366,9 @@ def make_key_limits(key: ApiKey) -> list[SpendingLimit]:
 
 def _explain_exceeded(limit: SpendingLimit, spent: int) -> str:
     period = "a day" if limit.is_daily else "in total"
-    next_step = " it starts anew at midnight UTC." if limit.is_daily else " use another key."
+    next_step = "wait until midnight UTC." if limit.is_daily else "use another key."
     return (
         f"{limit.holder} may spend {format_usd(limit.usd, exact=True)} {period}, of which"
         f" {format_usd(from_nano_usd(spent), exact=True)} is spent,"
-        f" and the rest does not cover this;{next_step}"
+        f" and the rest does not cover this: {next_step}"
     )

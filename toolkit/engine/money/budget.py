@@ -43,9 +43,9 @@ class Budget:
         """Count `amount` as reserved."""
         self.reserved += amount
 
-    def settle(self, held: Decimal, actual: Decimal) -> None:
+    def settle(self, amount: Decimal, actual: Decimal) -> None:
         """Replace a reservation by its actual cost."""
-        self.reserved -= held
+        self.reserved -= amount
         self.spent += actual
         self._released.set()
 

@@ -24,8 +24,10 @@ class CallBill:
         reserve: function that reserves the same amount again.
     """
 
-    def __init__(self, held: Reservation, reserve: Callable[[], Awaitable[Reservation]]) -> None:
-        self._held = [held]
+    def __init__(
+        self, reservation: Reservation, reserve: Callable[[], Awaitable[Reservation]]
+    ) -> None:
+        self._reservations = [reservation]
         self._reserve = reserve
         self._may_be_billed = False
         self._failed_in_stream = False
@@ -33,7 +35,7 @@ class CallBill:
     @property
     def amount(self) -> Decimal:
         """The maximum cost of the last request."""
-        return self._held[-1].amount
+        return self._reservations[-1].amount
 
     async def cover_request(self, request: httpx.Request) -> None:
         """Reserve money for a request that may be billed, before it is sent.
@@ -45,13 +47,13 @@ class CallBill:
             return
         if self._may_be_billed and REPLACEMENT_EXTENSION not in request.extensions:
             # It counts as spent: if it stayed reserved, this call would wait for itself.
-            self._held[-1].settle(self.amount)
+            self._reservations[-1].settle(self.amount)
             try:
-                self._held.append(await self._reserve())
+                self._reservations.append(await self._reserve())
             except InsufficientBudgetError:
                 raise WorkError(
                     ErrorCode.BUDGET_EXCEEDED,
-                    "The call has to be made again, and what is left does not cover it: raise"
+                    "The call must be repeated, and the rest of the budget does not cover it: raise"
                     " max_cost_usd.",
                 ) from None
         self._may_be_billed = False
@@ -78,13 +80,13 @@ class CallBill:
         Args:
             actual: actual cost of the last request; earlier requests count as reserved.
         """
-        return sum((held.amount for held in self._held[:-1]), actual)
+        return sum((reservation.amount for reservation in self._reservations[:-1]), actual)
 
     def settle(self, actual: Decimal) -> None:
         """Replace the reservations by the actual cost of the call (`compute_total`)."""
-        *earlier, last = self._held
-        for held in earlier:
-            held.settle(held.amount)
+        *earlier, last = self._reservations
+        for reservation in earlier:
+            reservation.settle(reservation.amount)
         last.settle(actual)
 
 

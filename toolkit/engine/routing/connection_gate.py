@@ -117,9 +117,9 @@ class ConnectionGate:
         finally:
             self._places.release(group)
 
-    def record_units(self, expected: Mapping[str, float], used: Mapping[str, float]) -> None:
+    def record_units(self, expected: Mapping[str, float], actual: Mapping[str, float]) -> None:
         """Record the units that a call used, given the units it was expected to use."""
-        for name, units in used.items():
+        for name, units in actual.items():
             self._paces.adjust(name, units - expected.get(name, 0.0))
 
     def record_success(self, model: str, took_ms: float) -> None:

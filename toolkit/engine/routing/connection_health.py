@@ -139,7 +139,8 @@ class ConnectionHealth:
         self._outcomes = deque(saved.outcomes, maxlen=MAX_OUTCOMES)
         self._recent_failures: deque[bool] = deque(maxlen=MAX_OUTCOMES)
         self._latency_ms = {
-            model: deque(taken, maxlen=MAX_LATENCIES) for model, taken in saved.latency_ms.items()
+            model: deque(latencies, maxlen=MAX_LATENCIES)
+            for model, latencies in saved.latency_ms.items()
         }
 
     @property
@@ -184,28 +185,28 @@ class ConnectionHealth:
         ):
             return self._snapshot
         wait_s, why = self._find_wait()
-        found = HealthSnapshot(
+        snapshot = HealthSnapshot(
             state=self.state,
             wait_s=wait_s,
             reason=why,
             latency={
-                model: _summarize_latency(taken)
-                for model, taken in self._latency_ms.items()
-                if taken
+                model: _summarize_latency(latencies)
+                for model, latencies in self._latency_ms.items()
+                if latencies
             },
             error_rate=self._compute_error_rate(),
             unresolved=self._unresolved,
         )
         if not self._open and wait_s <= 0:  # else it changes by itself, as time passes
-            self._snapshot, self._snapshot_at = found, self._clock()
+            self._snapshot, self._snapshot_at = snapshot, self._clock()
             self._has_later_latencies = False
-        return found
+        return snapshot
 
     def _find_wait(self) -> tuple[float, str]:
-        left = self._blocked_until - self._clock()
-        if left > 0:
-            lead = "failing, and left alone" if self._open else "asked to be left alone"
-            return left, f"{lead} for {left:.1f} s"
+        wait_s = self._blocked_until - self._clock()
+        if wait_s > 0:
+            lead = "circuit breaker open" if self._open else "paused by its vendor"
+            return wait_s, f"{lead} for {wait_s:.1f} s"
         if self._open and self._probe is not None:
             return PROBE_WAIT_S, "being probed after failures"
         return 0.0, ""
@@ -241,8 +242,8 @@ class ConnectionHealth:
         self._consecutive_failures = self._cooldowns = 0
         self._outcomes.append(True)
         self._recent_failures.append(False)
-        kept = self._latency_ms.setdefault(model, deque(maxlen=MAX_LATENCIES))
-        kept.append(round(took_ms, 1))
+        latencies = self._latency_ms.setdefault(model, deque(maxlen=MAX_LATENCIES))
+        latencies.append(round(took_ms, 1))
         return changed
 
     def record_failure(self, error: ProviderError, permit: Permit) -> bool:
@@ -301,13 +302,15 @@ class ConnectionHealth:
 
     def to_saved(self) -> SavedHealth:
         """Return the health that is worth saving for the next process."""
-        left = self._blocked_until - self._clock()
-        until = datetime.fromtimestamp(now().timestamp() + left, now().tzinfo) if left > 0 else None
+        wait_s = self._blocked_until - self._clock()
+        until = (
+            datetime.fromtimestamp(now().timestamp() + wait_s, now().tzinfo) if wait_s > 0 else None
+        )
         return SavedHealth(
             state=self.state,
             until=until,
             cooldowns=self._cooldowns,
-            latency_ms={model: list(taken) for model, taken in self._latency_ms.items()},
+            latency_ms={model: list(latencies) for model, latencies in self._latency_ms.items()},
             outcomes=list(self._outcomes),
         )
 
@@ -346,8 +349,8 @@ class RetryBudget:
         self._tokens = min(self.max_tokens, self._tokens + self.REFUND_TOKENS)
 
 
-def _summarize_latency(taken: "deque[float]") -> Latency:
-    ordered = sorted(taken)
+def _summarize_latency(latencies: "deque[float]") -> Latency:
+    ordered = sorted(latencies)
     return Latency(p50=_find_percentile(ordered, 0.5), p95=_find_percentile(ordered, 0.95))
 
 

@@ -36,19 +36,19 @@ class ConnectionSet:
         self.by_provider = by_provider
         self.health: Mapping[str, HealthSnapshot] = {}
         self.tables: RoutingTables = {}
-        self._all = [one for some in by_provider.values() for one in some]
+        self._all = [connection for pool in by_provider.values() for connection in pool]
         self._gates = gates
         self._has_statistics = has_statistics
         self._snapshots: list[HealthSnapshot] = []
 
     def refresh(self) -> None:
         """Update the health of each connection."""
-        found = [gate.snapshot_health() for gate in self._gates]
-        if found != self._snapshots:
-            self._snapshots = found
+        snapshots = [gate.snapshot_health() for gate in self._gates]
+        if snapshots != self._snapshots:
+            self._snapshots = snapshots
             self.health = {
-                one.id: self._complete_snapshot(one, snapshot)
-                for one, snapshot in zip(self._all, found, strict=True)
+                connection.id: self._complete_snapshot(connection, snapshot)
+                for connection, snapshot in zip(self._all, snapshots, strict=True)
             }
             self.tables = {}
 

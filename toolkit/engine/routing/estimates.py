@@ -60,7 +60,7 @@ ProviderChoices = dict[tuple[str, Options], ProviderChoice]
 
 def estimate_node(
     capability: Capability,
-    given: Mapping[str, object],
+    node_input: Mapping[str, object],
     fillable: frozenset[str],
     options: Options,
     providers: ProviderPool,
@@ -73,7 +73,7 @@ def estimate_node(
 
     Args:
         capability: the node's capability.
-        given: the node's input.
+        node_input: the node's input.
         fillable: the fields that upstream fills if the input leaves them out.
         options: the node's options.
         providers: the vendors, models and connections to choose from.
@@ -87,19 +87,19 @@ def estimate_node(
         return FREE_ESTIMATE
     if not capability.operation_required and not is_servable(capability, options, providers):
         return FREE_ESTIMATE  # it runs without a vendor
-    open_fields = fillable - given.keys()
-    usual = _build_operation(capability, given, open_fields, EXPECTED_CHARS, USUAL_CHAR)
+    open_fields = fillable - node_input.keys()
+    usual = _build_operation(capability, node_input, open_fields, EXPECTED_CHARS, USUAL_CHAR)
     if usual is None:
         return FREE_ESTIMATE
-    least, most = usual, usual
+    smallest, largest = usual, usual
     if open_fields and (with_range or budget_left.is_limited):
-        least = _build_operation(capability, given, open_fields, 1, USUAL_CHAR) or usual
+        smallest = _build_operation(capability, node_input, open_fields, 1, USUAL_CHAR) or usual
     if open_fields and with_range:
-        most = _build_operation(capability, given, open_fields, None, WIDE_CHAR) or usual
+        largest = _build_operation(capability, node_input, open_fields, None, WIDE_CHAR) or usual
     key = (capability.name, options)
     choice = None if choices is None or budget_left.is_limited else choices.get(key)
     if choice is None:
-        choice = _choose_providers(capability, options, usual, least, providers, budget_left)
+        choice = _choose_providers(capability, options, usual, smallest, providers, budget_left)
         if choices is not None:
             choices[key] = choice
     if not choice.candidates:
@@ -107,17 +107,17 @@ def estimate_node(
         return Estimate(refusal=choice.refusal) if capability.operation_required else FREE_ESTIMATE
     if not with_range:
         return Estimate(expected=_calculate_expected(choice.candidates[0], usual))
-    found = _estimate_range(choice, least, usual, most)
-    if capability.operation_required or found.low is None:
-        return found
-    return replace(found, low=ZERO_USD)  # it may need no call at all
+    estimate = _estimate_range(choice, smallest, usual, largest)
+    if capability.operation_required or estimate.low is None:
+        return estimate
+    return replace(estimate, low=ZERO_USD)  # it may need no call at all
 
 
 def _choose_providers(
     capability: Capability,
     options: Options,
     usual: Operation[Any],
-    least: Operation[Any],
+    smallest: Operation[Any],
     providers: ProviderPool,
     budget_left: BudgetLeft,
 ) -> ProviderChoice:
@@ -128,31 +128,36 @@ def _choose_providers(
         for provider, offered in providers.models.items()
         for model in offered
     }
-    for operation in (usual, least):
+    for operation in (usual, smallest):
         routing = route(capability, options, operation, providers, budget_left)
-        kept = [c for c in routing.candidates if c.connected and c.allowed and c.affordable]
-        if kept or least is usual:
+        eligible = [c for c in routing.candidates if c.connected and c.allowed and c.affordable]
+        if eligible or smallest is usual:
             break
     candidates = tuple(
-        (one, vendors[one.provider], models.get((one.provider, one.model or ""))) for one in kept
+        (
+            candidate,
+            vendors[candidate.provider],
+            models.get((candidate.provider, candidate.model or "")),
+        )
+        for candidate in eligible
     )
-    return ProviderChoice(candidates, None if kept else explain_over_budget(routing))
+    return ProviderChoice(candidates, None if eligible else explain_over_budget(routing))
 
 
 def _estimate_range(
-    choice: ProviderChoice, least: Operation[Any], usual: Operation[Any], most: Operation[Any]
+    choice: ProviderChoice, smallest: Operation[Any], usual: Operation[Any], largest: Operation[Any]
 ) -> Estimate:
     """Estimate the candidates' bills for the least, the usual and the most input."""
     figures: list[tuple[Decimal | None, Decimal | None]] = []
-    for one, vendor, model in choice.candidates:
-        if one.estimated_cost_usd is None or model is None:
+    for candidate, vendor, model in choice.candidates:
+        if candidate.estimated_cost_usd is None or model is None:
             figures.append((None, None))  # not known in advance
-        elif not one.estimated_cost_usd:
+        elif not candidate.estimated_cost_usd:
             # Free, or billed by the hour regardless of the call.
-            figures.append((ZERO_USD, None if one.reservation_usd is None else ZERO_USD))
+            figures.append((ZERO_USD, None if candidate.reservation_usd is None else ZERO_USD))
         else:
-            lowest = calculate_cost(model, least.least_units())
-            figures.append((lowest, calculate_max_cost(vendor, model, most)))
+            lowest = calculate_cost(model, smallest.least_units())
+            figures.append((lowest, calculate_max_cost(vendor, model, largest)))
     lows, highs = zip(*figures, strict=True)
     expected = _calculate_expected(choice.candidates[0], usual)
     low = min((low for low in lows if low is not None), default=None)
@@ -160,19 +165,19 @@ def _estimate_range(
     return Estimate(None if expected is None else low, expected, high)
 
 
-def _calculate_expected(candidate: PricedCandidate, usual: Operation[Any]) -> Decimal | None:
+def _calculate_expected(priced_candidate: PricedCandidate, usual: Operation[Any]) -> Decimal | None:
     """Calculate a candidate's expected bill; return None if it is not known in advance."""
-    one, _, model = candidate
-    if one.estimated_cost_usd is None or model is None:
+    candidate, _, model = priced_candidate
+    if candidate.estimated_cost_usd is None or model is None:
         return None
-    if not one.estimated_cost_usd:
+    if not candidate.estimated_cost_usd:
         return ZERO_USD  # free, or billed by the hour regardless of the call
     return calculate_cost(model, usual.units())
 
 
 def _build_operation(
     capability: Capability,
-    given: Mapping[str, object],
+    node_input: Mapping[str, object],
     open_fields: Iterable[str],
     characters: int | None,
     character: str,
@@ -181,30 +186,30 @@ def _build_operation(
 
     Args:
         capability: the node's capability.
-        given: the node's input.
+        node_input: the node's input.
         open_fields: the fields that upstream fills.
         characters: number of characters; None for as many as the field takes.
         character: the character that the texts consist of.
     """
-    filled = dict(given)
+    filled = dict(node_input)
     for field in open_fields:
         if capability.accepts[field].mode == "artifact":
             filled[field] = PLACEHOLDER_ARTIFACT_ID
             continue
         longest = find_max_length(capability.input_model, field)
-        wanted = characters if characters is not None else longest or EXPECTED_CHARS
-        filled[field] = character * min(wanted, longest or wanted)
+        length = characters if characters is not None else longest or EXPECTED_CHARS
+        filled[field] = character * min(length, longest or length)
     value = validate_input(capability, filled, frozenset(), "input")
     return capability.estimate(value)
 
 
 def sum_estimates(estimates: Iterable[Estimate]) -> CostRange:
     """Add up the estimates of nodes; an unknown figure makes the sum unknown."""
-    every = list(estimates)
+    node_estimates = list(estimates)
     return CostRange(
-        low=to_wire_usd(sum_costs(one.low for one in every)),
-        expected=to_wire_usd(sum_costs(one.expected for one in every)),
-        high=to_wire_usd(sum_costs(one.high for one in every)),
+        low=to_wire_usd(sum_costs(estimate.low for estimate in node_estimates)),
+        expected=to_wire_usd(sum_costs(estimate.expected for estimate in node_estimates)),
+        high=to_wire_usd(sum_costs(estimate.high for estimate in node_estimates)),
     )
 
 
@@ -213,13 +218,13 @@ def explain_unaffordable(estimates: Mapping[str, Estimate], limit: Decimal | Non
 
     Each call is bounded when it is made, so work that is only expected to cost more may start.
     """
-    for node_id, one in estimates.items():
-        if one.refusal is not None:
-            return f"Node `{node_id}`: {one.refusal}"
-    low = sum((one.low or ZERO_USD for one in estimates.values()), ZERO_USD)
+    for node_id, estimate in estimates.items():
+        if estimate.refusal is not None:
+            return f"Node `{node_id}`: {estimate.refusal}"
+    low = sum((estimate.low or ZERO_USD for estimate in estimates.values()), ZERO_USD)
     if limit is None or low <= limit:
         return None
     return (
-        f"It costs at least {format_usd(low, exact=True)}, and max_cost_usd is "
-        f"{format_usd(limit, exact=True)}; raise it, or ask for less."
+        f"The work costs at least {format_usd(low, exact=True)}, and max_cost_usd is "
+        f"{format_usd(limit, exact=True)}: raise it, or reduce the work."
     )

@@ -24,21 +24,21 @@ def list_offered_models(
     """
     at = settings.base_urls.get("api") if settings else None
     offered = {m.id: m.apply_changes(today) for m in vendor.models if m.kind == kind}
-    chosen = settings.models.get(kind) if settings else None
-    if isinstance(chosen, str):
-        named = [offered.get(chosen, Model(chosen, kind))]
-    elif chosen:
-        named = [
+    choice = settings.models.get(kind) if settings else None
+    if isinstance(choice, str):
+        models = [offered.get(choice, Model(choice, kind))]
+    elif choice:
+        models = [
             replace(offered.get(name, Model(name, kind)), quality=TIERS[tier])
-            for tier, name in chosen.items()
+            for tier, name in choice.items()
         ]
     else:
         default = vendor.find_default_model(kind)
         chosen_later = [model for model in offered.values() if not model.profile_of]
-        named = sorted(chosen_later, key=lambda m: default is None or m.id != default.id)
+        models = sorted(chosen_later, key=lambda m: default is None or m.id != default.id)
     if vendor.name_at is not None and at is not None:
-        named = [_rename_model(model, vendor.name_at(model.id, at), offered) for model in named]
-    return [apply_operator_prices(model, settings) for model in named]
+        models = [_rename_model(model, vendor.name_at(model.id, at), offered) for model in models]
+    return [apply_operator_prices(model, settings) for model in models]
 
 
 def _rename_model(model: Model, name: str, offered: Mapping[str, Model]) -> Model:
@@ -53,37 +53,40 @@ def find_model(offered: Sequence[Model], name: str) -> Model | None:
 
 
 def find_billed_model(
-    vendor: Vendor, offered: Sequence[Model], asked: str, answered: str, today: date
+    vendor: Vendor, offered: Sequence[Model], model_name: str, answered: str, today: date
 ) -> Model | None:
     """Find the model at whose prices a call is billed: the profile of it that answered, if any.
 
     Args:
         vendor: the vendor that was called.
         offered: the models that it may be asked for.
-        asked: the model that the router chose.
+        model_name: the model that the router chose.
         answered: the model that the reply names.
         today: the day whose list prices apply.
     """
-    model = find_model(offered, asked)
+    model = find_model(offered, model_name)
     if model is not None and model.source == OPERATOR_SOURCE:
         return model
-    profiles = (m for m in vendor.models if m.profile_of == asked and m.id == answered)
+    profiles = (m for m in vendor.models if m.profile_of == model_name and m.id == answered)
     profile = next(profiles, None)
     return model if profile is None else profile.apply_changes(today)
 
 
 def list_known_models(vendor: Vendor, settings: VendorSettings | None, today: date) -> list[Model]:
     """List the models of a vendor and of the operator's settings, with a day's prices."""
-    known: list[Model] = []
-    kinds = [*(model.kind for model in vendor.models), *(of.kind for of in vendor.operations)]
+    models: list[Model] = []
+    kinds = [
+        *(model.kind for model in vendor.models),
+        *(operation.kind for operation in vendor.operations),
+    ]
     for kind in dict.fromkeys(kinds):
         offered = list_offered_models(vendor, kind, settings, today)
         first = offered[0].id if offered else ""
         ids = {model.id for model in offered}
         listed = [m.apply_changes(today) for m in vendor.models if m.kind == kind]
-        others = [apply_operator_prices(m, settings) for m in listed if m.id not in ids]
-        known += [replace(model, default=model.id == first) for model in (*offered, *others)]
-    return known
+        other_models = [apply_operator_prices(m, settings) for m in listed if m.id not in ids]
+        models += [replace(model, default=model.id == first) for model in (*offered, *other_models)]
+    return models
 
 
 def apply_operator_prices(model: Model, settings: VendorSettings | None) -> Model:

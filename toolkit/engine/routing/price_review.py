@@ -27,17 +27,17 @@ def review_prices(vendors: Iterable[Vendor], settings: Settings, today: date) ->
         yield from _describe_own_prices(vendor, mine, models)
         old = [m for m in models if m.as_of and today - date.fromisoformat(m.as_of) > oldest]
         if old:
-            read = min(date.fromisoformat(model.as_of) for model in old)
+            as_of = min(date.fromisoformat(model.as_of) for model in old)
             yield (
-                f"Prices of {vendor.id} were read {(today - read).days} days ago"
+                f"Prices of {vendor.id} were read {(today - as_of).days} days ago"
                 f" ({_format_names(old)}):"
-                " compare them with the vendor's page, and set what differs in [vendors] prices."
+                " compare them with the vendor's page, and set changed prices in [vendors] prices."
             )
         for model in models:
             if model.ends is not None:
-                ended = model.has_ended(today)
-                instead = f"; its vendor names {model.successor}" if model.successor else ""
-                state = "was shut down on" if ended else "will be shut down on"
+                has_ended = model.has_ended(today)
+                instead = f"; its vendor recommends {model.successor}" if model.successor else ""
+                state = "was shut down on" if has_ended else "will be shut down on"
                 yield f"{vendor.id}'s {model.id} {state} {model.ends}{instead}."
 
 
@@ -45,19 +45,19 @@ def _describe_own_prices(
     vendor: Vendor, mine: VendorSettings | None, models: list[Model]
 ) -> Iterator[str]:
     """Report the operator's prices, and which of them are for no known model."""
-    known = {model.id for model in models if model.kind == TextRequest.kind}
+    model_ids = {model.id for model in models if model.kind == TextRequest.kind}
     for name, prices in mine.prices.items() if mine else ():
-        if name not in {*known, EVERY_MODEL}:
+        if name not in {*model_ids, EVERY_MODEL}:
             yield (
-                f"[vendors.{vendor.id}] prices has {name}, which is no model that {vendor.id} is"
-                f" asked for: name one of {', '.join(sorted(known)) or 'its models'}."
+                f"[vendors.{vendor.id}] prices has {name}, which is not a text model of"
+                f" {vendor.id}: use one of {', '.join(sorted(model_ids)) or 'its models'}."
             )
             continue
-        whose = "all of its models without one" if name == EVERY_MODEL else name
-        given, made = format_usd(prices.input_tokens), format_usd(prices.output_tokens)
+        scope = "all models without their own price" if name == EVERY_MODEL else name
+        input_usd, output_usd = format_usd(prices.input_tokens), format_usd(prices.output_tokens)
         yield (
-            f"[vendors.{vendor.id}] prices is used for {whose}: {given} in and {made} out for a"
-            " million tokens, in place of list prices."
+            f"[vendors.{vendor.id}] prices replaces the list prices of {scope}:"
+            f" {input_usd} in and {output_usd} out for a million tokens."
         )
 
 

@@ -76,18 +76,18 @@ class ProviderPool:
             return f"connected; `{first.id}` is your own"
         if better == worse:
             return f"connected; `{first.id}` is newer"
-        return f"connected; `{first.id}` is doing better"
+        return f"connected; `{first.id}` is healthier"
 
     def find_connection(self, candidate: RankedCandidate) -> Connection:
         """Return the connection of a candidate."""
         pool = self.connections[candidate.provider]
-        return next(one for one in pool if one.id == candidate.connection_id)
+        return next(connection for connection in pool if connection.id == candidate.connection_id)
 
     def has_spare(self, connection: Connection, options: Options) -> bool:
         """Check whether another connection of the vendor is left and the pin allows it."""
         return options.provider != connection.id and any(
-            one.id != connection.id and one.id not in self.failed_ids
-            for one in self.connections.get(connection.provider, ())
+            spare.id != connection.id and spare.id not in self.failed_ids
+            for spare in self.connections.get(connection.provider, ())
         )
 
     def _make_sort_key(

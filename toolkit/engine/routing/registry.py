@@ -56,8 +56,8 @@ class Registry:
 
     def list_newest(self) -> list[Capability]:
         """List the newest available version of each capability, in registry order."""
-        chosen = (self._find_newest(versions) for versions in self._by_id.values())
-        return [capability for capability in chosen if capability.status == "available"]
+        newest = (self._find_newest(versions) for versions in self._by_id.values())
+        return [capability for capability in newest if capability.status == "available"]
 
     @staticmethod
     def _find_newest(versions: Mapping[str, Capability]) -> Capability:
@@ -73,18 +73,18 @@ class Registry:
         """
         if version is None and name in self.by_name:
             return self.by_name[name]
-        bare, at, named = name.partition("@")
-        if at and version is not None and named != version:
+        bare, at, suffix = name.partition("@")
+        if at and version is not None and suffix != version:
             raise RequestError(
                 ErrorCode.INVALID_REQUEST,
                 "The name and the version disagree; give the version once.",
                 details=[Detail("version", "differs from the version in name")],
             )
         versions = self._by_id.get(bare)
-        wanted = named if at else version
-        if versions is None or (wanted is not None and wanted not in versions):
-            raise self._explain_unknown(name if wanted is None or at else f"{name}@{wanted}")
-        return versions[wanted] if wanted is not None else self._find_newest(versions)
+        target = suffix if at else version
+        if versions is None or (target is not None and target not in versions):
+            raise self._explain_unknown(name if target is None or at else f"{name}@{target}")
+        return versions[target] if target is not None else self._find_newest(versions)
 
     def _explain_unknown(self, name: str) -> RequestError:
         """Explain that there is no such capability, or no such version of it."""
@@ -92,7 +92,7 @@ class Registry:
         versions = self._by_id.get(bare)
         hint = suggest_name(bare, self._by_id)
         if versions is not None:
-            hint = f"`{bare}` has version {', '.join(versions)}, and not {truncate_text(version)}"
+            hint = f"`{bare}` has version {', '.join(versions)}, not {truncate_text(version)}"
         error = build_not_found("capability", name)
         hint = f": {hint}" if hint else ""
         return RequestError(error.code, f"{error.message.removesuffix('.')}{hint}.")
@@ -168,10 +168,10 @@ class Registry:
 
 def validate_input(
     capability: Capability,
-    given: Mapping[str, object],
+    raw_input: Mapping[str, object],
     fillable: frozenset[str],
     path: str,
-    unsure: frozenset[str] = frozenset(),
+    optional_fields: frozenset[str] = frozenset(),
 ) -> BaseModel | None:
     """Check an input against a capability's schema; fields that upstream fills may be missing.
 
@@ -181,16 +181,16 @@ def validate_input(
     Raises:
         RequestError: `INVALID_REQUEST` with the path of each fault.
     """
-    if FROM_ARTIFACTS in given:
+    if FROM_ARTIFACTS in raw_input:
         raise RequestError(
             ErrorCode.INVALID_REQUEST,
             f"`{FROM_ARTIFACTS}` follows from depends_on: leave it out of the input.",
             details=[Detail(f"{path}.{FROM_ARTIFACTS}", "is set by the service alone")],
         )
     try:
-        return capability.input_model.model_validate(given, strict=True)
+        return capability.input_model.model_validate(raw_input, strict=True)
     except ValidationError:
-        faults = find_input_faults(capability, given, fillable, path, unsure)
+        faults = find_input_faults(capability, raw_input, fillable, path, optional_fields)
     if faults:
         raise RequestError(
             ErrorCode.INVALID_REQUEST,

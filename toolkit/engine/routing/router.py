@@ -30,38 +30,40 @@ def check_servable(capability: Capability, options: Options, providers: Provider
         raise build_not_found("connection", options.provider)
     if options.provider is not None and options.provider not in allowed:
         offer = f" Allowed: {', '.join(allowed)}." if allowed else ""
-        meant = f" {ask_meant(options.provider, allowed)}".rstrip()
+        suggestion = f" {ask_meant(options.provider, allowed)}".rstrip()
         raise RequestError(
             ErrorCode.PROVIDER_NOT_ALLOWED,
-            f"`{capability.name}` cannot be served by {_name_pin(options.provider)}.{meant}{offer}",
+            f"`{capability.name}` cannot be served by {_name_pin(options.provider)}."
+            f"{suggestion}{offer}",
         )
     kind = capability.operation.kind if capability.operation else ""
     usable = [v.id for v in providers.vendors if _is_usable(v, kind, options, providers)]
     if options.provider is not None and options.provider not in usable:
-        where, fault = "at an endpoint of yours alone", "is required with this provider"
-        named = "options.endpoint_id"
+        limit, fault = "runs this only at your own endpoint", "is required with this provider"
+        field = "options.endpoint_id"
         if options.compute_id is not None:
-            where, fault, named = "in no pod", "cannot be used for this", "options.compute_id"
+            limit, fault = "cannot run this in a pod", "cannot be used for this"
+            field = "options.compute_id"
         elif options.endpoint_id is not None:
-            where, fault = "at its public endpoint alone", "cannot be used for this"
+            limit, fault = "runs this only at its public endpoint", "cannot be used for this"
         raise RequestError(
             ErrorCode.PROVIDER_NOT_ALLOWED,
-            f"`{options.provider}` does this {where}.",
-            details=[Detail(named, fault)],
+            f"`{options.provider}` {limit}.",
+            details=[Detail(field, fault)],
         )
-    wanted = [options.provider] if options.provider is not None else usable
+    provider_ids = [options.provider] if options.provider is not None else usable
     if options.provider is None and not capability.needs_connection:
         return
-    if not any(providers.is_connected(vendor) for vendor in wanted):
+    if not any(providers.is_connected(vendor) for vendor in provider_ids):
         raise RequestError(
             ErrorCode.CREDENTIALS_MISSING,
-            f"`{capability.name}` needs a connection: register one of {', '.join(wanted)}.",
+            f"`{capability.name}` needs a connection: register one of {', '.join(provider_ids)}.",
         )
 
 
 def _name_pin(provider: str) -> str:
     """Name the provider that was pinned, unless the value may be a misplaced key."""
-    return "the provider that was pinned" if looks_like_key(provider) else f"`{provider}`"
+    return "the pinned provider" if looks_like_key(provider) else f"`{provider}`"
 
 
 def is_servable(capability: Capability, options: Options, providers: ProviderPool) -> bool:
@@ -114,9 +116,9 @@ def _find_table(capability: Capability, options: Options, providers: ProviderPoo
     key = capability.name, options.provider, options.optimize_for, places, today
     table = providers.tables.get(key)
     if table is None:
-        pinned, among = resolve_pin(options, providers)
-        entries = list(list_entries(capability, pinned, among, today))
-        table = RoutingTable(capability, pinned, entries, providers.rankings, among.usd_per_s)
+        pinned, pool = resolve_pin(options, providers)
+        entries = list(list_entries(capability, pinned, pool, today))
+        table = RoutingTable(capability, pinned, entries, providers.rankings, pool.usd_per_s)
         if len(providers.tables) >= MAX_TABLES:
             providers.tables.clear()
         providers.tables[key] = table

@@ -83,12 +83,12 @@ class MeasuredOperation:
     Attributes:
         key: key that is equal for operations that cost the same.
         expected: the units that it is expected to be billed in.
-        most: the maximum units that it can be billed in, by the limits of the bound.
+        maximum: the maximum units that it can be billed in, by the limits of the bound.
     """
 
     key: tuple[object, ...]
     expected: Mapping[str, float]
-    most: Mapping[BoundLimits, Mapping[str, float] | None]
+    maximum: Mapping[BoundLimits, Mapping[str, float] | None]
 
 
 class RoutingTable:
@@ -119,7 +119,7 @@ class RoutingTable:
         self._weights = WEIGHTS.get(options.optimize_for or "", DEFAULT_WEIGHTS)
         self._entries = entries
         # One for each way in which the vendors bound an operation.
-        self._bounded = {one.limits: one for one in entries}
+        self._bounded = {entry.limits: entry for entry in entries}
         self._rankings = rankings
 
     def rank(self, operation: Operation[Any] | None, budget_left: BudgetLeft) -> Ranking:
@@ -136,15 +136,15 @@ class RoutingTable:
     def _measure_operation(self, operation: Operation[Any]) -> MeasuredOperation:
         """Measure the properties of an operation that determine its costs."""
         kind, expected = type(operation), operation.units()
-        most: dict[BoundLimits, Mapping[str, float] | None] = {}
-        for limits, one in self._bounded.items():
-            bound = one.vendor.bounds.get(kind)
-            if bound is None or one.model is None:
-                most[limits] = None
+        maximum: dict[BoundLimits, Mapping[str, float] | None] = {}
+        for limits, entry in self._bounded.items():
+            bound = entry.vendor.bounds.get(kind)
+            if bound is None or entry.model is None:
+                maximum[limits] = None
             else:
-                most[limits] = bound.units(operation, one.model)
-        sizes = (None if units is None else tuple(units.items()) for units in most.values())
-        return MeasuredOperation((kind, *expected.items(), *sizes), expected, most)
+                maximum[limits] = bound.units(operation, entry.model)
+        sizes = (None if units is None else tuple(units.items()) for units in maximum.values())
+        return MeasuredOperation((kind, *expected.items(), *sizes), expected, maximum)
 
     def _rank_anew(
         self,
@@ -156,28 +156,28 @@ class RoutingTable:
         estimates = self._estimate_costs(measured)
         bounds = self._bound_costs(operation, measured, budget_left)
         affordable = [
-            budget_left.covers(bound.usd) and (one.is_trusted or not budget_left.is_limited)
-            for one, bound in zip(entries, bounds, strict=True)
+            budget_left.covers(bound.usd) and (entry.is_trusted or not budget_left.is_limited)
+            for entry, bound in zip(entries, bounds, strict=True)
         ]
         excluded = [
-            one.candidate.excluded or not covered
-            for one, covered in zip(entries, affordable, strict=True)
+            entry.candidate.excluded or not covered
+            for entry, covered in zip(entries, affordable, strict=True)
         ]
         scores = self._score_entries(estimates, excluded)
         candidates = []
-        for n, one in enumerate(entries):
-            reason = one.candidate.reason
-            if not (one.candidate.excluded or affordable[n]):
+        for n, entry in enumerate(entries):
+            reason = entry.candidate.reason
+            if not (entry.candidate.excluded or affordable[n]):
                 reason = explain_refusal(
                     bounds[n],
                     estimates[n],
                     budget_left,
                     operation,
-                    trusted=one.is_trusted,
-                    placed=one.is_placed and options.endpoint_id is not None,
+                    trusted=entry.is_trusted,
+                    placed=entry.is_placed and options.endpoint_id is not None,
                 )
             candidates.append(
-                one.candidate._replace(
+                entry.candidate._replace(
                     reason=reason,
                     score=round(scores[n], 6),  # rounded for display; the ranking uses all digits
                     excluded=excluded[n],
@@ -208,28 +208,30 @@ class RoutingTable:
     ) -> list[CostBound]:
         """Calculate the maximum cost of one call of each candidate."""
         bounds = []
-        for one in self._entries:
-            whole = None
-            if measured is not None and one.model is not None:
-                whole = calculate_dearest_cost(one.model, measured.most[one.limits])
-            asked = one.vendor, one.model, self._options, operation
-            bounds.append(find_bound(*asked, budget_left, self._rate, whole))
+        for entry in self._entries:
+            max_cost = None
+            if measured is not None and entry.model is not None:
+                max_cost = calculate_dearest_cost(entry.model, measured.maximum[entry.limits])
+            arguments = entry.vendor, entry.model, self._options, operation
+            bounds.append(find_bound(*arguments, budget_left, self._rate, max_cost))
         return bounds
 
     def _estimate_costs(self, measured: MeasuredOperation | None) -> list[Decimal | None]:
         """Estimate the cost of each candidate at the place where it is to run."""
         units = None if measured is None else measured.expected
         estimates: list[Decimal | None] = []
-        for one in self._entries:
-            if one.is_placed and self._options.compute_id is not None:
+        for entry in self._entries:
+            if entry.is_placed and self._options.compute_id is not None:
                 estimates.append(ZERO_USD)  # a pod is billed by the hour, used or not
-            elif one.is_placed and self._options.endpoint_id is not None:
+            elif entry.is_placed and self._options.endpoint_id is not None:
                 # Billed by the GPU second; the number of seconds is unknown before.
                 estimates.append(None)
             elif units is None:
                 estimates.append(ZERO_USD)
             else:
-                estimates.append(None if one.model is None else calculate_cost(one.model, units))
+                estimates.append(
+                    None if entry.model is None else calculate_cost(entry.model, units)
+                )
         return estimates
 
     def _score_entries(
@@ -249,22 +251,29 @@ class RoutingTable:
         in none never comes first.
         """
         costs = [to_wire_usd(estimate) for estimate in estimates]
-        chosen = [n for n, out in enumerate(excluded) if not out] or range(len(costs))
-        kept = [self._entries[n].candidate for n in chosen]
-        lowest = min((cost for n in chosen if (cost := costs[n]) is not None), default=0.0)
-        taken = [one.latency_p50_ms for one in kept if one.latency_p50_ms is not None]
-        fastest, slowest = min(taken, default=0.0), max(taken, default=0.0)
-        finest = max((one.quality for one in kept if one.quality is not None), default=0)
+        indices = [n for n, out in enumerate(excluded) if not out] or range(len(costs))
+        candidates = [self._entries[n].candidate for n in indices]
+        lowest = min((cost for n in indices if (cost := costs[n]) is not None), default=0.0)
+        latencies = [
+            candidate.latency_p50_ms
+            for candidate in candidates
+            if candidate.latency_p50_ms is not None
+        ]
+        fastest, slowest = min(latencies, default=0.0), max(latencies, default=0.0)
+        finest = max(
+            (candidate.quality for candidate in candidates if candidate.quality is not None),
+            default=0,
+        )
         weights, scores = self._weights, []
         for entry, cost in zip(self._entries, costs, strict=True):
-            one = entry.candidate
-            took_ms = slowest if one.latency_p50_ms is None else one.latency_p50_ms
-            quality = (one.quality or 0) / finest if finest else 1.0
+            candidate = entry.candidate
+            took_ms = slowest if candidate.latency_p50_ms is None else candidate.latency_p50_ms
+            quality = (candidate.quality or 0) / finest if finest else 1.0
             scores.append(
                 weights.cost * (0.0 if cost is None else _compare_to_best(lowest, cost))
                 + weights.latency * _compare_to_best(fastest, took_ms)
                 + weights.quality * min(1.0, quality)
-                + weights.reliability * (1.0 - (one.error_rate or 0.0))
+                + weights.reliability * (1.0 - (candidate.error_rate or 0.0))
             )
         return scores
 
@@ -275,22 +284,22 @@ class RoutingTable:
 
         A vendor's model ranks by the first connection that it may be called by.
         """
-        groups = [(one.candidate.provider, one.candidate.model) for one in self._entries]
-        found: dict[tuple[str, str | None], float] = {}
+        groups = [(entry.candidate.provider, entry.candidate.model) for entry in self._entries]
+        group_scores: dict[tuple[str, str | None], float] = {}
         for n in sorted(range(len(scores)), key=lambda n: excluded[n]):
-            found.setdefault(groups[n], scores[n])
-        return [found[group] for group in groups]
+            group_scores.setdefault(groups[n], scores[n])
+        return [group_scores[group] for group in groups]
 
 
 RoutingTables: TypeAlias = dict[tuple[object, ...], RoutingTable]
 
 
-def _compare_to_best(best: float, own: float) -> float:
+def _compare_to_best(best: float, amount: float) -> float:
     """Return the best cost or time over a candidate's own, at most 1; 1 if it costs nothing."""
-    if own <= 0:
+    if amount <= 0:
         return 1.0
     # A free candidate would make every other share 0, and hide how they differ.
-    return min(1.0, best / own) if best > 0 else 0.5 / (1.0 + own)
+    return min(1.0, best / amount) if best > 0 else 0.5 / (1.0 + amount)
 
 
 def _explain_first(
@@ -301,7 +310,7 @@ def _explain_first(
         if not is_default:
             return f"{first.reason}; next in line"
         reason = "connected; the default provider"
-        return reason if has_best_score else f"{reason}, before higher scores without optimize_for"
+        return reason if has_best_score else f"{reason}; scores count only with optimize_for"
     best = {
         "cost": "the lowest expected cost",
         "latency": "the lowest latency observed",

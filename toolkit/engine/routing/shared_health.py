@@ -33,7 +33,7 @@ class SharedHealth(SharedRow):
         """Publish that the breaker has changed, or until when the vendor is not called."""
         position = self._health.get_position()
         until = self._deployment.to_shared(position.blocked_until)
-        self._change_later(partial(_tell, self._deployment.engine_id, position, until))
+        self._change_later(partial(_write_news, self._deployment.engine_id, position, until))
 
     async def claim_probe(self) -> bool:
         """Claim the half-open probe of a connection; return whether this engine has it."""
@@ -55,16 +55,16 @@ class SharedHealth(SharedRow):
 
     def read_row(self, document: LimitDocument) -> None:
         """Apply the news that other engines published."""
-        told = document.get("health")
-        if told is None or told["n"] <= self._seen:
+        news = document.get("health")
+        if news is None or news["n"] <= self._seen:
             return
-        self._seen = told["n"]
-        if told["by"] != self._deployment.engine_id:
-            until = self._deployment.to_local(told["until"])
-            self._health.set_position(BreakerPosition(told["open"], until, told["cooldowns"]))
+        self._seen = news["n"]
+        if news["by"] != self._deployment.engine_id:
+            until = self._deployment.to_local(news["until"])
+            self._health.set_position(BreakerPosition(news["open"], until, news["cooldowns"]))
 
 
-def _tell(
+def _write_news(
     engine: str, position: BreakerPosition, until: float, document: LimitDocument, at: float
 ) -> None:
     """Write news into the row and end the probe, because its result is now known."""

@@ -38,7 +38,7 @@ def list_entries(
     tried = {
         provider
         for provider, pool in providers.connections.items()
-        if any(one.id in providers.failed_ids for one in pool)
+        if any(connection.id in providers.failed_ids for connection in pool)
     }
     for vendor in providers.vendors:
         models = providers.models.get(vendor.id) or (None,)
@@ -48,9 +48,9 @@ def list_entries(
         led = options.optimize_for is None and is_default
         # Another connection of a vendor that was tried comes before another vendor.
         before = vendor.id not in tried, not led
-        asked = models if options.optimize_for is not None else (default,)
+        spare_models = models if options.optimize_for is not None else (default,)
         pairs = [(first, model) for model in models]
-        pairs += [(one, model) for one in spare for model in asked]
+        pairs += [(connection, model) for connection in spare for model in spare_models]
         for connection, model in pairs:
             second = default is None or (model and model.id) != default.id
             after = not is_default, vendor.id, second, model.id if model else ""
@@ -76,25 +76,25 @@ def _make_entry(
     allowed = its_vendor and (connection is None or providers.pinned_id in (None, connection.id))
     failed = connection is not None and connection.id in providers.failed_ids
     usable = model is None or serves(vendor, model, options)
-    ended = model is not None and model.has_ended(today)
+    has_ended = model is not None and model.has_ended(today)
     is_barred = True
     if connection is None:
         reason = "not connected"
     elif not allowed:
         reason = f"another {'connection' if its_vendor else 'provider'} is pinned"
     elif not usable:
-        reason = "needs an endpoint of yours: options.provider with options.endpoint_id"
+        reason = "needs your own endpoint: set options.provider and options.endpoint_id"
         if model is not None and model.public:
-            reason = "runs at its vendor's public endpoint alone"
+            reason = "runs only at its vendor's public endpoint"
         elif options.compute_id is not None:
-            reason = "does not do this in a pod"
+            reason = "cannot run this in a pod"
     elif failed:
         reason = "failed this job before"
     elif condition.wait_s > 0:
         reason = condition.reason
     elif not is_asked:
         reason = "not its default model"
-    elif ended and model is not None:
+    elif has_ended and model is not None:
         reason = f"shut down by its vendor on {model.ends}"
     else:
         is_barred = False
@@ -105,7 +105,7 @@ def _make_entry(
         model=None if model is None else model.id,
         reason=reason,
         excluded=is_barred,
-        allowed=allowed and usable and not failed and is_asked and not ended,
+        allowed=allowed and usable and not failed and is_asked and not has_ended,
         connected=connection is not None,
         healthy=condition.wait_s <= 0,
         connection_id=None if connection is None else connection.id,
@@ -137,9 +137,9 @@ def _explain_merit(
     if options.provider is not None:
         return "pinned by the request"
     if condition.unresolved:
-        return "connected; its pointer led to no secret when it was last asked for"
+        return "connected; its secret_ref led to no secret at the last call"
     if condition.state == "half_open":
-        return "connected; the next call finds out whether it has recovered"
+        return "connected; the next call tests whether it has recovered"
     if connection is not providers.rank_connections(vendor.id)[0]:
         return providers.explain_order(connection)
     return "connected"
