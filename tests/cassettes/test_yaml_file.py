@@ -248,15 +248,15 @@ def test_record_begins_anew(tape: Path, monkeypatch: pytest.MonkeyPatch) -> None
         ("version: 1\nexchanges:\n- request: {method: GET}\n", "is damaged: exchange 1"),
         ("version: 1\nexchanges:\n- 7\n", "is damaged: exchange 1"),
         ("version: 1\nexchanges: !!python/object/apply:os.getcwd []\n", "is damaged"),
-        ("version: 2\nexchanges: []\n", r"made by a later toolkit \(version 2\)"),
-        ("version: 1\nanswers:\n- {when: tea, text: Yes.}\n", "made by hand: say so"),
-        ("version: 1\nmade_by: hand\nanswers:\n- {when: tea}\n", "answer 1 has not `when`"),
+        ("version: 2\nexchanges: []\n", r"made by a later version of the toolkit \(format 2\)"),
+        ("version: 1\nanswers:\n- {when: tea, text: Yes.}\n", "made by hand: add made_by"),
+        ("version: 1\nmade_by: hand\nanswers:\n- {when: tea}\n", "answer 1 must have `when`"),
         (
             "version: 1\nmade_by: hand\nanswers:\n- {when: ' ', text: Yes.}\n",
             "answer 1 has an empty",
         ),
-        ("exchanges: []\n", "is no cassette"),
-        ("tea\n", "is no cassette"),
+        ("exchanges: []\n", "is not a cassette"),
+        ("tea\n", "is not a cassette"),
     ],
 )
 def test_what_is_no_sound_cassette_is_refused(tape: Path, text: str, said: str, mode: str) -> None:
@@ -308,7 +308,7 @@ def test_every_byte_of_an_answer_comes_back(body: bytes) -> None:
 @pytest.mark.parametrize("mode", ["record", "auto", "replay"])
 def test_a_directory_is_no_cassette(tmp_path: Path, mode: CassetteMode) -> None:
     """Given a directory where the file should be, then the error says so in one line."""
-    with pytest.raises(ServiceError, match="is a directory: name a file"):
+    with pytest.raises(ServiceError, match="is a directory: choose a file"):
         Cassette.open(tmp_path, mode)
 
 

@@ -270,10 +270,10 @@ def test_the_first_that_names_a_server_decides(
 def test_a_key_goes_to_its_own_address_alone(login: Login, service: Server) -> None:
     """Given a profile beside another address, then it is refused; beside its own, it is used."""
     login("--profile", "team")
-    with pytest.raises(RequestError, match="sent nowhere else"):
+    with pytest.raises(RequestError, match="may be sent only to"):
         Client(ELSEWHERE, profile="team")
     done = toolkit("runs", "--profile", "team", "--base-url", ELSEWHERE)
-    assert "sent nowhere else" in get_output(done)
+    assert "may be sent only to" in get_output(done)
     with Client(f"{service.url}/v1/", profile="team") as client:
         assert client.account.get().email == EMAIL
     assert toolkit("runs", "--profile", "team", "--data-dir", "here").exit_code == 2

@@ -83,12 +83,12 @@ def test_a_voice_is_cloned_where_a_file_is_named(tmp_path: Path) -> None:
     named = ("--sandbox", "--clone", "me.wav", "--max-cost", "0.2", "--json")
     planned = {c["provider"]: c for c in json.loads(invoke(*named).stdout)["checks"] if clones(c)}
     assert {c["result"] for c in planned.values()} == {"planned"}
-    assert all("on top of --max-cost" in c["notes"][0] for c in planned.values())
+    assert all("--max-cost does not include it" in c["notes"][0] for c in planned.values())
     done = invoke(*named, "--live", "--cassette", "kept.yaml")
     report = json.loads(done.stdout)
     asked = {c["provider"]: c for c in report["checks"] if clones(c)}
     assert {name: c["result"] for name, c in asked.items()} == {"minimax": "ok", "elevenlabs": "ok"}
-    assert all("on top of --max-cost" in " ".join(c["notes"]) for c in asked.values())
+    assert all("--max-cost does not include it" in " ".join(c["notes"]) for c in asked.values())
     assert report["paid_usd"] <= 0.2
     kept = {exchange.key.url for exchange in read_exchanges(tmp_path / "kept.yaml")}
     for path in ("/v1/voice_clone", "/v1/voices/add"):

@@ -189,7 +189,7 @@ def test_a_result_that_nothing_can_hold_fails_with_the_reason(client: Client, va
     error = _run(client, lambda: value).error
 
     assert error.code == "INVALID_OUTPUT"
-    assert "return text, bytes, a table, or what JSON can hold" in error.message
+    assert "return text, bytes, a table or a JSON value" in error.message
 
 
 def test_the_cache_goes_by_code_values_and_arguments(client: Client) -> None:
@@ -326,7 +326,7 @@ def test_a_server_calls_no_functions(server: Server, tmp_path: Path) -> None:
         with pytest.raises(RequestError, match=r"submit the workflow to Client\.local") as caught:
             served.workflows.submit(wf)
         assert caught.value.code is ErrorCode.FUNCTION_UNAVAILABLE
-        with pytest.raises(RequestError, match="calls no functions of its callers") as refused:
+        with pytest.raises(RequestError, match="cannot call functions of its clients") as refused:
             served.workflows.create(wf.to_dict())
         assert refused.value.code is ErrorCode.FUNCTION_UNAVAILABLE
         with pytest.raises(RequestError):

@@ -147,7 +147,7 @@ GRAPHS: list[Row] = [
     (
         'wf7 = Workflow("x")\nwf7.add("a", lambda: {1: object()})\n'
         "client.workflows.submit(wf7).wait(progress=False)",
-        ["`lambda` returned a dict", "what JSON can hold"],
+        ["`lambda` returned a dict", "a table or a JSON value"],
     ),
     (
         'def halve(n):\n    return 1 / n\nwf8 = Workflow("x")\nwf8.add("a", halve, n=0)\n'

@@ -30,7 +30,7 @@ def test_a_condition_is_told_once_with_a_count() -> None:
     first, last = read_lines(stream)
     assert first["level"] == last["level"] == "error"
     assert first["exception"] == "OSError"
-    assert "4999 times more" in str(last["event"])
+    assert "repeated 4999 times" in str(last["event"])
 
 
 def test_a_count_comes_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,8 +45,8 @@ def test_a_count_comes_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
             logging.getLogger("toolkit.engine").warning("the store does not answer: try %d", second)
     told = [str(line["event"]) for line in read_lines(stream)]
     assert [text.partition("(")[2] for text in told] == [
-        "", "59 times more within 60 s)", "", "59 times more within 60 s)", "",
-        "9 times more within 9 s)",
+        "", "repeated 59 times within 60 s)", "", "repeated 59 times within 60 s)", "",
+        "repeated 9 times within 9 s)",
     ]  # fmt: skip
 
 
@@ -75,7 +75,7 @@ def test_a_collector_that_is_away_is_a_warning() -> None:
     lines = read_lines(stream)
     assert [line["level"] for line in lines] == ["warning", "warning"]
     assert "frames" not in lines[0]
-    assert "2 times more" in str(lines[1]["event"])
+    assert "repeated 2 times" in str(lines[1]["event"])
 
 
 @pytest.mark.parametrize("taken", ["a port", "a proxy"])

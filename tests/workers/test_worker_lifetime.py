@@ -58,8 +58,8 @@ def test_a_run_s_deadline_ends_its_work(client: Client, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("task", "said"),
     [
-        ("die", "The worker process that carried out `die` died: it was ended by SIGKILL."),
-        ("answer_oddly", "The result of a worker process is not plain: it holds a set,"),
+        ("die", "The worker process that carried out `die` died: it was terminated by SIGKILL."),
+        ("answer_oddly", "The result of a worker process contains a set: only"),
         (
             "no such task",
             "`run_task.<locals>.<lambda>` cannot run in a worker process, as it",

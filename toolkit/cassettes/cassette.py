@@ -46,8 +46,11 @@ class Cassette:
             self._exchanges[exchange.key].append(exchange)
         self._play_counts: dict[RequestKey, int] = defaultdict(int)
         # The exchanges by the position of their request; exchanges read from the file come first.
-        kept = exchanges if mode == "auto" else []
-        self._items = {n - len(kept): yaml_file.as_yaml(each) for n, each in enumerate(kept)}
+        file_exchanges = exchanges if mode == "auto" else []
+        self._items = {
+            n - len(file_exchanges): yaml_file.as_yaml(exchange)
+            for n, exchange in enumerate(file_exchanges)
+        }
         self._jobs: dict[int, str] = {}
         self._last_position = self._changes = self._written = 0
         self._writing = threading.Lock()
@@ -66,21 +69,21 @@ class Cassette:
             ValueError: for an unknown mode.
         """
         if mode not in _MODES:
-            raise ValueError(f"mode is one of {', '.join(_MODES)}, not {mode!r}")
-        there = yaml_file.has_content(path)
-        if mode == "replay" and not there:
+            raise ValueError(f"mode must be one of {', '.join(_MODES)}, not {mode!r}")
+        is_present = yaml_file.has_content(path)
+        if mode == "replay" and not is_present:
             raise ServiceError(
                 ErrorCode.UNAVAILABLE,
                 f'There is no cassette `{path.name}`: make it with mode="record".',
             )
-        if mode == "record" or not there or path.is_dir():
+        if mode == "record" or not is_present or path.is_dir():
             _check_writable(path)
             return cls(path, mode, [])
         exchanges, answers = yaml_file.read_cassette(path)
         if answers and mode != "replay":
             raise ServiceError(
                 ErrorCode.UNAVAILABLE,
-                f"The cassette `{path.name}` was made by hand, and nothing is recorded to it:"
+                f"The cassette `{path.name}` was made by hand and cannot be recorded to:"
                 ' open it with mode="replay".',
             )
         cassette = cls(path, mode, exchanges)
@@ -143,8 +146,8 @@ class Cassette:
             if job is not None:
                 self._jobs[place] = job
         elif job is not None:
-            for made in [n for n, other in self._jobs.items() if other == job]:
-                del self._items[made], self._jobs[made]
+            for position in [n for n, job_id in self._jobs.items() if job_id == job]:
+                del self._items[position], self._jobs[position]
         else:
             return
         self._changes += 1
@@ -175,9 +178,9 @@ class Cassette:
         with self._writing:
             if self._written >= change:
                 return
-            written, items = self._changes, dict(self._items)
+            change_count, items = self._changes, dict(self._items)
             yaml_file.write_items(self.path, [items[place] for place in sorted(items)])
-            self._written = written
+            self._written = change_count
 
 
 def _check_writable(path: Path) -> None:
@@ -185,13 +188,13 @@ def _check_writable(path: Path) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.is_dir():
-            why = "is a directory: name a file"
+            problem = "is a directory: choose a file"
         elif yaml_file.is_foreign(path):
-            why = "is another kind of file, which is not overwritten"
+            problem = "is another kind of file and is not overwritten: choose another path"
         elif not os.access(path.parent, os.W_OK):
-            why = "cannot be written: its directory is closed to writing"
+            problem = "cannot be written: its directory is read-only"
         else:
             return
     except OSError as error:
-        why = f"cannot be written: {error.strerror}"
-    raise ServiceError(ErrorCode.UNAVAILABLE, f"The cassette `{path.name}` {why}.")
+        problem = f"cannot be written: {error.strerror}"
+    raise ServiceError(ErrorCode.UNAVAILABLE, f"The cassette `{path.name}` {problem}.")

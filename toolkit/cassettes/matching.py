@@ -42,13 +42,13 @@ def compute_request_key(request: httpx.Request, scrubber: Scrubber) -> RequestKe
     """
     url = request.url
     host = _REGIONAL_HOST.sub(r"\1.*.\2", url.host)
-    where = f"{url.scheme}://{host}{f':{url.port}' if url.port else ''}"
+    address = f"{url.scheme}://{host}{f':{url.port}' if url.port else ''}"
     path, _, query = url.raw_path.decode("ascii").partition("?")
     if host != url.host:
         path = _PROFILE.sub("/model/", path)
-    where += path + ("?" + "&".join(sorted(query.split("&"))) if query else "")
-    where = _mask_own_ids(scrubber.scrub_text(where).encode()).decode()
-    return RequestKey(request.method.upper(), where, _normalize_body(request, scrubber))
+    address += path + ("?" + "&".join(sorted(query.split("&"))) if query else "")
+    address = _mask_own_ids(scrubber.scrub_text(address).encode()).decode()
+    return RequestKey(request.method.upper(), address, _normalize_body(request, scrubber))
 
 
 def get_requested_model(request: httpx.Request) -> str:
@@ -59,8 +59,8 @@ def get_requested_model(request: httpx.Request) -> str:
     path = request.url.path
     if not (_REGIONAL_HOST.match(request.url.host) and _PROFILE.match(path)):
         return ""
-    named = _MODEL.match(path)
-    return named[1] if named else ""
+    match = _MODEL.match(path)
+    return match[1] if match else ""
 
 
 def _normalize_body(request: httpx.Request, scrubber: Scrubber) -> str:

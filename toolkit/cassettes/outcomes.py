@@ -26,14 +26,14 @@ def is_success(method: str, response: httpx.Response) -> bool:
     if not is_json(response):
         return True
     try:
-        said = json.loads(response.content)
+        document = json.loads(response.content)
     except (ValueError, RecursionError):
         return not response.content
-    if not isinstance(said, dict):
+    if not isinstance(document, dict):
         return True
-    base = said.get("base_resp")
+    base = document.get("base_resp")
     code = base.get("status_code", 0) if isinstance(base, dict) else 0
-    return code in (0, _VOICE_EXISTS) and not job_failed(response) and not said.get("error")
+    return code in (0, _VOICE_EXISTS) and not job_failed(response) and not document.get("error")
 
 
 def get_job_id(url: str, response: httpx.Response) -> str | None:
@@ -43,10 +43,10 @@ def get_job_id(url: str, response: httpx.Response) -> str | None:
         url: URL of the request; it ends with the id if the answer lacks it.
         response: answer whose body has been read.
     """
-    said = _parse_job(response)
-    if "status" not in said:
+    job = _parse_job(response)
+    if "status" not in job:
         return None
-    return said.get("id") or (url.rpartition("/")[2] if "/status/" in url else None)
+    return job.get("id") or (url.rpartition("/")[2] if "/status/" in url else None)
 
 
 def job_failed(response: httpx.Response) -> bool:
@@ -74,8 +74,12 @@ def _parse_job(response: httpx.Response) -> dict[str, str]:
     if not is_json(response) or b'"status"' not in response.content:
         return {}
     try:
-        said = json.loads(response.content)
+        document = json.loads(response.content)
     except (ValueError, RecursionError):
         return {}
-    found = {name: said.get(name) for name in ("id", "status")} if isinstance(said, dict) else {}
-    return {name: value for name, value in found.items() if isinstance(value, str)}
+    members = (
+        {name: document.get(name) for name in ("id", "status")}
+        if isinstance(document, dict)
+        else {}
+    )
+    return {name: value for name, value in members.items() if isinstance(value, str)}

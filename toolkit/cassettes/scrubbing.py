@@ -71,13 +71,13 @@ class Scrubber:
 
     def scrub_headers(self, headers: httpx.Headers) -> dict[str, str]:
         """Return the headers to record, with a placeholder for headers that differ by call."""
-        kept: dict[str, str] = {}
+        recorded_headers: dict[str, str] = {}
         for name, value in sorted(headers.items()):
             if _PER_CALL_HEADERS.fullmatch(name):
-                kept[name] = SCRUBBED
+                recorded_headers[name] = SCRUBBED
             elif _KEPT_HEADERS.fullmatch(name) and not _RATE_LIMIT_HEADERS.fullmatch(name):
-                kept[name] = self.scrub_text(value)
-        return kept
+                recorded_headers[name] = self.scrub_text(value)
+        return recorded_headers
 
     def scrub_body(self, content: bytes, *, is_json: bool) -> bytes:
         """Remove the secrets from an answer's body; the rest of it stays byte for byte.
@@ -100,8 +100,8 @@ def _split_secret(secret: str) -> list[str]:
         value = None
     if isinstance(value, dict):
         # A region is no secret, and is part of the host's name.
-        held = [v for name, v in value.items() if "region" not in str(name).lower()]
-        parts += [text for text in held if isinstance(text, str)]
+        members = [v for name, v in value.items() if "region" not in str(name).lower()]
+        parts += [text for text in members if isinstance(text, str)]
     return [text for part in parts for text in {part, part.strip()}]
 
 

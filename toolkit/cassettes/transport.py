@@ -33,22 +33,22 @@ class CassetteTransport(httpx.AsyncBaseTransport):
         """
         await request.aread()
         key = self._cassette.compute_key(request)
-        known = self._cassette.replay_response(key)
-        if known is not None:
-            return known
+        replay = self._cassette.replay_response(key)
+        if replay is not None:
+            return replay
         if self._inner is None:
             raise self._cassette.make_miss_error(key)
         if any(value.split()[-1:] == [PLACEHOLDER] for value in request.headers.values()):
             raise ProviderError(
                 ErrorCode.SECRET_UNRESOLVED,
-                "This is new to the cassette, and the connection's pointer leads to no secret"
-                " to ask for it with.",
+                "The cassette has no answer to this request, and the connection has no secret to"
+                " send it with: set the secret, or use a cassette that has the answer.",
             )
         place = self._cassette.reserve_position()
         response = await self._inner.handle_async_request(request)
         stream = response.stream
         if not isinstance(stream, httpx.AsyncByteStream):
-            raise TypeError("an asynchronous transport answered with what cannot be awaited")
+            raise TypeError("an asynchronous transport returned a synchronous stream")
         # A new response, because a response whose body has been read ignores its stream.
         return httpx.Response(
             response.status_code,
@@ -85,12 +85,12 @@ class _RecordingStream(httpx.AsyncByteStream):
             chunks.append(chunk)
             yield chunk
         try:
-            whole = httpx.Response(
+            response = httpx.Response(
                 self.response.status_code, headers=self.response.headers, content=b"".join(chunks)
             )
         except httpx.DecodingError:
             return  # the reader of the response gets the same error
-        await self.cassette.record_response(self.place, self.key, whole, self.model)
+        await self.cassette.record_response(self.place, self.key, response, self.model)
 
     async def aclose(self) -> None:
         await self.stream.aclose()

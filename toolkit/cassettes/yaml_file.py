@@ -66,12 +66,12 @@ class HandMadeAnswer:
 
 def as_yaml(exchange: RecordedExchange) -> str:
     """Return an exchange as an item of the file's list."""
-    asked, answer = exchange.key, {"status": exchange.status, "headers": exchange.headers}
-    request = {"method": asked.method, "url": asked.url}
+    key, answer = exchange.key, {"status": exchange.status, "headers": exchange.headers}
+    request = {"method": key.method, "url": key.url}
     if exchange.model:
         request["model"] = exchange.model
-    if asked.body:
-        request["body"] = asked.body
+    if key.body:
+        request["body"] = key.body
     item = {"request": request, "response": {**answer, **_body_as_yaml(exchange.body)}}
     text: str = yaml.dump(
         [item], Dumper=_BlockDumper, sort_keys=False, allow_unicode=True, width=1 << 30
@@ -136,8 +136,8 @@ def read_cassette(path: Path) -> tuple[list[RecordedExchange], list[HandMadeAnsw
     try:
         text = path.read_bytes().decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or "it is not UTF-8"
-        raise _make_error(path, f"cannot be read: {why}") from None
+        reason = getattr(error, "strerror", None) or "it is not UTF-8"
+        raise _make_error(path, f"cannot be read: {reason}") from None
     return parse_cassette(text, path)
 
 
@@ -155,20 +155,21 @@ def parse_cassette(text: str, path: Path) -> tuple[list[RecordedExchange], list[
         value = _load_yaml(text)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
-        where = f" in line {mark.line + 1}" if mark is not None else ""
-        raise _make_error(path, f"is damaged{where}: record it again") from None
+        position = f" in line {mark.line + 1}" if mark is not None else ""
+        raise _make_error(path, f"is damaged{position}: record it again") from None
     version = value.get("version") if isinstance(value, dict) else None
     if not isinstance(value, dict) or type(version) is not int:
-        raise _make_error(path, "is no cassette: it does not begin with a version")
+        raise _make_error(path, "is not a cassette: it does not begin with a version")
     if version != FORMAT_VERSION:
-        raise _make_error(path, f"was made by a later toolkit (version {version}): use that one")
+        reason = f"was made by a later version of the toolkit (format {version}): upgrade"
+        raise _make_error(path, reason)
     exchanges, answers = value.get("exchanges") or [], value.get("answers") or []
     if not isinstance(exchanges, list):
-        raise _make_error(path, "is damaged: `exchanges` is no list")
+        raise _make_error(path, "is damaged: `exchanges` is not a list")
     if not isinstance(answers, list):
-        raise _make_error(path, "is damaged: `answers` is no list")
+        raise _make_error(path, "is damaged: `answers` is not a list")
     if answers and (exchanges or not isinstance(value.get("made_by"), str)):
-        raise _make_error(path, "has answers made by hand: say so with made_by, and no exchanges")
+        raise _make_error(path, "has answers made by hand: add made_by, and remove exchanges")
     return (
         [_parse_exchange(path, number, item) for number, item in enumerate(exchanges, 1)],
         [_parse_answer(path, number, item) for number, item in enumerate(answers, 1)],
@@ -177,7 +178,7 @@ def parse_cassette(text: str, path: Path) -> tuple[list[RecordedExchange], list[
 
 def _parse_answer(path: Path, number: int, item: object) -> HandMadeAnswer:
     if not isinstance(item, dict) or not {"when", "text"} <= item.keys() <= _ANSWER_KEYS:
-        raise _make_error(path, f"is damaged: answer {number} has not `when` and `text`")
+        raise _make_error(path, f"is damaged: answer {number} must have `when` and `text`")
     if not all(isinstance(text, str) and text.strip() for text in item.values()):
         raise _make_error(path, f"is damaged: answer {number} has an empty text, or no text")
     return HandMadeAnswer(**item)
@@ -202,12 +203,12 @@ def _parse_exchange(path: Path, number: int, item: object) -> RecordedExchange:
         if type(status) is not int or not all(isinstance(text, str) for text in texts):
             raise TypeError
     except (AttributeError, KeyError, TypeError, ValueError):
-        raise _make_error(path, f"is damaged: exchange {number} is not whole") from None
+        raise _make_error(path, f"is damaged: exchange {number} is incomplete") from None
     return RecordedExchange(key, status, dict(headers), body, model)
 
 
-def _make_error(path: Path, why: str) -> ServiceError:
-    return ServiceError(ErrorCode.UNAVAILABLE, f"The cassette `{path.name}` {why}.")
+def _make_error(path: Path, problem: str) -> ServiceError:
+    return ServiceError(ErrorCode.UNAVAILABLE, f"The cassette `{path.name}` {problem}.")
 
 
 class _BlockDumper(_Dumper):  # type: ignore[misc, valid-type]

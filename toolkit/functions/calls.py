@@ -55,9 +55,9 @@ class FunctionCall:
             WorkError: `CANCELLED`, `INVALID_OUTPUT`, or `FUNCTION_FAILED` with its traceback's end.
         """
         name = self._registered.name
-        given = self._bind()
+        arguments = self._bind()
         try:
-            value = self._registered.function(*given.args, **given.kwargs)
+            value = self._registered.function(*arguments.args, **arguments.kwargs)
             if inspect.isawaitable(value):
                 value = asyncio.run(self._await(value))
         except asyncio.CancelledError:
@@ -69,7 +69,7 @@ class FunctionCall:
         except UnwritableValueError as error:
             raise WorkError(
                 ErrorCode.INVALID_OUTPUT,
-                f"`{name}` returned {error}: return text, bytes, a table, or what JSON can hold.",
+                f"`{name}` returned {error}: return text, bytes, a table or a JSON value.",
             ) from None
 
     def cancel(self) -> None:
@@ -96,24 +96,26 @@ class FunctionCall:
             WorkError: `FUNCTION_FAILED` if arguments are unreadable or do not fit any more.
         """
         name = self._registered.name
-        given: dict[str, object] = dict(self._arguments)
+        values: dict[str, object] = dict(self._arguments)
         try:
             for parameter, source in self._sources.items():
                 if isinstance(source, list):
-                    given[parameter] = [self._read(one) for one in source if one in self._results]
+                    values[parameter] = [
+                        self._read(node_id) for node_id in source if node_id in self._results
+                    ]
                 elif source in self._results:
-                    given[parameter] = self._read(source)
+                    values[parameter] = self._read(source)
                 else:  # an optional node that failed
-                    given.setdefault(parameter, _MISSING)
+                    values.setdefault(parameter, _MISSING)
         except (FrameError, ValueError) as error:
             raise WorkError(
                 ErrorCode.FUNCTION_FAILED, f"An argument of `{name}` cannot be read: {error}."
             ) from None
         try:
-            return _bind_by_name(self._registered.function, given)
+            return _bind_by_name(self._registered.function, values)
         except TypeError as error:
             raise WorkError(
-                ErrorCode.FUNCTION_FAILED, f"`{name}` does not take its arguments: {error}."
+                ErrorCode.FUNCTION_FAILED, f"`{name}` does not accept its arguments: {error}."
             ) from None
 
     def _read(self, node_id: str) -> object:
@@ -122,17 +124,17 @@ class FunctionCall:
 
 
 def _bind_by_name(
-    function: Callable[..., object], given: Mapping[str, object]
+    function: Callable[..., object], values: Mapping[str, object]
 ) -> inspect.BoundArguments:
     """Bind values to parameters of any kind by name; missing values take their defaults."""
     signature = inspect.signature(function)
-    positional, named = [], {}
-    left = dict(given)
+    positional, keywords = [], {}
+    remainder = dict(values)
     may_be_positional = True
     for parameter in signature.parameters.values():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             continue
-        value = left.pop(parameter.name, parameter.empty)
+        value = remainder.pop(parameter.name, parameter.empty)
         if value is _MISSING:
             value = None if parameter.default is parameter.empty else parameter.empty
         if value is parameter.empty:
@@ -140,9 +142,9 @@ def _bind_by_name(
         elif parameter.kind is parameter.POSITIONAL_ONLY and may_be_positional:
             positional.append(value)
         else:
-            named[parameter.name] = value
-    rest = {name: None if v is _MISSING else v for name, v in left.items()}
-    return signature.bind(*positional, **named, **rest)
+            keywords[parameter.name] = value
+    extras = {name: None if v is _MISSING else v for name, v in remainder.items()}
+    return signature.bind(*positional, **keywords, **extras)
 
 
 def _explain_failure(name: str, error: BaseException) -> WorkError:
@@ -151,8 +153,8 @@ def _explain_failure(name: str, error: BaseException) -> WorkError:
     Words that look like keys are left out, because records show no keys.
     """
     frames = _list_frames(error.__traceback__)
-    told = truncate_text(_hide_keys(str(error).strip()), MAX_ERROR_CHARS)
-    message = f"`{name}` raised {type(error).__name__}{f': {told}' if told else ''}".rstrip(".")
+    text = truncate_text(_hide_keys(str(error).strip()), MAX_ERROR_CHARS)
+    message = f"`{name}` raised {type(error).__name__}{f': {text}' if text else ''}".rstrip(".")
     details = [Detail(place, _hide_keys(line)) for place, line in frames]
     return WorkError(ErrorCode.FUNCTION_FAILED, f"{message}.", details=details)
 
@@ -163,14 +165,14 @@ def _list_frames(trace: TracebackType | None) -> list[tuple[str, str]]:
     The places are in the caller's own code, followed by the place that raised the error.
     """
     steps = list(traceback.walk_tb(trace))[1:]  # the first is the call itself
-    own = [step for step in steps[:-1] if is_own_file(step[0].f_code.co_filename)]
-    found = []
-    for frame, number in [*own, *steps[-1:]][-MAX_SHOWN_FRAMES:]:
+    own_steps = [step for step in steps[:-1] if is_own_file(step[0].f_code.co_filename)]
+    places = []
+    for frame, number in [*own_steps, *steps[-1:]][-MAX_SHOWN_FRAMES:]:
         file = frame.f_code.co_filename
         line = linecache.getline(file, number, frame.f_globals).strip()
-        where = "" if "ipykernel" in file or file.startswith("<") else f" of {Path(file).name}"
-        found.append((f"{frame.f_code.co_name}, line {number}{where}", line))
-    return found
+        location = "" if "ipykernel" in file or file.startswith("<") else f" of {Path(file).name}"
+        places.append((f"{frame.f_code.co_name}, line {number}{location}", line))
+    return places
 
 
 def _hide_keys(text: str) -> str:

@@ -77,7 +77,9 @@ def list_reads(code: CodeType) -> CodeReads:
             elif step.opname in _FREE_READS:
                 found_free[str(step.argval)].add(_read_chain(steps, position + 1))
             elif step.opname == "IMPORT_NAME":
-                level, members = (one.argval for one in steps[position - 2 : position])
+                level, members = (
+                    instruction.argval for instruction in steps[position - 2 : position]
+                )
                 imports.append(Import(str(step.argval), level, tuple(members or ())))
     return CodeReads(
         {name: frozenset(chains) for name, chains in sorted(found_globals.items())},

@@ -209,9 +209,9 @@ class _Reader:
 
         Equal tuples may or may not be one object, because Python shares constants.
         """
-        known = self._plain.get(id(value))
-        if known is not None:
-            return known
+        cached_digest = self._plain.get(id(value))
+        if cached_digest is not None:
+            return cached_digest
         parts = hashlib.sha256()
         for item in value:
             kind = type(item)
@@ -322,13 +322,13 @@ class _Reader:
                 return False
             self._write_installed("module", value.__name__, "")
             return True
-        known = self._installed.get(id(value))
-        if known is None:
-            known = self._installed[id(value)] = _find_installed_name(value) or ()
+        reference = self._installed.get(id(value))
+        if reference is None:
+            reference = self._installed[id(value)] = _find_installed_name(value) or ()
             self._held.append(value)
-        if not known:
+        if not reference:
             return False
-        self._write_installed("installed", *known)
+        self._write_installed("installed", *reference)
         return True
 
     def _write_installed(self, tag: str, module: str, name: str) -> None:
@@ -363,10 +363,10 @@ class _Reader:
         ):
             self._write("free", name.encode())
             try:
-                held = cell.cell_contents
+                content = cell.cell_contents
             except ValueError:  # not set yet
                 continue
-            self._put_name((place[0], name), held, reads.free.get(name, frozenset({()})))
+            self._put_name((place[0], name), content, reads.free.get(name, frozenset({()})))
         if not self._reads_globals:
             return
         self._put((place, "an annotation"), _list_annotations(function))
@@ -401,7 +401,7 @@ class _Reader:
         if not chain:
             self._put(place, module)
             return
-        name, *rest = chain
+        name, *tail = chain
         self._write("member", f"{module.__name__}.{name}".encode())
         if not is_own:
             self._write_installed("module", module.__name__, "")
@@ -410,7 +410,7 @@ class _Reader:
             return
         value = vars(module)[name]
         if isinstance(value, types.ModuleType):
-            self._put_member((place, Attribute(name)), value, tuple(rest))
+            self._put_member((place, Attribute(name)), value, tuple(tail))
         elif is_own or _is_patch(value):
             self._put((place, Attribute(name)), value)
 
@@ -479,14 +479,14 @@ def _find_installed_name(value: object) -> tuple[str, str] | None:
     """Find the module and name of a value from an installed package; return None without a name."""
     kind: Any = type(value)
     if isinstance(value, (type, types.FunctionType)):
-        named: Any = value
+        target: Any = value
         module = value.__module__
         if isinstance(value, types.FunctionType):
             module = str(value.__globals__.get("__name__"))
             if vars(value).get("__wrapped__") is not None and is_own_module(value.__module__):
                 return None
     elif kind is types.BuiltinFunctionType:
-        named, module = value, getattr(value, "__module__", None) or "builtins"
+        target, module = value, getattr(value, "__module__", None) or "builtins"
     elif kind.__flags__ & _HEAP_TYPE_FLAG and is_own_module(kind.__module__):
         return None
     elif find_layout(kind) is None and find_table_content(kind) is None:
@@ -497,7 +497,7 @@ def _find_installed_name(value: object) -> tuple[str, str] | None:
         return None
     if isinstance(value, type) and not value.__flags__ & _HEAP_TYPE_FLAG:
         return module, value.__qualname__  # it cannot change, and has no other name
-    name = str(named.__qualname__)
+    name = str(target.__qualname__)
     return (module, name) if _look_up(module, name) is value else None
 
 
@@ -518,10 +518,10 @@ def _find_constant_name(value: object) -> tuple[str, str] | None:
 
 
 def _look_up(module: str, name: str) -> object:
-    found: Any = sys.modules.get(module)
+    target: Any = sys.modules.get(module)
     for part in name.split("."):
-        found = getattr(found, part, None)
-    return found
+        target = getattr(target, part, None)
+    return target
 
 
 def _find_version(module: str) -> str:
@@ -529,8 +529,8 @@ def _find_version(module: str) -> str:
     top = module.partition(".")[0]
     if top in sys.stdlib_module_names:
         return ""  # every fingerprint contains Python's version
-    told = getattr(sys.modules.get(top), "__version__", None)
-    return told if isinstance(told, str) else _read_version(top)
+    package_version = getattr(sys.modules.get(top), "__version__", None)
+    return package_version if isinstance(package_version, str) else _read_version(top)
 
 
 @functools.cache
@@ -578,18 +578,18 @@ _tokens: dict[int, tuple["weakref.ref[object]", bytes]] = {}
 
 def get_token(value: object) -> bytes:
     """Return bytes that no other object gets, even an object at the same address later."""
-    known = _tokens.get(id(value))
-    if known is not None and known[0]() is value:
-        return known[1]
+    entry = _tokens.get(id(value))
+    if entry is not None and entry[0]() is value:
+        return entry[1]
     token = os.urandom(16)
     with suppress(TypeError):  # without weak references, the object gets another token each time
         _tokens[id(value)] = weakref.ref(value, functools.partial(_forget, id(value))), token
     return token
 
 
-def _forget(key: int, gone: "weakref.ref[object]") -> None:
-    known = _tokens.get(key)
-    if known is not None and known[0] is gone:
+def _forget(key: int, reference: "weakref.ref[object]") -> None:
+    entry = _tokens.get(key)
+    if entry is not None and entry[0] is reference:
         del _tokens[key]
 
 

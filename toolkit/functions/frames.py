@@ -44,7 +44,7 @@ def write_frame(frame: Any) -> Blob:
     try:
         import pyarrow as pa
     except ImportError:
-        raise FrameError("a table other than pandas' needs pyarrow: pip install it") from None
+        raise FrameError("a table that needs pyarrow (pip install pyarrow)") from None
     table = pa.table(frame)
     return _make_blob(_write_arrow(table), table.column_names, table.num_rows, "pyarrow")
 
@@ -64,7 +64,7 @@ def _write_pandas(frame: "pd.DataFrame") -> Blob:
         except FrameError as error:
             reason = str(error)
         except (TypeError, ValueError, AssertionError) as error:  # Arrow's errors derive from these
-            reason = f"a table that would come back as another one ({str(error).splitlines()[0]})"
+            reason = f"a table that cannot be restored unchanged ({str(error).splitlines()[0]})"
         else:
             return blob
     raise FrameError(reason)
@@ -100,9 +100,9 @@ def _is_pandas(value: object) -> bool:
 
 
 def _make_blob(data: bytes, columns: list[str], rows: int, source: str) -> Blob:
-    known: dict[str, object] = {"frame": source, "rows": rows, "columns": list(columns)}
+    metadata: dict[str, object] = {"frame": source, "rows": rows, "columns": list(columns)}
     media_type = TABLE_MEDIA_TYPE if data[:1] == b"{" else ARROW_MEDIA_TYPE
-    return Blob(data, media_type, known)
+    return Blob(data, media_type, metadata)
 
 
 def _write_pandas_arrow(frame: "pd.DataFrame") -> Blob:
@@ -130,10 +130,10 @@ def _write_json(frame: "pd.DataFrame") -> Blob:
     if not names:
         raise FrameError("a table without columns")
     if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
-        raise FrameError("a table whose columns are not named by texts, each once")
+        raise FrameError("a table whose column names are not unique texts")
     index_name: Any = frame.index.name or "index"
     if frame.index.nlevels > 1 or (not plain and index_name in names):
-        raise FrameError("a table whose index is none of its own: reset_index() first")
+        raise FrameError("a table whose index cannot be a column (call reset_index() first)")
     columns = {name: frame[name] for name in names}
     if not plain:
         columns = {index_name: frame.index.to_series(), **columns}
@@ -199,13 +199,13 @@ def _make_column(cells: list[object], field: Mapping[str, Any]) -> "pd.Series[An
 
     kind = field["dtype"]
     if kind == "category":
-        told = field["categories"]
-        categories = pd.Index(_make_column(told["values"], told))
+        description = field["categories"]
+        categories = pd.Index(_make_column(description["values"], description))
         dtype = pd.CategoricalDtype(categories, ordered=field["ordered"])
         return pd.Series(pd.Categorical(cells, dtype=dtype))
     if kind.startswith(("datetime64", "timedelta64")):
-        given = pd.Series(cells, dtype=object)
+        series = pd.Series(cells, dtype=object)
         if kind.startswith("timedelta64"):
-            return pd.to_timedelta(given).astype(kind)
-        return pd.to_datetime(given, utc="," in kind, format="ISO8601").astype(kind)
+            return pd.to_timedelta(series).astype(kind)
+        return pd.to_datetime(series, utc="," in kind, format="ISO8601").astype(kind)
     return pd.Series(cells, dtype=kind)

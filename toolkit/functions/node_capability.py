@@ -55,19 +55,23 @@ def make_function_capability(table: FunctionTable | None) -> Capability:
     """
 
     def call_function(call: Call[FunctionInput]) -> Flow[Result]:
-        given = call.input
-        found = None if table is None else table.find(given.function, given.digest)
-        if found is None:
+        function_input = call.input
+        registered = (
+            None if table is None else table.find(function_input.function, function_input.digest)
+        )
+        if registered is None:
             raise WorkError(
-                ErrorCode.FUNCTION_UNAVAILABLE, explain_missing([given.function], table)
+                ErrorCode.FUNCTION_UNAVAILABLE, explain_missing([function_input.function], table)
             )
-        results: dict[str, Blob] = {one.node_id: one.blob for one in call.upstream}
-        calling = FunctionCall(found, given.arguments, given.nodes, results)
+        results: dict[str, Blob] = {source.node_id: source.blob for source in call.upstream}
+        calling = FunctionCall(registered, function_input.arguments, function_input.nodes, results)
         blob = yield from run_function(calling.run, calling.cancel)
         return Result(describe_value(blob), blob)
 
-    def digest_function(given: FunctionInput) -> tuple[str, str] | None:
-        registered = None if table is None else table.find(given.function, given.digest)
+    def digest_function(function_input: FunctionInput) -> tuple[str, str] | None:
+        registered = (
+            None if table is None else table.find(function_input.function, function_input.digest)
+        )
         if registered is None:
             return None
         fingerprint = fingerprint_function(registered.function)
@@ -102,39 +106,41 @@ def refuse_missing_functions(nodes: Iterable[NodeCreate], table: FunctionTable |
     for node in nodes:
         missing = find_missing_function(node.input, table)
         if missing is not None:
-            told = explain_missing([missing], table)
+            explanation = explain_missing([missing], table)
             raise RequestError(
-                ErrorCode.FUNCTION_UNAVAILABLE, f"Node `{truncate_text(node.id, 100)}`: {told}"
+                ErrorCode.FUNCTION_UNAVAILABLE,
+                f"Node `{truncate_text(node.id, 100)}`: {explanation}",
             )
 
 
 def find_functions(nodes: Iterable[Node], table: FunctionTable) -> list[RegisteredFunction]:
     """Find the functions of a workflow that this process has; hold the list to keep them."""
-    asked = (node.input for node in nodes if node.capability == FUNCTION_CAPABILITY)
-    found = (_find_function(given, table) for given in asked)
-    return [one for one in found if one is not None]
+    inputs = (node.input for node in nodes if node.capability == FUNCTION_CAPABILITY)
+    functions = (_find_function(node_input, table) for node_input in inputs)
+    return [function for function in functions if function is not None]
 
 
-def find_missing_function(given: JsonObject, table: FunctionTable | None) -> str | None:
+def find_missing_function(node_input: JsonObject, table: FunctionTable | None) -> str | None:
     """Return the name of the function that an input needs if this process lacks it, else None."""
-    found = None if table is None else _find_function(given, table)
-    return str(given.get("function", "")) if found is None else None
+    function = None if table is None else _find_function(node_input, table)
+    return str(node_input.get("function", "")) if function is None else None
 
 
-def _find_function(given: JsonObject, table: FunctionTable) -> RegisteredFunction | None:
-    return table.find(str(given.get("function", "")), str(given.get("digest", "")))
+def _find_function(node_input: JsonObject, table: FunctionTable) -> RegisteredFunction | None:
+    return table.find(str(node_input.get("function", "")), str(node_input.get("digest", "")))
 
 
 def explain_missing(names: Iterable[str], table: FunctionTable | None) -> str:
     """Explain how a person can provide missing functions."""
     if table is None:
         return (
-            "this service calls no functions of its callers, whose code it never sees: submit the"
-            " workflow to Client.local(), or make the function a capability (docs/plugins.md)."
+            "this service cannot call functions of its clients, because it does not have their"
+            " code: submit the workflow to Client.local(), or make the function a capability"
+            " (docs/plugins.md)."
         )
     missing = [truncate_text(name, 100) for name in dict.fromkeys(names)]
-    named = ", ".join(f"`{name}`" for name in missing)
+    listing = ", ".join(f"`{name}`" for name in missing)
     return (
-        f"this process does not have the function {named}: run the cell that defines it, then"
+        f"this process does not have the function {listing}: run the cell that defines it, then"
         f" `client.functions.register({missing[0]})`."
     )

@@ -63,24 +63,26 @@ class FunctionTable:
         self._recent: deque[RegisteredFunction] = deque(maxlen=MAX_RECENT)
         self._by_name: dict[str, RegisteredFunction] = {}
 
-    def add(self, one: RegisteredFunction) -> RegisteredFunction:
+    def add(self, function: RegisteredFunction) -> RegisteredFunction:
         """Add a function before a workflow with the function is submitted.
 
         Returns:
             The entry to hold as long as the function may be called.
         """
         with self._lock:
-            kept = self._by_digest.setdefault((one.name, one.digest), one)
-            self._recent.append(kept)
+            entry = self._by_digest.setdefault((function.name, function.digest), function)
+            self._recent.append(entry)
             self.version += 1
-            return kept
+            return entry
 
-    def register(self, one: RegisteredFunction) -> None:
+    def register(self, function: RegisteredFunction) -> None:
         """Register a function for its name, in place of any earlier function."""
         with self._lock:
-            for key in [key for key in self._by_digest if key[0] == one.name]:
+            for key in [key for key in self._by_digest if key[0] == function.name]:
                 del self._by_digest[key]
-            self._by_name[one.name] = self._by_digest[one.name, one.digest] = one
+            self._by_name[function.name] = self._by_digest[function.name, function.digest] = (
+                function
+            )
             self.version += 1
 
     def find(self, name: str, digest: str) -> RegisteredFunction | None:

@@ -294,10 +294,10 @@ def list_attributes(value: object, layout: type) -> Iterator[tuple[str, object]]
     kind = type(value)
     hidden: frozenset[str] = frozenset()
     for level in kind.__mro__:
-        known = HIDDEN_ATTRIBUTES.get(level, frozenset())
-        if known is None:
+        names = HIDDEN_ATTRIBUTES.get(level, frozenset())
+        if names is None:
             return
-        hidden |= known
+        hidden |= names
     for level in kind.__mro__:
         if level is layout:
             break
@@ -310,15 +310,15 @@ def list_attributes(value: object, layout: type) -> Iterator[tuple[str, object]]
     attributes = _find_dict(value)
     if attributes is None and kind.__dictoffset__ and kind is not layout:  # the class hides it
         raise UnknownContentError
-    for name, held in () if attributes is None else list(dict.items(attributes)):
+    for name, attribute in () if attributes is None else list(dict.items(attributes)):
         if name not in hidden:
-            yield name, held
+            yield name, attribute
 
 
 def _find_dict(value: object) -> dict[str, object] | None:
     for level in type(value).__mro__:
         member: Any = vars(level).get("__dict__")
         if type(member) in (types.GetSetDescriptorType, types.MemberDescriptorType):
-            found: dict[str, object] | None = member.__get__(value)
-            return found
+            attributes: dict[str, object] | None = member.__get__(value)
+            return attributes
     return None

@@ -73,23 +73,25 @@ def describe_value(blob: Blob) -> dict[str, object]:
     >>> describe_value(Blob(b'[1,2]', "application/json"))
     {'media_type': 'application/json', 'value': [1, 2]}
     """
-    said: dict[str, object] = {"media_type": blob.media_type}
+    description: dict[str, object] = {"media_type": blob.media_type}
     if blob.media_type in FRAME_MEDIA_TYPES:
-        said |= {name: blob.metadata[name] for name in ("rows", "columns") if name in blob.metadata}
+        description |= {
+            name: blob.metadata[name] for name in ("rows", "columns") if name in blob.metadata
+        }
     elif len(blob.data) > MAX_SHOWN_BYTES:
-        return said
+        return description
     elif blob.media_type == "application/json":
-        said["value"] = json.loads(blob.data)
+        description["value"] = json.loads(blob.data)
     elif blob.media_type.startswith("text/"):
-        said["text"] = blob.data.decode("utf-8", "replace")
-    return said
+        description["text"] = blob.data.decode("utf-8", "replace")
+    return description
 
 
 def _convert_number(value: Any) -> object:
     """Convert a number or an array of numpy to a JSON value."""
     convert = getattr(value, "tolist", None)
     if convert is None or not hasattr(value, "dtype"):
-        raise TypeError(f"a {type(value).__name__} is no JSON")
+        raise TypeError(f"a {type(value).__name__} is not a JSON value")
     return convert()
 
 

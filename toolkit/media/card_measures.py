@@ -63,13 +63,13 @@ def measure_shown_share(card: bytes, picture: bytes) -> float | None:
     Returns:
         the share of the picture's area whose colours are there, or None if a file does not open.
     """
-    shown, wanted = open_pixels(card), open_pixels(picture)
-    if shown is None or wanted is None:
+    card_pixels, picture_pixels = open_pixels(card), open_pixels(picture)
+    if card_pixels is None or picture_pixels is None:
         return None
-    on_card, of_picture = _count_colors(shown), _count_colors(wanted)
+    on_card, of_picture = _count_colors(card_pixels), _count_colors(picture_pixels)
     common = of_picture >= _COMMON_SHARE
-    there = common & (on_card >= _THERE_SHARE)
-    return float(of_picture[there].sum() / max(1e-9, float(of_picture[common].sum())))
+    matches = common & (on_card >= _THERE_SHARE)
+    return float(of_picture[matches].sum() / max(1e-9, float(of_picture[common].sum())))
 
 
 def _count_colors(pixels: Pixels) -> npt.NDArray[np.float64]:

@@ -138,7 +138,7 @@ def _measure_contrast(cells: Floats) -> float:
 
 def _measure_noise(grey: Floats) -> float:
     """Measure how little neighbouring pixels correlate, at the scale with the least correlation."""
-    most = 0.0
+    noise = 0.0
     for block in _NOISE_BLOCKS:
         part = grey[block // 2 :: block, block // 2 :: block][:256, :256]
         if min(part.shape) < _MIN_NOISE_SIDE:
@@ -154,8 +154,8 @@ def _measure_noise(grey: Floats) -> float:
             continue
         across = float((centred[:, 1:] * centred[:, :-1]).mean()) / spread
         down = float((centred[1:] * centred[:-1]).mean()) / spread
-        most = max(most, 1 - max(abs(across), abs(down)))
-    return most
+        noise = max(noise, 1 - max(abs(across), abs(down)))
+    return noise
 
 
 def _has_blocks(grey: Floats, block: int) -> bool:

@@ -120,30 +120,30 @@ def _decode_chunks(data: bytes) -> Iterator[_Samples]:
 
     rate, channels = _OTHER_RATE, 2
     if match_signature(data) == "audio/mpeg":  # its own rate: resampling takes half the time
-        found = miniaudio.mp3_get_info(data)
-        rate, channels = found.sample_rate, found.nchannels
+        info = miniaudio.mp3_get_info(data)
+        rate, channels = info.sample_rate, info.nchannels
     thinned = max(1, rate // _OTHER_RATE)
     hop = rate // thinned // FRAMES_PER_S
     size = hop * thinned * _CHUNK_FRAMES
-    held = np.zeros((0, channels), np.int16)
+    samples = np.zeros((0, channels), np.int16)
     total = 0
     for piece in miniaudio.stream_memory(
         data, nchannels=channels, sample_rate=rate, frames_to_read=size
     ):
-        held = np.concatenate([held, np.frombuffer(piece, np.int16).reshape(-1, channels)])
-        while len(held) >= size:
-            yield _Samples(_thin_out(held[:size], thinned), hop)
-            held, total = held[size:], total + size
+        samples = np.concatenate([samples, np.frombuffer(piece, np.int16).reshape(-1, channels)])
+        while len(samples) >= size:
+            yield _Samples(_thin_out(samples[:size], thinned), hop)
+            samples, total = samples[size:], total + size
         if total >= MAX_SECONDS * rate:
             return
-    if len(held):
-        yield _Samples(_thin_out(held, thinned), hop)
+    if len(samples):
+        yield _Samples(_thin_out(samples, thinned), hop)
 
 
 def _thin_out(samples: npt.NDArray[np.int16], times: int) -> Floats:
     """Convert samples to floats by channel, each the mean of `times` samples."""
-    whole = len(samples) // times * times
-    parts = samples[:whole].reshape(-1, times, samples.shape[1])
+    end = len(samples) // times * times
+    parts = samples[:end].reshape(-1, times, samples.shape[1])
     total = parts[:, 0].astype(np.float32)
     for place in range(1, times):
         total += parts[:, place]
@@ -174,9 +174,9 @@ def _measure_chunk(chunk: _Samples) -> _Chunk:
 
 
 def _cut_spectra(power: Floats) -> Floats:
-    lacking = int(_BANDS[-1]) + 1 - power.shape[1]
-    if lacking > 0:  # sounds with a low sample rate
-        return np.pad(power, ((0, 0), (0, lacking)), constant_values=1e-9)
+    padding = int(_BANDS[-1]) + 1 - power.shape[1]
+    if padding > 0:  # sounds with a low sample rate
+        return np.pad(power, ((0, 0), (0, padding)), constant_values=1e-9)
     return power[:, : int(_BANDS[-1]) + 1]
 
 
@@ -279,11 +279,11 @@ def _find_repeat(shapes: Floats, active: Flags, min_likeness: float = 0.85) -> f
     lags = np.arange(_MIN_REPEAT_FRAMES, frames * 2 // 3)
     if len(lags) < _MIN_REPEAT_FRAMES or frames > 20_000:
         return 0.0
-    known = np.where(active[:, None], shapes, 0).astype(np.float32)
+    audible_shapes = np.where(active[:, None], shapes, 0).astype(np.float32)
     size = 1 << (2 * frames - 1).bit_length()
-    spectrum = np.fft.rfft(known, size, axis=0)
+    spectrum = np.fft.rfft(audible_shapes, size, axis=0)
     together = np.fft.irfft((np.abs(spectrum) ** 2).sum(axis=1), size)[:frames]
-    energy = np.concatenate([[0.0], np.cumsum((known**2).sum(axis=1), dtype=np.float64)])
+    energy = np.concatenate([[0.0], np.cumsum((audible_shapes**2).sum(axis=1), dtype=np.float64)])
     likeness = together[lags] / np.sqrt(
         (energy[frames - lags]) * (energy[frames] - energy[lags]) + 1e-9
     )

@@ -41,17 +41,17 @@ def measure_mp3_ms(data: bytes) -> int:
     import miniaudio  # imported only if it is needed
 
     try:
-        found = miniaudio.mp3_get_info(data)
+        info = miniaudio.mp3_get_info(data)
         pieces = miniaudio.stream_memory(
             data,
-            nchannels=found.nchannels,
-            sample_rate=found.sample_rate,
+            nchannels=info.nchannels,
+            sample_rate=info.sample_rate,
             frames_to_read=_FRAMES_AT_A_TIME,
         )
         values = sum(len(piece) for piece in pieces)  # of all channels
     except miniaudio.MiniaudioError:
         raise ValueError("no MPEG layer III audio") from None
-    seconds: float = values / found.nchannels / found.sample_rate
+    seconds: float = values / info.nchannels / info.sample_rate
     milliseconds = round(seconds * 1000)
     if not milliseconds:
         raise ValueError("no MPEG layer III audio that plays")

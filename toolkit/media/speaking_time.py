@@ -41,22 +41,24 @@ def estimate_speaking_time(text: str, speed: float = 1.0) -> SpeakingTime:
     True
     """
     spoken = _MARK_UP.sub(" ", text)
-    least, most = _sum_weights(spoken)
-    most += sum(_weigh_letter(char)[1] for found in _MARK_UP.findall(text) for char in found)
-    most += sum(_CAPITAL[1] * len(found) for found in _INITIALS.findall(spoken))
+    min_weight, max_weight = _sum_weights(spoken)
+    max_weight += sum(
+        _weigh_letter(char)[1] for mark_up in _MARK_UP.findall(text) for char in mark_up
+    )
+    max_weight += sum(_CAPITAL[1] * len(initials) for initials in _INITIALS.findall(spoken))
     ends = len(_SENTENCE_END.findall(spoken.strip()))
     pauses = _PAUSE_S * sum(char in _PAUSES for char in spoken)
     pauses += _SHORT_PAUSE_S * sum(char in _SHORT_PAUSES for char in spoken)
     return SpeakingTime(
-        max(0.0, least / _MAX_LETTERS_PER_S - _LEAST_SLACK_S) / speed,
-        (least / _USUAL_LETTERS_PER_S + _USUAL_PAUSE_S * ends) / speed,
-        (most / _MIN_LETTERS_PER_S + pauses + _MOST_SLACK_S) / speed,
+        max(0.0, min_weight / _MAX_LETTERS_PER_S - _LEAST_SLACK_S) / speed,
+        (min_weight / _USUAL_LETTERS_PER_S + _USUAL_PAUSE_S * ends) / speed,
+        (max_weight / _MIN_LETTERS_PER_S + pauses + _MOST_SLACK_S) / speed,
     )
 
 
 def _sum_weights(text: str) -> tuple[float, float]:
     weights = [_weigh_letter(char) for char in text if not char.isspace()]
-    return sum(least for least, _ in weights), sum(most for _, most in weights)
+    return sum(low for low, _ in weights), sum(high for _, high in weights)
 
 
 def _weigh_letter(char: str) -> tuple[float, float]:

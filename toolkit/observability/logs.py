@@ -207,7 +207,7 @@ def _redact_value(value: object) -> object:
         case bool() | int() | float() | None:
             return value
         case list() | tuple():
-            return [_redact_value(each) for each in value]
+            return [_redact_value(element) for element in value]
         case dict():
-            return {str(name): _redact_value(each) for name, each in value.items()}
+            return {str(name): _redact_value(element) for name, element in value.items()}
     return redact_text(str(value))

@@ -46,27 +46,33 @@ class MetricsObserver(Observer):
             "http_requests", "Requests answered.", "method", "route", "status"
         )
         self._request_s = self._add_histogram(
-            "http_request_duration_seconds", "From a request to the last byte of its answer.",
+            "http_request_duration_seconds", "Time from a request to the end of its response.",
             _REQUEST_BUCKETS, "method", "route",
         )  # fmt: skip
         self._jobs = self._add_counter("jobs", "Jobs ended.", "capability", "provider", "status")
         self._job_s = self._add_histogram(
             "job_duration_seconds",
-            "From a job's start to its end.",
+            "Time from a job's start to its end.",
             _JOB_BUCKETS,
             "capability",
             "status",
         )
         self._queue_s = self._add_histogram(
-            "job_queue_seconds", "From a job's acceptance to its start.", _JOB_BUCKETS, "capability"
+            "job_queue_seconds",
+            "Time from a job's acceptance to its start.",
+            _JOB_BUCKETS,
+            "capability",
         )
         self._calls = self._add_counter("vendor_calls", "Calls to vendors.", "provider", "outcome")
         self._call_s = self._add_histogram(
-            "vendor_call_duration_seconds", "A call to a vendor.", _JOB_BUCKETS, "provider"
+            "vendor_call_duration_seconds",
+            "Duration of a call to a vendor.",
+            _JOB_BUCKETS,
+            "provider",
         )
-        self._cost = self._add_counter("cost_dollars", "What calls to vendors cost.", "provider")
+        self._cost = self._add_counter("cost_dollars", "Cost of calls to vendors.", "provider")
         self._commit_s = self._add_histogram(
-            "store_commit_seconds", "How long the store took to commit.", _COMMIT_BUCKETS
+            "store_commit_seconds", "Duration of a commit to the store.", _COMMIT_BUCKETS
         )
 
     def _add_counter(self, name: str, text: str, *labels: str) -> Counter:
@@ -149,11 +155,12 @@ class _LiveGauges(Collector):
             waiting[lane.provider,] += lane.waiting
             breakers[lane.provider, lane.breaker] += 1
         gauges: list[tuple[str, str, Mapping[tuple[str, ...], int], tuple[str, ...]]] = [
-            ("http_requests_in_progress", "Requests being answered.", {(): len(exchanges)}, ()),
-            ("event_streams_open", "Streams of events being sent.", {(): streams}, ()),
-            ("jobs_running", "Jobs being carried out.", {(): states["running"]}, ()),
-            ("jobs_waiting", "Jobs waiting for their turn.", {(): states["queued"]}, ()),
-            ("vendor_calls_waiting", "Calls waiting for a place.", waiting, ("provider",)),
+            ("http_requests_in_progress", "Requests in progress.", {(): len(exchanges)}, ()),
+            ("event_streams_open", "Open event streams.", {(): streams}, ()),
+            ("jobs_running", "Running jobs.", {(): states["running"]}, ()),
+            ("jobs_waiting", "Queued jobs.", {(): states["queued"]}, ()),
+            ("vendor_calls_waiting", "Calls waiting for a concurrency slot.", waiting,
+             ("provider",)),
             ("connections", "Connections by the state of their circuit breaker.", breakers,
              ("provider", "breaker")),
         ]  # fmt: skip

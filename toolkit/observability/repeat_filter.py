@@ -45,9 +45,9 @@ class RepeatFilter(logging.Filter):
         now = time.monotonic()
         self._report_older(now - WINDOW_S)
         key = (record.name, record.levelno, _compute_line_kind(record))
-        known = self._seen_lines.get(key)
-        if known is not None:
-            known.repeats += 1
+        line = self._seen_lines.get(key)
+        if line is not None:
+            line.repeats += 1
             return False
         if len(self._seen_lines) < MAX_TRACKED_LINES:
             self._seen_lines[key] = _RepeatedLine(record, now)
@@ -74,14 +74,14 @@ def _compute_line_kind(record: logging.LogRecord) -> str:
 
 def _build_summary(condition: _RepeatedLine) -> logging.LogRecord:
     """Build the line again, with the number of repeats that were left out."""
-    told = condition.record
-    text = (told.getMessage().splitlines() or [""])[0]
+    record = condition.record
+    text = (record.getMessage().splitlines() or [""])[0]
     return logging.makeLogRecord(
         {
-            "name": told.name,
-            "levelno": told.levelno,
-            "levelname": told.levelname,
-            "msg": "%s (%d times more within %d s)",
+            "name": record.name,
+            "levelno": record.levelno,
+            "levelname": record.levelname,
+            "msg": "%s (repeated %d times within %d s)",
             "args": (text, condition.repeats, round(time.monotonic() - condition.since)),
         }
     )

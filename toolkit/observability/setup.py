@@ -42,22 +42,25 @@ class ServerObserver(CompositeObserver):
     """All observers of one server as one."""
 
     def __init__(
-        self, logs: LogObserver, metrics: MetricsObserver | None, others: "Sequence[TraceObserver]"
+        self,
+        logs: LogObserver,
+        metrics: MetricsObserver | None,
+        trace_observers: "Sequence[TraceObserver]",
     ) -> None:
-        both: list[LogObserver | MetricsObserver | TraceObserver] = [
+        observers: list[LogObserver | MetricsObserver | TraceObserver] = [
             logs,
             *([metrics] if metrics is not None else []),
-            *others,
+            *trace_observers,
         ]
-        super().__init__(both)
-        self._observers_of_both = both
+        super().__init__(observers)
+        self._observers_of_both = observers
         self._logs = logs
         self._metrics = metrics
         self._engine_facts: dict[str, object] = {}
 
     def request(self, exchange: HttpExchange) -> AbstractContextManager[object]:
         """Observe one exchange."""
-        return combine_spans(each.request(exchange) for each in self._observers_of_both)
+        return combine_spans(observer.request(exchange) for observer in self._observers_of_both)
 
     async def attach_engine(self, engine: Engine) -> None:
         """Observe an engine: its version, and the state of its connections."""
@@ -72,7 +75,7 @@ class ServerObserver(CompositeObserver):
 
 
 @asynccontextmanager
-async def observe_server(asked: ObservabilityOptions) -> AsyncIterator[ServerObserver]:
+async def observe_server(options: ObservabilityOptions) -> AsyncIterator[ServerObserver]:
     """Observe a server until this is left.
 
     Raises:
@@ -80,17 +83,17 @@ async def observe_server(asked: ObservabilityOptions) -> AsyncIterator[ServerObs
         ServiceError: `UNAVAILABLE` when the port for metrics is taken.
     """
     async with AsyncExitStack() as stack:
-        stack.enter_context(configure_logging(sys.stderr, asked.log_format, asked.log_level))
-        logs, others = LogObserver(), list["TraceObserver"]()
-        if asked.otel_endpoint or any(os.environ.get(name) for name in ENDPOINT_VARIABLES):
-            others.append(_open_trace_observer(asked.otel_endpoint, stack))
+        stack.enter_context(configure_logging(sys.stderr, options.log_format, options.log_level))
+        logs, trace_observers = LogObserver(), list["TraceObserver"]()
+        if options.otel_endpoint or any(os.environ.get(name) for name in ENDPOINT_VARIABLES):
+            trace_observers.append(_open_trace_observer(options.otel_endpoint, stack))
         metrics = None
-        if asked.metrics_port is not None:
+        if options.metrics_port is not None:
             metrics = MetricsObserver()
-            place = serve_metrics(metrics.registry, asked.metrics_host, asked.metrics_port)
+            place = serve_metrics(metrics.registry, options.metrics_host, options.metrics_port)
             logs.log_event("metrics", url=await stack.enter_async_context(place))
         try:
-            yield ServerObserver(logs, metrics, others)
+            yield ServerObserver(logs, metrics, trace_observers)
         finally:
             logs.log_event("stopped")
 

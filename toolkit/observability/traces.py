@@ -53,8 +53,8 @@ class TraceObserver(Observer):
     @contextmanager
     def request(self, exchange: HttpExchange) -> Iterator[None]:
         """Trace one exchange, as part of the caller's trace if the request names a trace."""
-        given = {"traceparent": exchange.traceparent, "tracestate": exchange.tracestate}
-        carrier = {name: value for name, value in given.items() if value is not None}
+        headers = {"traceparent": exchange.traceparent, "tracestate": exchange.tracestate}
+        carrier = {name: value for name, value in headers.items() if value is not None}
         with self._tracer.start_as_current_span(
             f"{exchange.method} {exchange.route}",
             context=TraceContextTextMapPropagator().extract(carrier, Context()),
@@ -87,19 +87,19 @@ class TraceObserver(Observer):
             try:
                 yield
             finally:
-                ended = watched.workflow
+                workflow = watched.workflow
                 _set_attributes(
                     span,
                     {
                         "gen_ai.operation.name": "invoke_workflow",
                         "toolkit.workflow_id": workflow_id,
                         "toolkit.account_id": watched.account_id,
-                        "toolkit.nodes": len(ended.nodes),
-                        "toolkit.status": ended.status,
+                        "toolkit.nodes": len(workflow.nodes),
+                        "toolkit.status": workflow.status,
                     },
                 )
-                if ended.error is not None:
-                    _mark_failed(span, ended.error.code)
+                if workflow.error is not None:
+                    _mark_failed(span, workflow.error.code)
 
     @contextmanager
     def watch_job(self, observed: ObservedJob) -> Iterator[None]:
@@ -120,26 +120,26 @@ class TraceObserver(Observer):
         """Trace one call to a vendor."""
         kind = observed.capability.operation.kind if observed.capability.operation else ""
         operation, yields = _OPERATIONS.get(kind, (kind, None))
-        asked = attempt.model
-        name = f"{operation} {asked}" if asked else operation
+        model = attempt.model
+        name = f"{operation} {model}" if model else operation
         parent = self._open_spans.get(observed.job.id)
         with self._open_span(name, None, parent, SpanKind.CLIENT) as span:
             try:
                 yield
             finally:
-                done = attempt.status == "completed"
+                is_completed = attempt.status == "completed"
                 _set_attributes(
                     span,
                     {
                         "gen_ai.operation.name": operation,
                         "gen_ai.provider.name": vendor.telemetry_name or vendor.id,
                         "gen_ai.output.type": yields,
-                        "gen_ai.request.model": asked,
-                        "gen_ai.response.model": attempt.model if done else None,
+                        "gen_ai.request.model": model,
+                        "gen_ai.response.model": attempt.model if is_completed else None,
                         "http.response.status_code": attempt.http_status,
                         "toolkit.attempt": attempt.n,
                         "toolkit.cost_usd": to_wire_usd(attempt.cost_usd),
-                        **(_get_token_counts(observed) if done else {}),
+                        **(_get_token_counts(observed) if is_completed else {}),
                     },
                 )
                 if attempt.error is not None:

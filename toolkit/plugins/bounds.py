@@ -82,16 +82,16 @@ class TokenBound(Bound):
 
     def units(self, operation: TextRequest, model: ModelLimits, /) -> Mapping[str, float] | None:
         """Return the input and output tokens, or None if the output is unbounded."""
-        given = _count_input_bytes(operation) + self.overhead
-        made = model.output_limit
+        input_tokens = _count_input_bytes(operation) + self.overhead
+        output_tokens = model.output_limit
         if self.cap_holds(model):
-            made = operation.max_tokens + OUTPUT_MARGIN
+            output_tokens = operation.max_tokens + OUTPUT_MARGIN
         elif model.reasons and self.reasoning is not None:
-            most = operation.max_tokens + self.reasoning(operation.max_tokens) + OUTPUT_MARGIN
-            made = most if made is None else min(most, made)
-        if made is None:
+            maximum = operation.max_tokens + self.reasoning(operation.max_tokens) + OUTPUT_MARGIN
+            output_tokens = maximum if output_tokens is None else min(maximum, output_tokens)
+        if output_tokens is None:
             return None
-        return {"input_tokens": float(given), "output_tokens": float(made)}
+        return {"input_tokens": float(input_tokens), "output_tokens": float(output_tokens)}
 
     def cap_holds(self, model: ModelLimits, /) -> bool:
         """Check whether a lower cap lowers the billed tokens."""
@@ -99,15 +99,15 @@ class TokenBound(Bound):
 
 
 def _count_input_bytes(operation: TextRequest) -> float:
-    given = operation.measured.get("bytes")
-    if given is None:
-        given = float(count_bytes(operation.prompt) + count_bytes(operation.system))
+    size = operation.measured.get("bytes")
+    if size is None:
+        size = float(count_bytes(operation.prompt) + count_bytes(operation.system))
         if operation.schema is not None:
             # Vendors format the schema differently, so count the usual form with most white space.
             spelled = json.dumps(operation.schema, ensure_ascii=False, indent=2)
-            given += SCHEMA_OVERHEAD + count_bytes(spelled)
-        operation.measured["bytes"] = given
-    return given
+            size += SCHEMA_OVERHEAD + count_bytes(spelled)
+        operation.measured["bytes"] = size
+    return size
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,4 +170,4 @@ def count_bytes(text: str) -> int:
     if text.isascii():
         return len(text)
     spelled = unicodedata.normalize("NFKC", text)
-    return max(len(each.encode("utf-8", "replace")) for each in (text, spelled))
+    return max(len(form.encode("utf-8", "replace")) for form in (text, spelled))

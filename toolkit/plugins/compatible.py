@@ -75,9 +75,11 @@ def openai_compatible(
     Decimal('8E-7')
     """
     if not _ID.fullmatch(id):
-        raise ValueError(f"id cannot be {id!r}: a letter, then letters, digits and _, lower case")
+        raise ValueError(
+            f"id cannot be {id!r}: use a lower-case letter, then lower-case letters, digits or _"
+        )
     if not base_url.startswith(("https://", "http://")):
-        raise ValueError(f"base_url cannot be {base_url!r}: it starts with https:// or http://")
+        raise ValueError(f"base_url cannot be {base_url!r}: start it with https:// or http://")
     if not models:
         raise ValueError(f"{id} has no models: name at least one")
     default = next((name for name, row in models.items() if row.get("default")), next(iter(models)))

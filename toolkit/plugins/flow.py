@@ -133,8 +133,8 @@ def send(
     >>> next(flow).method
     'GET'
     """
-    said = {FREE_EXTENSION: free, REPLACEMENT_EXTENSION: instead}
-    request.extensions |= {name: True for name, value in said.items() if value}
+    flags = {FREE_EXTENSION: free, REPLACEMENT_EXTENSION: instead}
+    request.extensions |= {name: True for name, value in flags.items() if value}
     if stream is not None:
         request.extensions[STREAM_READER] = stream
     return cast("httpx.Response", (yield request))

@@ -57,7 +57,7 @@ class _LargeDocumentReader:
         Raises:
             ValueError: a text has no end or is invalid, or too much stands around the long texts.
         """
-        raw, kept = self._raw, list[bytes]()
+        raw, pieces = self._raw, list[bytes]()
         size, begin = 0, 3 if self._raw.startswith(_BOM) else 0
         at = begin
         while (quote := raw.find(b'"', at)) >= 0:
@@ -66,22 +66,22 @@ class _LargeDocumentReader:
             at = end + 1
             is_name = raw[at : at + _PEEK_BYTES].lstrip()[:1] == b":"
             if end - quote > LONG_TEXT_BYTES and not is_name:
-                kept += [raw[begin:quote], b"NaN"]
+                pieces += [raw[begin:quote], b"NaN"]
                 size += quote - begin
                 self.long_texts.append(_join_pieces(self._read_pieces(quote + 1, end)))
                 begin = at
             if size + at - begin > MAX_SHORT_BYTES:
                 break
         if size + len(raw) - begin > MAX_SHORT_BYTES:
-            raise ValueError("there is too much around its long texts")
+            raise ValueError("it is too long without its long texts")
         self._count_values(at, len(raw))
-        return b"".join([*kept, raw[begin:]])
+        return b"".join([*pieces, raw[begin:]])
 
     def _count_values(self, start: int, end: int) -> None:
         """Count the values between two texts, and the text after them."""
         raw = self._raw
         if raw.find(b"N", start, end) >= 0:  # a NaN would be taken for a long text
-            raise ValueError("it has a number that is none")
+            raise ValueError("it has an invalid number")
         self._values += 1 + sum(raw.count(sign, start, end) for sign in (b",", b"[", b"{"))
         if self._values > MAX_VALUES:
             raise ValueError("it has too many values")
@@ -111,8 +111,8 @@ class _LargeDocumentReader:
         for _ in range(3):  # the bytes of one character stay together
             if upto < len(self._raw) and self._raw[upto] & 0xC0 == 0x80:
                 upto -= 1
-        found = _STRING_BODY.match(self._raw, at, upto)
-        return at if found is None else found.end()
+        match = _STRING_BODY.match(self._raw, at, upto)
+        return at if match is None else match.end()
 
 
 def _join_pieces(pieces: Iterator[str]) -> str:
@@ -122,8 +122,8 @@ def _join_pieces(pieces: Iterator[str]) -> str:
         last = joined[-1] if joined else ""
         if "\ud800" <= last[-1:] <= "\udbff" and "\udc00" <= piece[:1] <= "\udfff":
             joined[-1] = last[:-1]
-            whole = (last[-1] + piece[0]).encode("utf-16", "surrogatepass").decode("utf-16")
-            piece = whole + piece[1:]
+            character = (last[-1] + piece[0]).encode("utf-16", "surrogatepass").decode("utf-16")
+            piece = character + piece[1:]
         joined.append(piece)
     return "".join(joined)
 

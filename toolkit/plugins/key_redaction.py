@@ -30,18 +30,18 @@ def redact_message(text: str, secret: str) -> str:
         for form in list_key_forms(secret)
         for at in range(len(form) - CHUNK_CHARS + 1)
     }
-    kept: list[str] = []
+    parts: list[str] = []
     start = at = 0
     while at <= len(text) - CHUNK_CHARS:
         if text[at : at + CHUNK_CHARS] not in pieces:
             at += 1
             continue
-        kept += [text[start:at].rstrip(_WORD_CHARACTERS), REDACTED]
+        parts += [text[start:at].rstrip(_WORD_CHARACTERS), REDACTED]
         while text[at : at + CHUNK_CHARS] in pieces:
             at += 1
-        rest = _WORD_REST.match(text, at + CHUNK_CHARS - 1)
-        start = at = rest.end() if rest else at
-    return "".join((*kept, text[start:]))
+        match = _WORD_REST.match(text, at + CHUNK_CHARS - 1)
+        start = at = match.end() if match else at
+    return "".join((*parts, text[start:]))
 
 
 def list_key_forms(secret: str) -> Iterator[str]:
@@ -69,15 +69,19 @@ def _list_secret_parts(secret: str) -> Iterable[str]:
     if not isinstance(members, dict):
         return [secret]
     # Regions and role names are short and not secret.
-    return [one for one in members.values() if isinstance(one, str) and len(one) >= MIN_PIECE_CHARS]
+    return [
+        member
+        for member in members.values()
+        if isinstance(member, str) and len(member) >= MIN_PIECE_CHARS
+    ]
 
 
 def _encode_base64_forms(secret: bytes) -> Iterator[str]:
     """Return the part of a key's Base64 that is the same in any context, for each alignment."""
     for before in range(3):
-        given = b"\0" * before + secret
-        whole = given[: len(given) // 3 * 3]
-        core = base64.b64encode(whole).decode()[4 if before else 0 :]
+        content = b"\0" * before + secret
+        blocks = content[: len(content) // 3 * 3]
+        core = base64.b64encode(blocks).decode()[4 if before else 0 :]
         if len(core) >= CHUNK_CHARS:
             yield core
             yield core.replace("+", "-").replace("/", "_")

@@ -113,16 +113,16 @@ class TextRequest(Operation[TextReply]):
 
     def units(self) -> dict[str, float]:
         """Return the tokens estimated from the text's scripts, and an answer of usual length."""
-        given = self.measured.get("expected")
-        if given is None:
-            given = (
+        input_tokens = self.measured.get("expected")
+        if input_tokens is None:
+            input_tokens = (
                 estimate_tokens(self.prompt) + estimate_tokens(self.system) + USUAL_OVERHEAD_TOKENS
             )
             if self.schema is not None:
-                given += estimate_tokens(json.dumps(self.schema, ensure_ascii=False))
-            self.measured["expected"] = given
-        made = min(self.max_tokens, USUAL_ANSWER_TOKENS)
-        return {"input_tokens": float(round(given)), "output_tokens": float(made)}
+                input_tokens += estimate_tokens(json.dumps(self.schema, ensure_ascii=False))
+            self.measured["expected"] = input_tokens
+        output_tokens = min(self.max_tokens, USUAL_ANSWER_TOKENS)
+        return {"input_tokens": float(round(input_tokens)), "output_tokens": float(output_tokens)}
 
     def least_units(self) -> dict[str, float]:
         """Return half the expected input tokens, and a single output token."""

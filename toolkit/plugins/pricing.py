@@ -79,17 +79,17 @@ def calculate_time_cost(
     return (usd_per_s * _to_decimal(seconds)).quantize(_BILLIONTH, rounding)
 
 
-def _find_tier_prices(model: Model, given: float) -> Mapping[str, Decimal]:
-    """Return the prices of the tier that an input of `given` tokens falls in."""
-    return next((t.prices for t in reversed(model.tiers) if given > t.above), model.prices)
+def _find_tier_prices(model: Model, input_tokens: float) -> Mapping[str, Decimal]:
+    """Return the prices of the tier that an input of `input_tokens` tokens falls in."""
+    return next((t.prices for t in reversed(model.tiers) if input_tokens > t.above), model.prices)
 
 
 def _raise_input_price(prices: Mapping[str, Decimal]) -> Mapping[str, Decimal]:
     """Return the prices with input at the price of a cache write, if that is higher."""
-    given, written = prices.get(INPUT_TOKENS), prices.get(CACHE_WRITE_TOKENS)
-    if given is None or written is None or written <= given:
+    input_price, write_price = prices.get(INPUT_TOKENS), prices.get(CACHE_WRITE_TOKENS)
+    if input_price is None or write_price is None or write_price <= input_price:
         return prices
-    return {**prices, INPUT_TOKENS: written}
+    return {**prices, INPUT_TOKENS: write_price}
 
 
 def _sum_cost(
@@ -115,16 +115,16 @@ def _split_input(prices: Mapping[str, Decimal], units: Mapping[str, float]) -> M
     if it has no price. Input that was written to the cache may cost more, so it stays apart: its
     cost is unknown if its price is.
     """
-    left = units.get(INPUT_TOKENS, 0.0)
-    written = min(units.get(CACHE_WRITE_TOKENS, 0.0), left)
-    cached = min(units.get(CACHED_INPUT_TOKENS, 0.0), left - written)
+    total = units.get(INPUT_TOKENS, 0.0)
+    write_count = min(units.get(CACHE_WRITE_TOKENS, 0.0), total)
+    read_count = min(units.get(CACHED_INPUT_TOKENS, 0.0), total - write_count)
     if CACHED_INPUT_TOKENS not in prices:
-        cached = 0.0
-    rest = {unit: count for unit, count in units.items() if unit not in _INPUT_PARTS}
-    return rest | {
-        INPUT_TOKENS: left - written - cached,
-        CACHED_INPUT_TOKENS: cached,
-        CACHE_WRITE_TOKENS: written,
+        read_count = 0.0
+    other_units = {unit: count for unit, count in units.items() if unit not in _INPUT_PARTS}
+    return other_units | {
+        INPUT_TOKENS: total - write_count - read_count,
+        CACHED_INPUT_TOKENS: read_count,
+        CACHE_WRITE_TOKENS: write_count,
     }
 
 

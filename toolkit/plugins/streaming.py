@@ -78,7 +78,7 @@ class JsonEventReader(ABC):
         )
 
     @abstractmethod
-    def _add_event(self, said: dict[str, Any]) -> str:
+    def _add_event(self, event: dict[str, Any]) -> str:
         """Add an event to the answer, and return the text in the event."""
 
     @abstractmethod
@@ -92,13 +92,13 @@ def _parse_object(data: str) -> dict[str, Any]:
     except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict):
-        raise BrokenStreamError("an event of the stream is no JSON object")
+        raise BrokenStreamError("an event of the stream is not a JSON object")
     return value
 
 
-def build_answer(said: object, status: int = 200) -> WholeAnswer:
+def build_answer(document: object, status: int = 200) -> WholeAnswer:
     """Build the whole answer from an object."""
-    return WholeAnswer(status, json.dumps(said).encode())
+    return WholeAnswer(status, json.dumps(document).encode())
 
 
 class VisibleText:
@@ -129,10 +129,10 @@ class VisibleText:
                 return ""
         # Hold back half of a surrogate pair, because some vendors cut there.
         end = len(text) - 1 if text and "\ud800" <= text[-1] <= "\udbff" else len(text)
-        shown = text[:end].rstrip()
-        self._held = text[len(shown) :]
-        whole = shown.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-        return whole.replace("\0", "")
+        visible = text[:end].rstrip()
+        self._held = text[len(visible) :]
+        output = visible.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+        return output.replace("\0", "")
 
     def _skip_thoughts(self, text: str) -> str:
         """Return the text after the thoughts, or the text to hold until their end is known."""

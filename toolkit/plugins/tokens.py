@@ -52,15 +52,15 @@ def estimate_tokens(text: str) -> float:
     if len(text) > SAMPLE_CHARACTERS:
         sample = text[:: len(text) // SAMPLE_CHARACTERS + 1]
         return estimate_tokens(sample) * len(text) / len(sample)
-    other = 0
+    script_letters = 0
     tokens = 0.0
     if not text.isascii():
         for pattern, weight in _WEIGHTS:
             count = len(pattern.findall(text))
-            other += count
+            script_letters += count
             tokens += weight * count
     marks, digits, spaces = _count_marks(text)
-    letters = len(text) - other - digits - spaces - marks
+    letters = len(text) - script_letters - digits - spaces - marks
     return tokens + 0.28 * letters + 0.55 * digits + 0.05 * spaces + 0.6 * marks
 
 
@@ -73,4 +73,4 @@ def _count_marks(text: str) -> tuple[int, ...]:
     if not text.isascii():
         return tuple(len(pattern.findall(text)) for pattern in _MARKS)
     plain = text.encode()
-    return tuple(len(plain) - len(plain.translate(None, some)) for some in _ASCII_MARKS)
+    return tuple(len(plain) - len(plain.translate(None, marks)) for marks in _ASCII_MARKS)

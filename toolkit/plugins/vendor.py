@@ -97,8 +97,10 @@ class Model:
         >>> model.apply_changes(date(2026, 12, 1)).prices["input_tokens"]
         Decimal('4')
         """
-        begun = [change for change in self.changes if change.since <= today]
-        return replace(self, prices=begun[-1].prices, tiers=begun[-1].tiers) if begun else self
+        changes = [change for change in self.changes if change.since <= today]
+        return (
+            replace(self, prices=changes[-1].prices, tiers=changes[-1].tiers) if changes else self
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +232,9 @@ class Vendor:
         """Return the source of the bound on a model's calls, or None if there is no bound."""
         if model.kind in self.on_endpoint and not model.public:
             return self.endpoint_time.source if self.endpoint_time is not None else None
-        return next((b.source for of, b in self.bounds.items() if of.kind == model.kind), None)
+        return next(
+            (b.source for operation, b in self.bounds.items() if operation.kind == model.kind), None
+        )
 
     def find_default_model(self, kind: str) -> Model | None:
         """Return the default model for a kind of operation, or else its first model."""

@@ -49,23 +49,25 @@ class Profile:
     cacert: str | None = None
 
     @classmethod
-    def of(cls, kept: bytes) -> Self:
+    def of(cls, content: bytes) -> Self:
         """Make a profile from a file's content; members that a later version added are ignored.
 
         Raises:
             ValueError: the content is no profile.
         """
-        record = json.loads(kept)
+        record = json.loads(content)
         if not isinstance(record, dict):
-            raise ValueError("is no object")
-        given: dict[str, Any] = {each.name: record.get(each.name) for each in fields(cls)}
-        if not all(value is None or isinstance(value, str) for value in given.values()):
-            raise ValueError("has what is no text")
-        if given["base_url"] is None or given["key_in"] not in ("keyring", "file"):
-            raise ValueError("has no address, or no place of the key")
-        if given["api_key"] is not None:
-            given["api_key"] = Secret(given["api_key"])
-        return cls(**given)
+            raise ValueError("is not an object")
+        members: dict[str, Any] = {
+            attribute.name: record.get(attribute.name) for attribute in fields(cls)
+        }
+        if not all(value is None or isinstance(value, str) for value in members.values()):
+            raise ValueError("has a member that is not a text")
+        if members["base_url"] is None or members["key_in"] not in ("keyring", "file"):
+            raise ValueError("has no address or no place of the key")
+        if members["api_key"] is not None:
+            members["api_key"] = Secret(members["api_key"])
+        return cls(**members)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the profile without its key."""
@@ -83,9 +85,9 @@ class Profile:
 
 def get_config_folder() -> Path:
     """Return the folder of profiles in the user's configuration."""
-    given = os.environ.get(FOLDER_VARIABLE)
-    if given:
-        return Path(given) / "profiles"
+    override = os.environ.get(FOLDER_VARIABLE)
+    if override:
+        return Path(override) / "profiles"
     home = os.environ.get("APPDATA") if os.name == "nt" else os.environ.get("XDG_CONFIG_HOME")
     # Relative base directories are ignored (XDG Base Directory Specification).
     root = Path(home) if home and Path(home).is_absolute() else Path("~/.config").expanduser()
@@ -102,7 +104,7 @@ def get_profile_path(name: str) -> Path:
         raise ProfileError(
             ErrorCode.INVALID_REQUEST,
             "The name of a profile has up to 64 lower-case letters, digits, dots, dashes and"
-            " underscores, such as `team`: `toolkit profiles` lists those that there are.",
+            " underscores, such as `team`: `toolkit profiles` lists the existing profiles.",
         )
     return get_config_folder() / f"{name}{SUFFIX}"
 
@@ -110,10 +112,10 @@ def get_profile_path(name: str) -> Path:
 def list_profile_names() -> list[str]:
     """List the names of all profiles, even unreadable profiles, in alphabetical order."""
     try:
-        found = [path.name.removesuffix(SUFFIX) for path in get_config_folder().glob(f"*{SUFFIX}")]
+        names = [path.name.removesuffix(SUFFIX) for path in get_config_folder().glob(f"*{SUFFIX}")]
     except (OSError, RuntimeError):  # a folder that may not be listed, a user without a home
         return []
-    return sorted(name for name in found if _NAME.fullmatch(name))
+    return sorted(name for name in names if _NAME.fullmatch(name))
 
 
 def read_profile(name: str) -> Profile:
@@ -130,8 +132,8 @@ def read_profile(name: str) -> Profile:
             if os.name == "posix" and mode & OTHERS_MODE_BITS:
                 raise ProfileError(
                     ErrorCode.UNAUTHENTICATED,
-                    f"Others may read {path} (mode {mode & 0o777:o}), so its key is not used:"
-                    f" `chmod 600 {path}`, and log in with a new key if others could.",
+                    f"Other users may read {path} (mode {mode & 0o777:o}), so its key is not used:"
+                    f" run `chmod 600 {path}`, and log in with a new key if others have read it.",
                 )
             content = file.read()
     except FileNotFoundError:
@@ -139,15 +141,15 @@ def read_profile(name: str) -> Profile:
     except OSError as error:
         raise ProfileError(
             ErrorCode.UNAUTHENTICATED,
-            f"{path} cannot be read ({error.strerror}): make it yours (`chown`, `chmod 600`), or"
-            f" delete it and `{format_login_command(name)}`.",
+            f"{path} cannot be read ({error.strerror}): correct its owner and mode (`chown`,"
+            f" `chmod 600`), or delete it and run `{format_login_command(name)}`.",
         ) from None
     try:
         return Profile.of(content)
     except (ValueError, RecursionError):
         raise ProfileError(
             ErrorCode.UNAUTHENTICATED,
-            f"{path} holds no profile: `{format_login_command(name)}` writes it anew.",
+            f"{path} is not a valid profile: run `{format_login_command(name)}` to replace it.",
         ) from None
 
 
@@ -155,11 +157,13 @@ def _make_missing_error(name: str) -> ProfileError:
     from difflib import get_close_matches
 
     near = get_close_matches(name, list_profile_names(), n=3, cutoff=0.5)
-    meant = f"did you mean {' or '.join(f'`{each}`' for each in near)}? " if near else ""
+    suggestion = (
+        f"did you mean {' or '.join(f'`{candidate}`' for candidate in near)}? " if near else ""
+    )
     return ProfileError(
         ErrorCode.NOT_FOUND,
-        f"There is no profile `{truncate_text(name, 100)}`: {meant}`toolkit profiles` lists them,"
-        f" `{format_login_command(name)}` makes it.",
+        f"There is no profile `{truncate_text(name, 100)}`: {suggestion}`toolkit profiles` lists"
+        f" the existing profiles, `{format_login_command(name)}` creates it.",
     )
 
 

@@ -58,20 +58,20 @@ def _ask_keyring(what: "Callable[[KeyringBackend], T]") -> T:
             if backend is not None:
                 answers.append(what(backend))
         except Exception as error:  # as above; for example, the keyring stays locked
-            log.debug("the keyring fails: %s", type(error).__name__)
+            log.debug("the keyring failed: %s", type(error).__name__)
         finally:
             answered.set()
 
     threading.Thread(target=carry_out, name="toolkit-keyring", daemon=True).start()
     if not answered.wait(NOTICE_S):
         log.warning(
-            "Waiting for the system's keyring, which may ask to be unlocked; %s=1 does without it.",
+            "Waiting for the system's keyring, which may need to be unlocked: set %s=1 to skip it.",
             NO_KEYRING,
         )
         if not answered.wait(MAX_WAIT_S - NOTICE_S):
             raise NoKeyError(f"the system's keyring gave no answer in {MAX_WAIT_S:g} s")
     if not answers:
-        raise NoKeyError("the system's keyring gives none")
+        raise NoKeyError("the system's keyring cannot be used")
     return answers[0]
 
 
@@ -100,12 +100,12 @@ def load_key(name: str, base_url: str) -> Secret:
     Raises:
         NoKeyError: the key is missing or cannot be read.
     """
-    found = _ask_keyring(
+    password = _ask_keyring(
         lambda backend: backend.get_password(SERVICE, make_entry_name(name, base_url))
     )
-    if not found:
-        raise NoKeyError("the system's keyring gives none")
-    return Secret(found)
+    if not password:
+        raise NoKeyError("the system's keyring has no entry for it")
+    return Secret(password)
 
 
 def delete_key(name: str, base_url: str) -> bool:

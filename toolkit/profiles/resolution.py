@@ -82,27 +82,26 @@ def resolve_access(
             `NOT_FOUND` or `UNAUTHENTICATED` for a profile that cannot be used.
     """
     given_url, given_key = (base_url or "").strip(), (api_key or "").strip()
-    chosen = choose_profile(given_url, profile)
-    if chosen is not None:
-        name, source = chosen
-        kept = read_profile(name)
-        address = parse_address(kept.base_url)
+    selection = choose_profile(given_url, profile)
+    if selection is not None:
+        name, source = selection
+        record = read_profile(name)
+        address = parse_address(record.base_url)
         if given_url and parse_address(given_url) != address:
             raise ProfileError(
                 ErrorCode.INVALID_REQUEST,
-                f"The profile `{name}` is of {kept.base_url}, and its key is sent nowhere else:"
-                " leave out the base_url, or the profile.",
+                f"The key of profile `{name}` may be sent only to {record.base_url}: leave out"
+                " the base_url or the profile.",
             )
-        key = Secret(given_key) if given_key else _load_profile_key(name, kept)
+        key = Secret(given_key) if given_key else _load_profile_key(name, record)
         key_from: KeySource = "given" if given_key else "profile"
-        return ServerAccess(address, "profile", key, key_from, name, source, cacert=kept.cacert)
+        return ServerAccess(address, "profile", key, key_from, name, source, cacert=record.cacert)
     url = given_url or os.environ.get(BASE_URL_VARIABLE, "").strip()
     if not url:
         raise ServiceError(
             ErrorCode.UNAVAILABLE,
-            "There is no address to speak to: use Client.local() for an engine right here, name"
-            f" a server by base_url= or {BASE_URL_VARIABLE},"
-            " or log in once by `toolkit login URL`.",
+            "No server is configured: use Client.local() for an engine in this process, name a"
+            f" server by base_url= or {BASE_URL_VARIABLE}, or log in once by `toolkit login URL`.",
         )
     text = given_key or os.environ.get(API_KEY_VARIABLE, "").strip()
     return ServerAccess(
@@ -119,9 +118,9 @@ def choose_profile(base_url: str | None, profile: str | None) -> tuple[str, Prof
         return profile, "given"
     if (base_url or "").strip() or os.environ.get(BASE_URL_VARIABLE, "").strip():
         return None
-    named = os.environ.get(PROFILE_VARIABLE, "").strip()
-    if named:
-        return named, PROFILE_VARIABLE
+    name = os.environ.get(PROFILE_VARIABLE, "").strip()
+    if name:
+        return name, PROFILE_VARIABLE
     try:
         return (DEFAULT_PROFILE, "default") if get_profile_path(DEFAULT_PROFILE).exists() else None
     except (OSError, RuntimeError):  # a folder that may not be entered, a user without a home
@@ -130,10 +129,10 @@ def choose_profile(base_url: str | None, profile: str | None) -> tuple[str, Prof
 
 def names_server(base_url: str | None = None, profile: str | None = None) -> bool:
     """Check whether a client uses a server instead of an embedded engine."""
-    chosen = choose_profile(base_url, profile)
-    if chosen is None:
+    selection = choose_profile(base_url, profile)
+    if selection is None:
         return bool((base_url or "").strip() or os.environ.get(BASE_URL_VARIABLE, "").strip())
-    if chosen[1] != "default":
+    if selection[1] != "default":
         return True
     from toolkit.settings import Settings
 
@@ -161,31 +160,31 @@ def parse_address(text: str) -> str:
         raise RequestError(
             ErrorCode.INVALID_REQUEST,
             f"The base_url (or {BASE_URL_VARIABLE}) has no scheme: begin it with http:// or https://,"
-            " as in http://127.0.0.1:8000; a folder is opened by Client.local(folder).",
+            " as in http://127.0.0.1:8000; open a folder by Client.local(folder).",
         )
     if not is_address:
         raise RequestError(
             ErrorCode.INVALID_REQUEST,
-            f"The base_url (or {BASE_URL_VARIABLE}) is no address of a server such as"
-            " http://127.0.0.1:8000; a folder is opened by Client.local(folder).",
+            f"The base_url (or {BASE_URL_VARIABLE}) is not the address of a server: use an address"
+            " such as http://127.0.0.1:8000; open a folder by Client.local(folder).",
         )
     url = str(httpx.URL(str(parsed))).rstrip("/")  # drops the scheme's default port
     return url if url.endswith("/v1") else f"{url}/v1"
 
 
-def _load_profile_key(name: str, kept: Profile) -> Secret:
-    why = "its file has no key"
-    if kept.key_in == "keyring":
+def _load_profile_key(name: str, profile: Profile) -> Secret:
+    reason = "its file has no key"
+    if profile.key_in == "keyring":
         try:
-            return load_key(name, kept.base_url)
+            return load_key(name, profile.base_url)
         except NoKeyError as error:
-            why = str(error)
-    elif kept.api_key is not None:
-        return kept.api_key
+            reason = str(error)
+    elif profile.api_key is not None:
+        return profile.api_key
     raise ProfileError(
         ErrorCode.UNAUTHENTICATED,
-        f"The profile `{name}` has no key, as {why}: unlock the keyring, or"
-        f" `{format_login_command(name, kept.base_url)} --key-store file`.",
+        f"The profile `{name}` has no key, because {reason}: unlock the keyring, or run"
+        f" `{format_login_command(name, profile.base_url)} --key-store file`.",
     )
 
 
@@ -193,8 +192,7 @@ def make_refused_key_error(access: ServerAccess) -> ProfileError:
     """Make the error for a profile's key that its server no longer accepts."""
     return ProfileError(
         ErrorCode.UNAUTHENTICATED,
-        f"{access.server} does not take the key of profile `{access.profile}` any more (revoked,"
-        f" rotated or expired): `{format_login_command(str(access.profile), access.server)}`"
-        " takes a new"
-        " one.",
+        f"{access.server} no longer accepts the key of profile `{access.profile}` (revoked,"
+        f" rotated or expired): run `{format_login_command(str(access.profile), access.server)}`"
+        " with a new key.",
     )

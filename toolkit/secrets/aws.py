@@ -94,12 +94,12 @@ class SecretsManagerResolver:
 
     def _fetch_secret(self, secret_ref: str) -> str:
         try:
-            found = self._create_client(_parse_region(secret_ref)).get_secret_value(
+            response = self._create_client(_parse_region(secret_ref)).get_secret_value(
                 SecretId=secret_ref
             )
-            text = found.get("SecretString")
+            text = response.get("SecretString")
             if text is None:
-                text = bytes(found["SecretBinary"]).decode("utf-8")
+                text = bytes(response["SecretBinary"]).decode("utf-8")
             return _unwrap_single(str(text).strip())
         except WorkError:
             raise

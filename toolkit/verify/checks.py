@@ -25,7 +25,7 @@ CHEAPEST_REQUESTS: dict[str, tuple[str, dict[str, object]]] = {
 }
 
 
-UNPRICED_NOTE = "its price is not known, so it comes on top of --max-cost"
+UNPRICED_NOTE = "its price is unknown, so --max-cost does not include it"
 
 
 @dataclass(slots=True)
@@ -121,11 +121,11 @@ def verify(
             update={"data_dir": folder / "data", "sandbox": True, "vendors": {}}
         )
         simulated = stack.enter_context(_open_client(pretended, folder / "sandbox.yaml"))
-        here = _RecordingClient(client, tape, reference_audio)
-        there = _RecordingClient(simulated, folder / "sandbox.yaml", reference_audio)
+        live_client = _RecordingClient(client, tape, reference_audio)
+        sandbox_client = _RecordingClient(simulated, folder / "sandbox.yaml", reference_audio)
         for check in report.checks:
             if check.result == "planned":
-                _run_check(check, here, there, max_cost_usd - report.paid_usd)
+                _run_check(check, live_client, sandbox_client, max_cost_usd - report.paid_usd)
                 report.paid_usd += check.paid_usd or 0.0
             tell(check)
     return report
@@ -176,7 +176,7 @@ def _plan_checks(client: Client, max_cost_usd: float, with_clone: bool) -> Itera
             check = Check(provider.record.id, kind)
             if kind == "clone" and not with_clone:
                 check.result = "skipped"
-                check.notes = ["makes a voice at the vendor: asked for by --clone FILE alone"]
+                check.notes = ["creates a voice at the vendor: runs only with --clone FILE"]
             else:
                 _price_check(client, check, max_cost_usd)
             yield check
@@ -188,16 +188,18 @@ def _price_check(client: Client, check: Check, max_cost_usd: float) -> None:
         return
     capability, fields = CHEAPEST_REQUESTS[check.kind]
     try:
-        chosen = client.route(
+        candidates = client.route(
             capability, fields, provider=check.provider, optimize_for="cost"
         ).record.candidates
     except ToolkitError as error:
         check.result, check.notes = "skipped", [error.message]
         return
-    first = next((c for c in chosen if not c.excluded), None)
+    first = next((c for c in candidates if not c.excluded), None)
     if first is None:
-        why = next((c.reason for c in chosen if c.provider == check.provider), "nobody serves this")
-        check.result, check.notes = "skipped", [why]
+        reason = next(
+            (c.reason for c in candidates if c.provider == check.provider), "no model serves this"
+        )
+        check.result, check.notes = "skipped", [reason]
         return
     check.model, check.expected_usd = first.model, first.estimated_cost_usd
     check.bound_usd = first.reservation_usd
@@ -205,15 +207,15 @@ def _price_check(client: Client, check: Check, max_cost_usd: float) -> None:
     if check.bound_usd is None:
         check.result = "skipped"
         check.notes = [
-            "has no known price, so no budget can hold it: set one by"
+            "has no known price, so no budget can bound its cost: set it in"
             f" [vendors.{check.provider}] prices"
         ]
 
 
 def _price_clone(client: Client, check: Check, max_cost_usd: float) -> None:
     """Price one voice by the catalogue, because the sample is not uploaded yet."""
-    offered = (one.record for one in client.catalog.models())
-    model = next(m for m in offered if (m.provider, m.kind) == (check.provider, check.kind))
+    records = (entry.record for entry in client.catalog.models())
+    model = next(m for m in records if (m.provider, m.kind) == (check.provider, check.kind))
     check.model = model.model
     check.expected_usd = check.bound_usd = model.prices_usd.get("voices")
     _skip_over_budget(check, max_cost_usd)
@@ -226,14 +228,14 @@ def _skip_over_budget(check: Check, room_usd: float) -> None:
     if check.bound_usd is not None and check.bound_usd > room_usd:
         check.result = "skipped"
         check.notes = [
-            f"may come to {format_usd(check.bound_usd)}, and"
+            f"may cost up to {format_usd(check.bound_usd)}, and"
             f" {format_usd(max(room_usd, 0.0))} is left:"
             " raise --max-cost"
         ]
 
 
 def _run_check(
-    check: Check, here: _RecordingClient, there: _RecordingClient, room_usd: float
+    check: Check, live_client: _RecordingClient, sandbox_client: _RecordingClient, room_usd: float
 ) -> None:
     """Run a check, and compare the vendor's answers with the sandbox's answers."""
     _skip_over_budget(check, room_usd)
@@ -241,7 +243,7 @@ def _run_check(
         return
     started = monotonic()
     try:
-        record, answers = here.run(check, None if check.bound_usd is None else room_usd)
+        record, answers = live_client.run(check, None if check.bound_usd is None else room_usd)
     except ToolkitError as error:
         check.result, check.notes = "failed", [error.message]
         return
@@ -255,22 +257,22 @@ def _run_check(
         return
     check.usage = {name: n for name, n in record.usage.items() if name != "simulated"}
     check.request_id = bool(record.attempts and record.attempts[-1].vendor_request_id)
-    _, usual = there.run(check, None)
+    _, usual = sandbox_client.run(check, None)
     vendor = Registry.load().vendors[check.provider]
-    found = compare(vendor, check.kind, answers, usual)
+    comparison = compare(vendor, check.kind, answers, usual)
     check.notes = [
-        *(f"missing: {name}" for name in found.missing),
-        *(f"changed: {name}" for name in found.changed),
-        *(f"ends in a way that is not known: {name}" for name in found.unknown_endings),
+        *(f"missing: {name}" for name in comparison.missing),
+        *(f"changed: {name}" for name in comparison.changed),
+        *(f"unknown ending: {name}" for name in comparison.unknown_endings),
     ]
     if check.bound_usd is not None and record.cost_source not in ("metered", "reported"):
-        check.notes.append("tells no usage: its cost is an estimate")
+        check.notes.append("reports no usage: its cost is an estimate")
     if check.bound_usd is not None and (check.paid_usd or 0) > check.bound_usd:
-        check.notes.append(f"came to more than its bound of {format_usd(check.bound_usd)}")
+        check.notes.append(f"cost more than its bound of {format_usd(check.bound_usd)}")
     check.result = "differs" if check.notes else "ok"
     if check.bound_usd is None:
         check.notes.append(UNPRICED_NOTE)
     if not check.request_id:
-        check.notes.append("gives no id of the call")
-    if found.added:
-        check.notes.append("new to us: " + ", ".join(found.added))
+        check.notes.append("returns no request id")
+    if comparison.added:
+        check.notes.append("unknown members: " + ", ".join(comparison.added))

@@ -76,49 +76,52 @@ def compare(
         live: the vendor's answers, in order.
         expected: the sandbox's answers; empty for a vendor that it does not simulate.
     """
-    found = Comparison()
-    there, known = _collect_members(live), _collect_members(expected)
-    for path, value in there.items():
+    comparison = Comparison()
+    live_members, expected_members = _collect_members(live), _collect_members(expected)
+    for path, value in live_members.items():
         if path[-1] in ENDINGS and isinstance(value, str) and value not in ENDINGS[path[-1]]:
-            found.unknown_endings.append(f"{_format_path(path)} = {value[:40]!r}")
-    if not known:
-        return found
+            comparison.unknown_endings.append(f"{_format_path(path)} = {value[:40]!r}")
+    if not expected_members:
+        return comparison
     for path in read_members(vendor, kind, expected):
-        if path not in there:
-            found.missing.append(_format_path(path))
-        elif _name_type(there[path]) != _name_type(known[path]):
-            found.changed.append(
-                f"{_format_path(path)} is {_name_type(there[path])}, not {_name_type(known[path])}"
+        if path not in live_members:
+            comparison.missing.append(_format_path(path))
+        elif _name_type(live_members[path]) != _name_type(expected_members[path]):
+            comparison.changed.append(
+                f"{_format_path(path)} is {_name_type(live_members[path])},"
+                f" not {_name_type(expected_members[path])}"
             )
-    found.missing = _keep_outermost(found.missing)
-    found.added = _keep_outermost([_format_path(path) for path in there if path not in known])
-    return found
+    comparison.missing = _keep_outermost(comparison.missing)
+    comparison.added = _keep_outermost(
+        [_format_path(path) for path in live_members if path not in expected_members]
+    )
+    return comparison
 
 
 def read_members(
     vendor: Vendor, kind: str, exchanges: Sequence[RecordedExchange]
 ) -> list[MemberPath]:
     """Find the members of a vendor's answers that its flow depends on."""
-    whole = [each.to_response() for each in exchanges]
-    usual = _describe_outcome(vendor, kind, whole)
-    read: list[MemberPath] = []
+    responses = [entry.to_response() for entry in exchanges]
+    usual = _describe_outcome(vendor, kind, responses)
+    paths: list[MemberPath] = []
     for place, exchange in enumerate(exchanges):
         body = _parse_json(exchange)
         for path, _ in _walk_members(body):
             cut = json.dumps(_remove_member(body, path)).encode()
-            answers = [each.to_response() for each in exchanges]
+            answers = [entry.to_response() for entry in exchanges]
             answers[place] = httpx.Response(exchange.status, headers=exchange.headers, content=cut)
             if _describe_outcome(vendor, kind, answers) != usual:
-                read.append(path)
-    return list(dict.fromkeys(read))
+                paths.append(path)
+    return list(dict.fromkeys(paths))
 
 
 def _leave_out_optional(reply: object) -> object:
     """Remove the fields that a server may omit: the service tier, and counts of 0."""
     if not isinstance(reply, Reply):
         return reply
-    used = {name: count for name, count in reply.cost.units.items() if count}
-    return replace(reply, tier=None, cost=replace(reply.cost, units=used))
+    units = {name: count for name, count in reply.cost.units.items() if count}
+    return replace(reply, tier=None, cost=replace(reply.cost, units=units))
 
 
 def _describe_outcome(vendor: Vendor, kind: str, answers: list[httpx.Response]) -> str:
@@ -127,19 +130,19 @@ def _describe_outcome(vendor: Vendor, kind: str, answers: list[httpx.Response]) 
     model = vendor.find_default_model(kind)
     access = Access(vendor.base_urls, "", model.id if model else "", vendor=vendor.id)
     flow = vendor.operations[type(operation)](operation, access)
-    left = iter(answers)
+    responses = iter(answers)
     try:
         step = next(flow)
         while True:
-            given: object = None
+            answer: object = None
             match step:
                 case httpx.Request():
-                    given = next(left, None)
-                    if given is None:
-                        return "asks for more"
+                    answer = next(responses, None)
+                    if answer is None:
+                        return "sends another request"
                 case RunInProcess() | RunInThread():
-                    given = step.run()
-            step = flow.send(given)
+                    answer = step.run()
+            step = flow.send(answer)
     except StopIteration as stop:
         return repr(_leave_out_optional(stop.value))
     except Exception as error:
@@ -150,7 +153,11 @@ def _describe_outcome(vendor: Vendor, kind: str, answers: list[httpx.Response]) 
 
 
 def _collect_members(exchanges: Sequence[RecordedExchange]) -> dict[MemberPath, object]:
-    return {path: value for each in exchanges for path, value in _walk_members(_parse_json(each))}
+    return {
+        path: value
+        for exchange in exchanges
+        for path, value in _walk_members(_parse_json(exchange))
+    }
 
 
 def _parse_json(exchange: RecordedExchange) -> object:
@@ -194,9 +201,9 @@ def _format_path(path: MemberPath) -> str:
 
 def _keep_outermost(names: list[str]) -> list[str]:
     """Return the names that are not nested in another of the names."""
-    known = set(names)
+    parents = set(names)
     return [
         name
         for name in dict.fromkeys(names)
-        if not any(name.startswith((f"{each}.", f"{each}[")) for each in known)
+        if not any(name.startswith((f"{parent}.", f"{parent}[")) for parent in parents)
     ]

@@ -136,7 +136,7 @@ class DaskGateway:
         except (EOFError, OSError):
             pass
         except Exception:  # the child is not trusted
-            log.warning("The process that speaks to Dask sent a malformed message. It is ended.")
+            log.warning("The process that talks to Dask sent a malformed message and is stopped.")
         child.kill()
         self._fail_all()
         self._messages.put(None)
@@ -174,7 +174,7 @@ class DaskGateway:
     def _make_end(self) -> ClusterLostError:
         if self._is_killed:
             return ClusterLostError("the connection was closed")
-        return GatewayEndedError("the process that speaks to Dask ended")
+        return GatewayEndedError("the process that talks to Dask ended")
 
     def close(self, timeout_s: float) -> None:
         """Leave the cluster, and end the process; blocks for at most `timeout_s` seconds."""

@@ -182,7 +182,7 @@ class _Server:
 
     async def serve(self, source: FileIO) -> None:
         """Serve requests until the parent closes its end."""
-        ended = asyncio.Event()
+        end = asyncio.Event()
         loop = asyncio.get_running_loop()
 
         def read() -> None:
@@ -192,10 +192,10 @@ class _Server:
                 while True:
                     loop.call_soon_threadsafe(self._start, read_message(source))
             with suppress(RuntimeError):
-                loop.call_soon_threadsafe(ended.set)
+                loop.call_soon_threadsafe(end.set)
 
         threading.Thread(target=read, daemon=True).start()
-        await ended.wait()
+        await end.wait()
         await self._cluster.close()
 
     def tell(self, message: dict[str, object]) -> None:

@@ -185,7 +185,7 @@ class ChildProgram:
 
 def list_import_path() -> list[str]:
     """List the folders of modules of this process, for a child that may run elsewhere."""
-    return [one if os.path.isabs(one) else os.path.abspath(one) for one in sys.path]
+    return [folder if os.path.isabs(folder) else os.path.abspath(folder) for folder in sys.path]
 
 
 def start_program(
@@ -203,7 +203,7 @@ def start_program(
         OSError: it could not be started.
     """
     lifeline, ours = os.pipe()
-    held = FileIO(ours, "w")
+    our_end = FileIO(ours, "w")
     command = [sys.executable, "-P", str(program), *arguments, str(lifeline), *path]
     try:
         process = subprocess.Popen(  # noqa: S603 - our own program
@@ -217,11 +217,11 @@ def start_program(
             start_new_session=True,
         )
     except OSError:
-        held.close()
+        our_end.close()
         raise
     finally:
         os.close(lifeline)
-    return ChildProgram(process, held)
+    return ChildProgram(process, our_end)
 
 
 def filter_environment(environment: Mapping[str, str]) -> dict[str, str]:
@@ -241,6 +241,6 @@ def _describe_exit(returncode: int | None) -> str:
     if returncode is None or returncode >= 0:
         return f"it exited with status {returncode}"
     try:
-        return f"it was ended by {signal.Signals(-returncode).name}"
+        return f"it was terminated by {signal.Signals(-returncode).name}"
     except ValueError:
-        return f"it was ended by signal {-returncode}"
+        return f"it was terminated by signal {-returncode}"

@@ -139,10 +139,10 @@ def _describe_error(error: BaseException) -> dict[str, object]:
         }
     import traceback
 
-    known = next(kind for kind in type(error).__mro__ if kind.__module__ == "builtins")
+    base = next(kind for kind in type(error).__mro__ if kind.__module__ == "builtins")
     return {
         "kind": "python",
-        "base": known.__name__,
+        "base": base.__name__,
         "message": str(error)[:MESSAGE_CHARACTERS],
         "traceback": "".join(traceback.format_exception(error))[-TRACEBACK_CHARACTERS:],
     }

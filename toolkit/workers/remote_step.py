@@ -95,7 +95,7 @@ class StepRunner:
     def close(self) -> None:
         """Kill all processes, busy or not."""
         with self._lock:
-            kills = [*(one.kill for one in self._idle), *self._busy.values()]
+            kills = [*(process.kill for process in self._idle), *self._busy.values()]
             self._idle = []
         for kill in kills:
             kill()
@@ -103,7 +103,7 @@ class StepRunner:
     def _take_process(self, memory_bytes: int) -> WorkerProcess:
         """Take the most recently used idle process with this limit, or start a new process."""
         with self._lock:
-            self._idle = [one for one in self._idle if one.is_alive]
+            self._idle = [process for process in self._idle if process.is_alive]
             for process in reversed(self._idle):
                 if process.memory_bytes == memory_bytes:
                     self._idle.remove(process)
@@ -132,12 +132,12 @@ def run_step(message: bytes) -> bytes:
 
 def explain_other_version(version: str) -> str | None:
     """Explain in a line that the caller's version differs from this version, or return None."""
-    own = read_installed_version()
-    if version == own:
+    own_version = read_installed_version()
+    if version == own_version:
         return None
     return (
-        f"A worker of the cluster has version {own} of the toolkit, and its caller {version}:"
-        " install the same on both."
+        f"A worker of the cluster has version {own_version} of the toolkit, but its caller has"
+        f" {version}: install the same version on both."
     )
 
 

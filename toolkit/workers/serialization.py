@@ -33,8 +33,8 @@ def get_function_name(function: object) -> tuple[str, str]:
     """
     if not isinstance(function, FunctionType | BuiltinFunctionType):
         raise NotSerializableError(
-            f"A {type(function).__name__} cannot run in a worker process: only a function of a"
-            " module can, with what it needs as arguments."
+            f"A {type(function).__name__} cannot run in a worker process: use a function of a"
+            " module, and pass its data as arguments."
         )
     module, name = str(function.__module__), function.__qualname__
     if "<" in name:
@@ -48,12 +48,12 @@ def get_function_name(function: object) -> tuple[str, str]:
             " move it to a module, or use run_in_thread."
         )
     try:
-        found = find_function(module, name)
+        target = find_function(module, name)
     except (ImportError, AttributeError):
-        found = None
-    if found is not function:
+        target = None
+    if target is not function:
         raise NotSerializableError(
-            f"`{module}.{name}` cannot run in a worker process: that name leads to something else."
+            f"`{module}.{name}` cannot run in a worker process: that name refers to another object."
         )
     return module, name
 
@@ -64,13 +64,13 @@ def find_function(module: str, name: str) -> Callable[..., object]:
     Raises:
         ImportError, AttributeError: there is no such module or function.
     """
-    found: Any = sys.modules.get(module)
-    if found is None:
+    target: Any = sys.modules.get(module)
+    if target is None:
         # The name is that of a function of the parent: `get_function_name` checks that.
-        found = import_module(module)  # nosemgrep: rules.no-import-of-data
+        target = import_module(module)  # nosemgrep: rules.no-import-of-data
     for part in name.split("."):
-        found = getattr(found, part)
-    function: Callable[..., object] = found
+        target = getattr(target, part)
+    function: Callable[..., object] = target
     return function
 
 
@@ -115,7 +115,7 @@ def encode_message(value: object, subject: str = "argument") -> list[bytes]:
         ) from None
     except ValueError as error:  # an integer of more digits than Python writes
         raise NotSerializableError(
-            f"The {subject} of a worker process cannot travel: {error}."
+            f"The {subject} of a worker process cannot be sent: {error}."
         ) from None
     return [_LENGTH_PREFIX.pack(len(text)), text, *writer.buffers]
 
@@ -151,14 +151,14 @@ class _ValueEncoder:
 
     def _encode_item(self, step: str | int, value: object) -> object:
         self._place.append(step)
-        written = self.encode_value(value)
+        document = self.encode_value(value)
         self._place.pop()
-        return written
+        return document
 
-    def _make_error(self, what: str) -> NotSerializableError:
+    def _make_error(self, description: str) -> NotSerializableError:
         return NotSerializableError(
-            f"The {self._subject} of a worker process is not plain: it holds {what},"
-            f" and only {SUPPORTED_TYPES} can travel."
+            f"The {self._subject} of a worker process contains {description}: only"
+            f" {SUPPORTED_TYPES} can be sent."
         )
 
 
@@ -207,9 +207,9 @@ def write_message(sink: RawIOBase, pieces: list[bytes]) -> None:
     A buffered file has a lock: a thread that holds it as the interpreter exits would abort it.
     """
     for piece in pieces:
-        left = memoryview(piece)
-        while left:
-            left = left[sink.write(left) or 0 :]
+        remainder = memoryview(piece)
+        while remainder:
+            remainder = remainder[sink.write(remainder) or 0 :]
 
 
 def _read_exactly(source: RawIOBase | BytesIO, size: int) -> bytes:

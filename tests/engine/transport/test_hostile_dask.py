@@ -114,4 +114,4 @@ def test_an_answer_that_ends_its_reader_fails_the_step(start_cluster: Any, tmp_p
     with ExitStack() as stack:
         address, _ = start_cluster(stack, "", WORKER_PRELOAD.format(answer="answer_deadly"))
         error = fail_step(address, tmp_path / "data")
-    assert "the process that speaks to Dask ended 3 times" in error.message
+    assert "the process that talks to Dask ended 3 times" in error.message

@@ -176,7 +176,7 @@ class DaskExecutor:
             if self._closed:
                 raise make_worker_loss(step.name[1], "the engine was closed")
             if deaths >= MAX_GATEWAY_DEATHS:  # its answer may be the reason
-                reason = f"the process that speaks to Dask ended {deaths} times"
+                reason = f"the process that talks to Dask ended {deaths} times"
                 raise make_worker_loss(step.name[1], reason)
 
     async def _run_once(
