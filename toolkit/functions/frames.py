@@ -57,8 +57,8 @@ def _write_pandas(frame: "pd.DataFrame") -> Blob:
     for write in (_write_pandas_arrow, _write_json):
         try:
             blob = write(frame)
-            again: Any = read_frame(blob.data, blob.media_type, blob.metadata)
-            pd.testing.assert_frame_equal(frame, again, check_exact=True, check_freq=False)
+            restored_frame: Any = read_frame(blob.data, blob.media_type, blob.metadata)
+            pd.testing.assert_frame_equal(frame, restored_frame, check_exact=True, check_freq=False)
         except ImportError:
             continue
         except FrameError as error:

@@ -122,9 +122,9 @@ def _decode_chunks(data: bytes) -> Iterator[_Samples]:
     if match_signature(data) == "audio/mpeg":  # its own rate: resampling takes half the time
         info = miniaudio.mp3_get_info(data)
         rate, channels = info.sample_rate, info.nchannels
-    thinned = max(1, rate // _OTHER_RATE)
-    hop = rate // thinned // FRAMES_PER_S
-    size = hop * thinned * _CHUNK_FRAMES
+    factor = max(1, rate // _OTHER_RATE)
+    hop = rate // factor // FRAMES_PER_S
+    size = hop * factor * _CHUNK_FRAMES
     samples = np.zeros((0, channels), np.int16)
     total = 0
     for piece in miniaudio.stream_memory(
@@ -132,12 +132,12 @@ def _decode_chunks(data: bytes) -> Iterator[_Samples]:
     ):
         samples = np.concatenate([samples, np.frombuffer(piece, np.int16).reshape(-1, channels)])
         while len(samples) >= size:
-            yield _Samples(_thin_out(samples[:size], thinned), hop)
+            yield _Samples(_thin_out(samples[:size], factor), hop)
             samples, total = samples[size:], total + size
         if total >= MAX_SECONDS * rate:
             return
     if len(samples):
-        yield _Samples(_thin_out(samples, thinned), hop)
+        yield _Samples(_thin_out(samples, factor), hop)
 
 
 def _thin_out(samples: npt.NDArray[np.int16], times: int) -> Floats:

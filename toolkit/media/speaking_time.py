@@ -40,15 +40,15 @@ def estimate_speaking_time(text: str, speed: float = 1.0) -> SpeakingTime:
     >>> told.least_s < estimate_speaking_time("潮汐發電利用海水的漲落，已有多年。").least_s
     True
     """
-    spoken = _MARK_UP.sub(" ", text)
-    min_weight, max_weight = _sum_weights(spoken)
+    spoken_text = _MARK_UP.sub(" ", text)
+    min_weight, max_weight = _sum_weights(spoken_text)
     max_weight += sum(
         _weigh_letter(char)[1] for mark_up in _MARK_UP.findall(text) for char in mark_up
     )
-    max_weight += sum(_CAPITAL[1] * len(initials) for initials in _INITIALS.findall(spoken))
-    ends = len(_SENTENCE_END.findall(spoken.strip()))
-    pauses = _PAUSE_S * sum(char in _PAUSES for char in spoken)
-    pauses += _SHORT_PAUSE_S * sum(char in _SHORT_PAUSES for char in spoken)
+    max_weight += sum(_CAPITAL[1] * len(initials) for initials in _INITIALS.findall(spoken_text))
+    ends = len(_SENTENCE_END.findall(spoken_text.strip()))
+    pauses = _PAUSE_S * sum(char in _PAUSES for char in spoken_text)
+    pauses += _SHORT_PAUSE_S * sum(char in _SHORT_PAUSES for char in spoken_text)
     return SpeakingTime(
         max(0.0, min_weight / _MAX_LETTERS_PER_S - _LEAST_SLACK_S) / speed,
         (min_weight / _USUAL_LETTERS_PER_S + _USUAL_PAUSE_S * ends) / speed,

@@ -58,8 +58,8 @@ class RepeatFilter(logging.Filter):
         self._report_older(time.monotonic())
 
     def _report_older(self, than: float) -> None:
-        over = [key for key, condition in self._seen_lines.items() if condition.since <= than]
-        for key in over:
+        old_keys = [key for key, condition in self._seen_lines.items() if condition.since <= than]
+        for key in old_keys:
             condition = self._seen_lines.pop(key)
             if condition.repeats:
                 self._handler.emit(_build_summary(condition))

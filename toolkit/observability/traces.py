@@ -216,9 +216,9 @@ def _build_job_attributes(observed: ObservedJob) -> dict[str, str | int | float 
 
 
 def _get_token_counts(observed: ObservedJob) -> dict[str, int]:
-    counted = ((name, observed.job.usage.get(name)) for name in _TOKEN_FIELDS)
+    counts = ((name, observed.job.usage.get(name)) for name in _TOKEN_FIELDS)
     return {
         f"gen_ai.usage.{name}": int(count)
-        for name, count in counted
+        for name, count in counts
         if isinstance(count, int | float)
     }

@@ -104,8 +104,8 @@ def _count_input_bytes(operation: TextRequest) -> float:
         size = float(count_bytes(operation.prompt) + count_bytes(operation.system))
         if operation.schema is not None:
             # Vendors format the schema differently, so count the usual form with most white space.
-            spelled = json.dumps(operation.schema, ensure_ascii=False, indent=2)
-            size += SCHEMA_OVERHEAD + count_bytes(spelled)
+            schema_text = json.dumps(operation.schema, ensure_ascii=False, indent=2)
+            size += SCHEMA_OVERHEAD + count_bytes(schema_text)
         operation.measured["bytes"] = size
     return size
 
@@ -169,5 +169,5 @@ def count_bytes(text: str) -> int:
     """
     if text.isascii():
         return len(text)
-    spelled = unicodedata.normalize("NFKC", text)
-    return max(len(form.encode("utf-8", "replace")) for form in (text, spelled))
+    compatibility_text = unicodedata.normalize("NFKC", text)
+    return max(len(form.encode("utf-8", "replace")) for form in (text, compatibility_text))

@@ -117,15 +117,15 @@ class _LargeDocumentReader:
 
 def _join_pieces(pieces: Iterator[str]) -> str:
     """Join the pieces of a text, and the halves of a surrogate pair that two pieces hold."""
-    joined: list[str] = []
+    parts: list[str] = []
     for piece in pieces:
-        last = joined[-1] if joined else ""
+        last = parts[-1] if parts else ""
         if "\ud800" <= last[-1:] <= "\udbff" and "\udc00" <= piece[:1] <= "\udfff":
-            joined[-1] = last[:-1]
+            parts[-1] = last[:-1]
             character = (last[-1] + piece[0]).encode("utf-16", "surrogatepass").decode("utf-16")
             piece = character + piece[1:]
-        joined.append(piece)
-    return "".join(joined)
+        parts.append(piece)
+    return "".join(parts)
 
 
 def _refuse_constant(name: str) -> NoReturn:

@@ -49,14 +49,14 @@ def list_key_forms(secret: str) -> Iterator[str]:
     for part in _list_secret_parts(secret):
         if len(part) < CHUNK_CHARS:
             continue  # too short to be a key: it occurs in many texts
-        seen = {
+        forms = {
             part,
             part[::-1],
             quote(part, safe=""),
             part.encode().hex(),
             *_encode_base64_forms(part.encode()),
         }
-        yield from sorted(seen, key=len, reverse=True)
+        yield from sorted(forms, key=len, reverse=True)
 
 
 def _list_secret_parts(secret: str) -> Iterable[str]:
@@ -78,10 +78,10 @@ def _list_secret_parts(secret: str) -> Iterable[str]:
 
 def _encode_base64_forms(secret: bytes) -> Iterator[str]:
     """Return the part of a key's Base64 that is the same in any context, for each alignment."""
-    for before in range(3):
-        content = b"\0" * before + secret
+    for offset in range(3):
+        content = b"\0" * offset + secret
         blocks = content[: len(content) // 3 * 3]
-        core = base64.b64encode(blocks).decode()[4 if before else 0 :]
+        core = base64.b64encode(blocks).decode()[4 if offset else 0 :]
         if len(core) >= CHUNK_CHARS:
             yield core
             yield core.replace("+", "-").replace("/", "_")

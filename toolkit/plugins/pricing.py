@@ -63,8 +63,10 @@ def calculate_dearest_cost(model: Model, units: Mapping[str, float] | None) -> D
         return None
     if not model.tiers:
         return _sum_cost(_raise_input_price(model.prices), units)
-    reached = [tier.prices for tier in model.tiers if tier.above < units.get(INPUT_TOKENS, 0)]
-    costs = [_sum_cost(_raise_input_price(prices), units) for prices in (model.prices, *reached)]
+    tier_prices = [tier.prices for tier in model.tiers if tier.above < units.get(INPUT_TOKENS, 0)]
+    costs = [
+        _sum_cost(_raise_input_price(prices), units) for prices in (model.prices, *tier_prices)
+    ]
     return None if None in costs else max(cost for cost in costs if cost is not None)
 
 
@@ -95,11 +97,11 @@ def _raise_input_price(prices: Mapping[str, Decimal]) -> Mapping[str, Decimal]:
 def _sum_cost(
     prices: Mapping[str, Decimal], units: Mapping[str, float], share: Decimal = _ALL
 ) -> Decimal | None:
-    counted = _split_input(prices, units) if units.keys() & _INPUT_PARTS else units
-    if not counted:
+    counts = _split_input(prices, units) if units.keys() & _INPUT_PARTS else units
+    if not counts:
         return None
     total = _NOTHING
-    for unit, count in counted.items():
+    for unit, count in counts.items():
         if count:
             price = prices.get(unit)
             if price is None:

@@ -238,8 +238,8 @@ class Vendor:
 
     def find_default_model(self, kind: str) -> Model | None:
         """Return the default model for a kind of operation, or else its first model."""
-        offered = [m for m in self.models if m.kind == kind and not m.profile_of]
-        return next((m for m in offered if m.default), offered[0] if offered else None)
+        models = [m for m in self.models if m.kind == kind and not m.profile_of]
+        return next((m for m in models if m.default), models[0] if models else None)
 
 
 class ProviderError(PicklableError, Exception):

@@ -41,7 +41,7 @@ def find_keyring() -> "KeyringBackend | None":
         return None
 
 
-def _ask_keyring(what: "Callable[[KeyringBackend], T]") -> T:
+def _ask_keyring(action: "Callable[[KeyringBackend], T]") -> T:
     """Call the keyring on a thread that can be abandoned, because its prompt may never end.
 
     Raises:
@@ -50,25 +50,25 @@ def _ask_keyring(what: "Callable[[KeyringBackend], T]") -> T:
     if os.environ.get(NO_KEYRING, "").strip().lower() not in ("", "0", "false"):
         raise NoKeyError(f"{NO_KEYRING} is set")
     answers: list[T] = []
-    answered = threading.Event()
+    answer_event = threading.Event()
 
     def carry_out() -> None:
         try:
             backend = find_keyring()
             if backend is not None:
-                answers.append(what(backend))
+                answers.append(action(backend))
         except Exception as error:  # as above; for example, the keyring stays locked
             log.debug("the keyring failed: %s", type(error).__name__)
         finally:
-            answered.set()
+            answer_event.set()
 
     threading.Thread(target=carry_out, name="toolkit-keyring", daemon=True).start()
-    if not answered.wait(NOTICE_S):
+    if not answer_event.wait(NOTICE_S):
         log.warning(
             "Waiting for the system's keyring, which may need to be unlocked: set %s=1 to skip it.",
             NO_KEYRING,
         )
-        if not answered.wait(MAX_WAIT_S - NOTICE_S):
+        if not answer_event.wait(MAX_WAIT_S - NOTICE_S):
             raise NoKeyError(f"the system's keyring gave no answer in {MAX_WAIT_S:g} s")
     if not answers:
         raise NoKeyError("the system's keyring cannot be used")

@@ -117,10 +117,10 @@ def verify(
         if not live:
             return report
         # A separate directory, because the expected answers must not depend on stored results.
-        pretended = settings.model_copy(
+        sandbox_settings = settings.model_copy(
             update={"data_dir": folder / "data", "sandbox": True, "vendors": {}}
         )
-        simulated = stack.enter_context(_open_client(pretended, folder / "sandbox.yaml"))
+        simulated = stack.enter_context(_open_client(sandbox_settings, folder / "sandbox.yaml"))
         live_client = _RecordingClient(client, tape, reference_audio)
         sandbox_client = _RecordingClient(simulated, folder / "sandbox.yaml", reference_audio)
         for check in report.checks:
@@ -144,7 +144,7 @@ class _RecordingClient:
         capability, fields = CHEAPEST_REQUESTS[check.kind]
         if check.kind == "clone" and self.audio is not None:
             fields = fields | {"reference_audio": self.client.artifacts.upload(self.audio).id}
-        before = len(read_exchanges(self.tape)) if has_content(self.tape) else 0
+        offset = len(read_exchanges(self.tape)) if has_content(self.tape) else 0
         run = self.client.runs.create(
             capability,
             fields,
@@ -154,7 +154,7 @@ class _RecordingClient:
             cache=False,
         )
         run.wait(progress=False, check=False)
-        answers = read_exchanges(self.tape)[before:] if has_content(self.tape) else []
+        answers = read_exchanges(self.tape)[offset:] if has_content(self.tape) else []
         return run.record, answers
 
 

@@ -122,21 +122,21 @@ def measure_planning(
         seed: seed of the draw of objectives.
         tell: a function that is called with each objective once it is planned.
     """
-    drawn = load_objectives(number, seed)
-    report = PlanningReport(asked=len(drawn), seed=seed, max_cost_usd=max_cost_usd)
+    objectives = load_objectives(number, seed)
+    report = PlanningReport(asked=len(objectives), seed=seed, max_cost_usd=max_cost_usd)
     with Client.local(settings=settings) as client:
-        for row in drawn:
+        for row in objectives:
             room = max_cost_usd - report.cost_usd
-            planned = PlannedObjective(row["objective"], row["answer"])
-            report.results.append(planned)
+            outcome = PlannedObjective(row["objective"], row["answer"])
+            report.results.append(outcome)
             started = monotonic()
             try:
-                _plan(client, row, planned, report, room)
+                _plan(client, row, outcome, report, room)
             except ToolkitError as error:
-                planned.error = str(error)
-            planned.seconds = monotonic() - started
-            tell(planned)
-            if planned.result == "not asked":
+                outcome.error = str(error)
+            outcome.seconds = monotonic() - started
+            tell(outcome)
+            if outcome.result == "not asked":
                 break  # the rest of the budget does not cover another call
     return report
 
@@ -144,13 +144,13 @@ def measure_planning(
 def _plan(
     client: Client,
     row: dict[str, Any],
-    planned: PlannedObjective,
+    outcome: PlannedObjective,
     report: PlanningReport,
     room_usd: float,
 ) -> None:
     plan = client.plans.create(row["objective"], planner="llm", max_cost_usd=room_usd).record
-    planned.capabilities = [node.capability for node in plan.nodes]
-    planned.calls, planned.cost_usd = len(plan.llm_job_ids), plan.cost_incurred_usd
+    outcome.capabilities = [node.capability for node in plan.nodes]
+    outcome.calls, outcome.cost_usd = len(plan.llm_job_ids), plan.cost_incurred_usd
     if plan.llm_job_ids and not report.model:
         job = client.jobs.get(plan.llm_job_ids[0]).record
         report.provider, report.model = job.provider or "", job.model or ""
@@ -161,9 +161,9 @@ def _plan(
     is_right = answer == row["answer"] and (
         answer != "plan" or any(_is_same(right, kinds, edges) for right in row["plans"])
     )
-    planned.result = "exact" if is_right else "wrong"
+    outcome.result = "exact" if is_right else "wrong"
     if not plan.llm_job_ids:
-        planned.result, planned.error = "not asked", plan.planner_reason
+        outcome.result, outcome.error = "not asked", plan.planner_reason
 
 
 def _is_same(right: dict[str, Any], kinds: dict[str, str], edges: set[tuple[str, str]]) -> bool:

@@ -202,8 +202,8 @@ def start_program(
     Raises:
         OSError: it could not be started.
     """
-    lifeline, ours = os.pipe()
-    our_end = FileIO(ours, "w")
+    lifeline, own_descriptor = os.pipe()
+    our_end = FileIO(own_descriptor, "w")
     command = [sys.executable, "-P", str(program), *arguments, str(lifeline), *path]
     try:
         process = subprocess.Popen(  # noqa: S603 - our own program

@@ -95,12 +95,12 @@ class Catalog:
         if not offers or time.monotonic() - at > CACHE_TTL_S:
             offers = (await self._core.ask_vendor(vendor, connection, GpuListing())).gpus
             now = time.monotonic()
-            fresh = {
+            recent_offers = {
                 key: entry
                 for key, entry in self._cached_offers.items()
                 if now - entry[0] <= CACHE_TTL_S
             }
-            self._cached_offers = {**fresh, connection.id: (now, offers)}
+            self._cached_offers = {**recent_offers, connection.id: (now, offers)}
         return offers
 
 

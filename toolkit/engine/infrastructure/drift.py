@@ -34,14 +34,14 @@ async def find_drift(
         tables: rows of `connections` and of each kind's table, by table name.
     """
     issues: list[DataDirIssue] = []
-    ours = {str(row["id"]) for kind in RESOURCE_TYPES for row in tables[kind.table]}
+    own_ids = {str(row["id"]) for kind in RESOURCE_TYPES for row in tables[kind.table]}
     for vendor, connection, ids in _list_clouds(reach, tables["connections"]):
         try:
             for kind in RESOURCE_TYPES:
                 if kind.listing.kind in vendor.infrastructure:
-                    listed = await reach.ask_vendor(vendor, connection, kind.listing)
+                    reply = await reach.ask_vendor(vendor, connection, kind.listing)
                     issues += _compare_kind(
-                        vendor.id, kind, listed.items, tables[kind.table], ids, ours
+                        vendor.id, kind, reply.items, tables[kind.table], ids, own_ids
                     )
         except (ProviderError, ToolkitError) as error:
             issues.append(
@@ -82,16 +82,16 @@ def _compare_kind(
     items: Sequence[ResourceState],
     rows: Sequence[Row],
     connections: frozenset[str],
-    ours: Container[str],
+    own_ids: Container[str],
 ) -> Iterator[DataDirIssue]:
     """Compare one kind: report resources that exist only at the cloud or only here.
 
     A resource whose name contains the id of another resource of ours is its companion. For example,
     a vendor creates and deletes a template together with an endpoint.
     """
-    real = [row for row in rows if not json.loads(row["spec"]).get("sandbox")]
-    by_vendor_id = {row["vendor_id"]: row for row in real if row["vendor_id"]}
-    by_id = {row["id"]: row for row in real}
+    real_rows = [row for row in rows if not json.loads(row["spec"]).get("sandbox")]
+    by_vendor_id = {row["vendor_id"]: row for row in real_rows if row["vendor_id"]}
+    by_id = {row["id"]: row for row in real_rows}
     states = [
         state
         for state in items
@@ -109,7 +109,7 @@ def _compare_kind(
                     f"`{row['id']}` is {row['status']} here but still exists at {vendor}, which may"
                     f" bill it: delete `{state.name}` there."
                 )
-        elif match is not None and match.group() not in ours:
+        elif match is not None and match.group() not in own_ids:
             yield _advise(
                 f"`{state.name}` at {vendor} was made from another data directory: delete it there"
                 " if that directory is gone."
@@ -120,7 +120,7 @@ def _compare_kind(
                 " needs it."
             )
     present = {state.vendor_id for state in states}
-    for row in real:
+    for row in real_rows:
         living = row["status"] in ("creating", "ready") and row["connection_id"] in connections
         if living and row["vendor_id"] and row["vendor_id"] not in present:
             yield _advise(

@@ -150,14 +150,14 @@ class ManagedResource(RecordReader[K], Generic[K, S]):
             await self._save(record, "creating")
             return
         message = error.message
-        for theirs, ours in own_ids.items():
-            message = message.replace(theirs, ours)
+        for vendor_id, own_id in own_ids.items():
+            message = message.replace(vendor_id, own_id)
         record.error = ErrorInfo(code=error.code.name, message=message)
         await self._save(record, "failed")
 
     async def _destroy(self, row: Row, record: K) -> None:
         """Ask the vendor to destroy a resource; retry later unless it certainly refused."""
-        place, vendor_id, before = await self._find_place(row), str(row["vendor_id"]), record.status
+        place, vendor_id, status = await self._find_place(row), str(row["vendor_id"]), record.status
         self._core.in_flight.add(record.id)
         try:
             spec = self._make_spec(json.loads(row["spec"]))
@@ -167,7 +167,7 @@ class ManagedResource(RecordReader[K], Generic[K, S]):
             except (ProviderError, ToolkitError) as error:
                 message = f"The vendor did not delete it: {error.message}"
                 if _changed_nothing(error):
-                    await self._save(record, before)
+                    await self._save(record, status)
                 else:
                     message += " The deletion is retried until it succeeds."
                 message = message.replace(vendor_id, record.id)
@@ -207,8 +207,8 @@ class ManagedResource(RecordReader[K], Generic[K, S]):
         record, vendor_id, state = self._records.read(row), row["vendor_id"], None
         if vendor_id is None:
             if connection.id not in lists:
-                listed = await self._core.ask_vendor(vendor, connection, self.listing)
-                lists[connection.id] = listed.items
+                reply = await self._core.ask_vendor(vendor, connection, self.listing)
+                lists[connection.id] = reply.items
             state = next(
                 (candidate for candidate in lists[connection.id] if row["id"] in candidate.name),
                 None,
@@ -275,8 +275,8 @@ class ManagedResource(RecordReader[K], Generic[K, S]):
 
     def _make_spec(self, notes: Mapping[str, object], at: str | None = None) -> str:
         """Return the engine's notes on a record: calling process, time, and cloud."""
-        ours = {"owner": self._core.store.owner, "sandbox": self._core.settings.sandbox}
-        return json.dumps({**notes, "at": at or format_rfc3339(now()), **ours})
+        engine_notes = {"owner": self._core.store.owner, "sandbox": self._core.settings.sandbox}
+        return json.dumps({**notes, "at": at or format_rfc3339(now()), **engine_notes})
 
     async def _find_place(self, row: Row) -> tuple[Vendor, Connection]:
         """Find a resource's vendor and connection; if deleted, a connection with an equal pointer.
@@ -313,5 +313,5 @@ def _changed_nothing(error: ProviderError | ToolkitError) -> bool:
 
 def _compute_age_s(row: Row) -> float:
     """Return the seconds since the call to the vendor was due."""
-    asked_at = json.loads(row["spec"])["at"]
-    return (now() - datetime.fromisoformat(asked_at)).total_seconds()
+    call_time = json.loads(row["spec"])["at"]
+    return (now() - datetime.fromisoformat(call_time)).total_seconds()

@@ -87,8 +87,8 @@ class SharedPaces(SharedRow):
         times = document.setdefault("used_until", {})
         starts = [at]
         for name, units in sizes.items():
-            before = times.get(name, own_times.get(name))
-            start, times[name] = self._paces[name].take(before, at, units)
+            previous = times.get(name, own_times.get(name))
+            start, times[name] = self._paces[name].take(previous, at, units)
             starts.append(start)
         return max(starts), dict(times)
 
@@ -133,5 +133,5 @@ def _raise_used(own_times: Mapping[str, float], document: LimitDocument, at: flo
     """Raise the times of the row to at least those that this engine knows."""
     times = document.setdefault("used_until", {})
     for name, until in own_times.items():
-        before = times.get(name, at)
-        times[name] = max(before if before <= at + MAX_AHEAD_S else at, until)
+        previous = times.get(name, at)
+        times[name] = max(previous if previous <= at + MAX_AHEAD_S else at, until)

@@ -216,10 +216,10 @@ class SharedPlaces(SharedRow):
         limit = max(limits.values())
         demand = min(demand, limit)
         claims = self._read_claims(document, at)
-        before = claims.get(me)
-        if before is None:
+        previous = claims.get(me)
+        if previous is None:
             places = calls
-        since = at if before is None or (before.places > 0) != (places > 0) else before.since
+        since = at if previous is None or (previous.places > 0) != (places > 0) else previous.since
         claims[me] = PlaceClaim(places, max(demand, places), since, at)
         share = find_share(claims, me, limit, at)
         free = limit - sum(claim.places for claim in claims.values())

@@ -135,7 +135,7 @@ def _lower_cap(
 
 
 def explain_refusal(
-    bounded: CostBound,
+    cost_bound: CostBound,
     estimate: Decimal | None,
     budget_left: BudgetLeft,
     operation: Operation[Any] | None,
@@ -146,7 +146,7 @@ def explain_refusal(
     """Explain why a budget excludes a candidate.
 
     Args:
-        bounded: maximum cost of the candidate.
+        cost_bound: maximum cost of the candidate.
         estimate: expected cost, in US dollars.
         budget_left: amount that the budgets leave.
         operation: operation to request.
@@ -155,9 +155,9 @@ def explain_refusal(
     """
     if not trusted:
         return "billed more than its bound before, so no budget can bound its cost"
-    if bounded.usd is not None:
+    if cost_bound.usd is not None:
         available = format_usd(budget_left.available, exact=True)
-        return f"may cost up to {format_usd(bounded.usd, exact=True)}, and {available} is left"
+        return f"may cost up to {format_usd(cost_bound.usd, exact=True)}, and {available} is left"
     if placed:
         return UNPRICED_WORKER
     if estimate is None and isinstance(operation, TextRequest):

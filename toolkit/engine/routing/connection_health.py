@@ -184,11 +184,11 @@ class ConnectionHealth:
             self._has_later_latencies and self._clock() - self._snapshot_at >= SUMMARY_INTERVAL_S
         ):
             return self._snapshot
-        wait_s, why = self._find_wait()
+        wait_s, reason = self._find_wait()
         snapshot = HealthSnapshot(
             state=self.state,
             wait_s=wait_s,
-            reason=why,
+            reason=reason,
             latency={
                 model: _summarize_latency(latencies)
                 for model, latencies in self._latency_ms.items()

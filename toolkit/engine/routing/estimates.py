@@ -125,8 +125,8 @@ def _choose_providers(
     vendors = {vendor.id: vendor for vendor in providers.vendors}
     models = {
         (provider, model.id): model
-        for provider, offered in providers.models.items()
-        for model in offered
+        for provider, offers in providers.models.items()
+        for model in offers
     }
     for operation in (usual, smallest):
         routing = route(capability, options, operation, providers, budget_left)
@@ -191,15 +191,15 @@ def _build_operation(
         characters: number of characters; None for as many as the field takes.
         character: the character that the texts consist of.
     """
-    filled = dict(node_input)
+    full_input = dict(node_input)
     for field in open_fields:
         if capability.accepts[field].mode == "artifact":
-            filled[field] = PLACEHOLDER_ARTIFACT_ID
+            full_input[field] = PLACEHOLDER_ARTIFACT_ID
             continue
         longest = find_max_length(capability.input_model, field)
         length = characters if characters is not None else longest or EXPECTED_CHARS
-        filled[field] = character * min(length, longest or length)
-    value = validate_input(capability, filled, frozenset(), "input")
+        full_input[field] = character * min(length, longest or length)
+    value = validate_input(capability, full_input, frozenset(), "input")
     return capability.estimate(value)
 
 

@@ -22,52 +22,54 @@ def list_offered_models(
         settings: the operator's settings of this vendor.
         today: the day whose list prices apply.
     """
-    at = settings.base_urls.get("api") if settings else None
-    offered = {m.id: m.apply_changes(today) for m in vendor.models if m.kind == kind}
+    base_url = settings.base_urls.get("api") if settings else None
+    offers = {m.id: m.apply_changes(today) for m in vendor.models if m.kind == kind}
     choice = settings.models.get(kind) if settings else None
     if isinstance(choice, str):
-        models = [offered.get(choice, Model(choice, kind))]
+        models = [offers.get(choice, Model(choice, kind))]
     elif choice:
         models = [
-            replace(offered.get(name, Model(name, kind)), quality=TIERS[tier])
+            replace(offers.get(name, Model(name, kind)), quality=TIERS[tier])
             for tier, name in choice.items()
         ]
     else:
         default = vendor.find_default_model(kind)
-        chosen_later = [model for model in offered.values() if not model.profile_of]
-        models = sorted(chosen_later, key=lambda m: default is None or m.id != default.id)
-    if vendor.name_at is not None and at is not None:
-        models = [_rename_model(model, vendor.name_at(model.id, at), offered) for model in models]
+        candidates = [model for model in offers.values() if not model.profile_of]
+        models = sorted(candidates, key=lambda m: default is None or m.id != default.id)
+    if vendor.name_at is not None and base_url is not None:
+        models = [
+            _rename_model(model, vendor.name_at(model.id, base_url), offers) for model in models
+        ]
     return [apply_operator_prices(model, settings) for model in models]
 
 
-def _rename_model(model: Model, name: str, offered: Mapping[str, Model]) -> Model:
+def _rename_model(model: Model, name: str, offers: Mapping[str, Model]) -> Model:
     """Return the model under the operator's name for it, at the prices of that name."""
-    called = offered.get(name, model)
+    called = offers.get(name, model)
     return replace(called, quality=model.quality, default=model.default)
 
 
-def find_model(offered: Sequence[Model], name: str) -> Model | None:
+def find_model(offers: Sequence[Model], name: str) -> Model | None:
     """Find the model of this name among the offered models of a vendor."""
-    return next((model for model in offered if model.id == name), None)
+    return next((model for model in offers if model.id == name), None)
 
 
 def find_billed_model(
-    vendor: Vendor, offered: Sequence[Model], model_name: str, answered: str, today: date
+    vendor: Vendor, offers: Sequence[Model], model_name: str, reply_model: str, today: date
 ) -> Model | None:
     """Find the model at whose prices a call is billed: the profile of it that answered, if any.
 
     Args:
         vendor: the vendor that was called.
-        offered: the models that it may be asked for.
+        offers: the models that it may be asked for.
         model_name: the model that the router chose.
-        answered: the model that the reply names.
+        reply_model: the model that the reply names.
         today: the day whose list prices apply.
     """
-    model = find_model(offered, model_name)
+    model = find_model(offers, model_name)
     if model is not None and model.source == OPERATOR_SOURCE:
         return model
-    profiles = (m for m in vendor.models if m.profile_of == model_name and m.id == answered)
+    profiles = (m for m in vendor.models if m.profile_of == model_name and m.id == reply_model)
     profile = next(profiles, None)
     return model if profile is None else profile.apply_changes(today)
 
@@ -80,12 +82,14 @@ def list_known_models(vendor: Vendor, settings: VendorSettings | None, today: da
         *(operation.kind for operation in vendor.operations),
     ]
     for kind in dict.fromkeys(kinds):
-        offered = list_offered_models(vendor, kind, settings, today)
-        first = offered[0].id if offered else ""
-        ids = {model.id for model in offered}
-        listed = [m.apply_changes(today) for m in vendor.models if m.kind == kind]
-        other_models = [apply_operator_prices(m, settings) for m in listed if m.id not in ids]
-        models += [replace(model, default=model.id == first) for model in (*offered, *other_models)]
+        offers = list_offered_models(vendor, kind, settings, today)
+        first = offers[0].id if offers else ""
+        ids = {model.id for model in offers}
+        vendor_models = [m.apply_changes(today) for m in vendor.models if m.kind == kind]
+        other_models = [
+            apply_operator_prices(m, settings) for m in vendor_models if m.id not in ids
+        ]
+        models += [replace(model, default=model.id == first) for model in (*offers, *other_models)]
     return models
 
 

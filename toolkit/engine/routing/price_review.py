@@ -22,9 +22,9 @@ def review_prices(vendors: Iterable[Vendor], settings: Settings, today: date) ->
     """
     oldest = timedelta(days=settings.max_price_age_days)
     for vendor in vendors:
-        mine = settings.vendors.get(vendor.id)
-        models = list_known_models(vendor, mine, today)
-        yield from _describe_own_prices(vendor, mine, models)
+        vendor_settings = settings.vendors.get(vendor.id)
+        models = list_known_models(vendor, vendor_settings, today)
+        yield from _describe_own_prices(vendor, vendor_settings, models)
         old = [m for m in models if m.as_of and today - date.fromisoformat(m.as_of) > oldest]
         if old:
             as_of = min(date.fromisoformat(model.as_of) for model in old)
@@ -42,11 +42,11 @@ def review_prices(vendors: Iterable[Vendor], settings: Settings, today: date) ->
 
 
 def _describe_own_prices(
-    vendor: Vendor, mine: VendorSettings | None, models: list[Model]
+    vendor: Vendor, vendor_settings: VendorSettings | None, models: list[Model]
 ) -> Iterator[str]:
     """Report the operator's prices, and which of them are for no known model."""
     model_ids = {model.id for model in models if model.kind == TextRequest.kind}
-    for name, prices in mine.prices.items() if mine else ():
+    for name, prices in vendor_settings.prices.items() if vendor_settings else ():
         if name not in {*model_ids, EVERY_MODEL}:
             yield (
                 f"[vendors.{vendor.id}] prices has {name}, which is not a text model of"

@@ -61,8 +61,8 @@ class Registry:
 
     @staticmethod
     def _find_newest(versions: Mapping[str, Capability]) -> Capability:
-        offered = [c for c in versions.values() if c.status == "available"] or versions.values()
-        return max(offered, key=lambda c: (len(c.version), c.version))
+        available = [c for c in versions.values() if c.status == "available"] or versions.values()
+        return max(available, key=lambda c: (len(c.version), c.version))
 
     def find(self, name: str, version: str | None = None) -> Capability:
         """Find the capability called `name` or `name@version`, in that or its newest version.
@@ -73,17 +73,17 @@ class Registry:
         """
         if version is None and name in self.by_name:
             return self.by_name[name]
-        bare, at, suffix = name.partition("@")
-        if at and version is not None and suffix != version:
+        bare, separator, suffix = name.partition("@")
+        if separator and version is not None and suffix != version:
             raise RequestError(
                 ErrorCode.INVALID_REQUEST,
                 "The name and the version disagree; give the version once.",
                 details=[Detail("version", "differs from the version in name")],
             )
         versions = self._by_id.get(bare)
-        target = suffix if at else version
+        target = suffix if separator else version
         if versions is None or (target is not None and target not in versions):
-            raise self._explain_unknown(name if target is None or at else f"{name}@{target}")
+            raise self._explain_unknown(name if target is None or separator else f"{name}@{target}")
         return versions[target] if target is not None else self._find_newest(versions)
 
     def _explain_unknown(self, name: str) -> RequestError:
@@ -118,14 +118,14 @@ class Registry:
 
     @cached_property
     def _vendors_by_operation(self) -> dict[type, list[Vendor]]:
-        ordered = sorted(
+        vendors = sorted(
             self.vendors.values(), key=lambda v: (v.label is None, v.label or "", v.id)
         )
-        offered: dict[type, list[Vendor]] = {}
-        for vendor in ordered:
+        vendors_by_operation: dict[type, list[Vendor]] = {}
+        for vendor in vendors:
             for operation in vendor.operations:
-                offered.setdefault(operation, []).append(vendor)
-        return offered
+                vendors_by_operation.setdefault(operation, []).append(vendor)
+        return vendors_by_operation
 
     def to_records(self) -> list[CapabilityRecord]:
         """Return the contract's record of every capability version, in registry order."""

@@ -127,11 +127,11 @@ class RoutingTable:
 
         Operations that measure the same share a ranking, so callers must not change it.
         """
-        measured = None if operation is None else self._measure_operation(operation)
-        if budget_left.is_limited or measured is None:
-            return self._rank_anew(operation, measured, budget_left)
-        make = partial(self._rank_anew, operation, measured, budget_left)
-        return self._rankings.find((self, measured.key), make)
+        measurement = None if operation is None else self._measure_operation(operation)
+        if budget_left.is_limited or measurement is None:
+            return self._rank_anew(operation, measurement, budget_left)
+        make = partial(self._rank_anew, operation, measurement, budget_left)
+        return self._rankings.find((self, measurement.key), make)
 
     def _measure_operation(self, operation: Operation[Any]) -> MeasuredOperation:
         """Measure the properties of an operation that determine its costs."""
@@ -149,12 +149,12 @@ class RoutingTable:
     def _rank_anew(
         self,
         operation: Operation[Any] | None,
-        measured: MeasuredOperation | None,
+        measurement: MeasuredOperation | None,
         budget_left: BudgetLeft,
     ) -> Ranking:
         options, entries = self._options, self._entries
-        estimates = self._estimate_costs(measured)
-        bounds = self._bound_costs(operation, measured, budget_left)
+        estimates = self._estimate_costs(measurement)
+        bounds = self._bound_costs(operation, measurement, budget_left)
         affordable = [
             budget_left.covers(bound.usd) and (entry.is_trusted or not budget_left.is_limited)
             for entry, bound in zip(entries, bounds, strict=True)
@@ -203,22 +203,22 @@ class RoutingTable:
     def _bound_costs(
         self,
         operation: Operation[Any] | None,
-        measured: MeasuredOperation | None,
+        measurement: MeasuredOperation | None,
         budget_left: BudgetLeft,
     ) -> list[CostBound]:
         """Calculate the maximum cost of one call of each candidate."""
         bounds = []
         for entry in self._entries:
             max_cost = None
-            if measured is not None and entry.model is not None:
-                max_cost = calculate_dearest_cost(entry.model, measured.maximum[entry.limits])
+            if measurement is not None and entry.model is not None:
+                max_cost = calculate_dearest_cost(entry.model, measurement.maximum[entry.limits])
             arguments = entry.vendor, entry.model, self._options, operation
             bounds.append(find_bound(*arguments, budget_left, self._rate, max_cost))
         return bounds
 
-    def _estimate_costs(self, measured: MeasuredOperation | None) -> list[Decimal | None]:
+    def _estimate_costs(self, measurement: MeasuredOperation | None) -> list[Decimal | None]:
         """Estimate the cost of each candidate at the place where it is to run."""
-        units = None if measured is None else measured.expected
+        units = None if measurement is None else measurement.expected
         estimates: list[Decimal | None] = []
         for entry in self._entries:
             if entry.is_placed and self._options.compute_id is not None:

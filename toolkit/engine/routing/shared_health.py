@@ -68,11 +68,11 @@ def _write_news(
     engine: str, position: BreakerPosition, until: float, document: LimitDocument, at: float
 ) -> None:
     """Write news into the row and end the probe, because its result is now known."""
-    before = document.get("health", {})
+    previous = document.get("health", {})
     # The longest requested wait applies, unless the breaker has just been closed.
-    longer = before.get("until", 0.0) if before.get("open", False) == position.is_open else 0.0
+    longer = previous.get("until", 0.0) if previous.get("open", False) == position.is_open else 0.0
     document["health"] = {
-        "n": before.get("n", 0) + 1,
+        "n": previous.get("n", 0) + 1,
         "by": engine,
         "open": position.is_open,
         # A time further ahead comes from a clock that has restarted.

@@ -35,7 +35,7 @@ def list_entries(
 
     Spare connections come with eligible models only.
     """
-    tried = {
+    failed_providers = {
         provider
         for provider, pool in providers.connections.items()
         if any(connection.id in providers.failed_ids for connection in pool)
@@ -47,16 +47,24 @@ def list_entries(
         is_default = vendor.id == capability.default_provider
         led = options.optimize_for is None and is_default
         # Another connection of a vendor that was tried comes before another vendor.
-        before = vendor.id not in tried, not led
+        rank_before = vendor.id not in failed_providers, not led
         spare_models = models if options.optimize_for is not None else (default,)
         pairs = [(first, model) for model in models]
         pairs += [(connection, model) for connection in spare for model in spare_models]
         for connection, model in pairs:
             second = default is None or (model and model.id) != default.id
-            after = not is_default, vendor.id, second, model.id if model else ""
+            rank_after = not is_default, vendor.id, second, model.id if model else ""
             is_asked = options.optimize_for is not None or model is default
             yield _make_entry(
-                vendor, connection, model, options, providers, today, is_asked, before, after
+                vendor,
+                connection,
+                model,
+                options,
+                providers,
+                today,
+                is_asked,
+                rank_before,
+                rank_after,
             )
 
 
@@ -68,8 +76,8 @@ def _make_entry(
     providers: ProviderPool,
     today: date,
     is_asked: bool,
-    before: tuple[bool, bool],
-    after: tuple[bool, str, bool, str],
+    rank_before: tuple[bool, bool],
+    rank_after: tuple[bool, str, bool, str],
 ) -> TableEntry:
     condition = providers.find_health(connection)
     its_vendor = options.provider in (None, vendor.id)
@@ -121,8 +129,8 @@ def _make_entry(
         candidate=candidate,
         is_trusted=model is None or model.id not in condition.overbilled,
         is_placed=vendor.runs_at_named_place(model),
-        rank_before=before,
-        rank_after=after,
+        rank_before=rank_before,
+        rank_after=rank_after,
     )
 
 
