@@ -20,35 +20,35 @@ def load_vendors() -> dict[str, Vendor]:
     True
     """
     names = [module.name for module in pkgutil.iter_modules(__path__) if module.name[0] != "_"]
-    found: dict[str, Vendor] = {}
+    vendors: dict[str, Vendor] = {}
     for name in names:
         vendor = import_module(f"{__name__}.{name}").VENDOR
-        found[vendor.id] = vendor
-    found = {id: _add_wire_flows(vendor, found) for id, vendor in found.items()}
+        vendors[vendor.id] = vendor
+    vendors = {id: _add_wire_flows(vendor, vendors) for id, vendor in vendors.items()}
     for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
         try:
-            loaded = point.load()
+            plugin = point.load()
         except Exception as error:  # third-party modules may raise any error
             log.warning("entry point %s failed to load: %s", point.name, type(error).__name__)
             continue
-        if not isinstance(loaded, Vendor) or loaded.id in found:
+        if not isinstance(plugin, Vendor) or plugin.id in vendors:
             log.warning("entry point %s is no vendor, or its id is taken", point.name)
-        elif loaded.wire and loaded.wire not in found:
+        elif plugin.wire and plugin.wire not in vendors:
             log.warning("entry point %s speaks the wire of no vendor there is", point.name)
         else:
-            found[loaded.id] = _add_wire_flows(loaded, found)
-    return found
+            vendors[plugin.id] = _add_wire_flows(plugin, vendors)
+    return vendors
 
 
-def _add_wire_flows(vendor: Vendor, known: Mapping[str, Vendor]) -> Vendor:
+def _add_wire_flows(vendor: Vendor, vendors: Mapping[str, Vendor]) -> Vendor:
     """Return a vendor with its wire's flows for the kinds of operation that it has models for."""
     if not vendor.wire:
         return vendor
-    spoken = known[vendor.wire]
+    base = vendors[vendor.wire]
     kinds = {model.kind for model in vendor.models}
-    flows = {of: flow for of, flow in spoken.operations.items() if of.kind in kinds}
+    flows = {request: flow for request, flow in base.operations.items() if request.kind in kinds}
     return replace(
         vendor,
         operations={**flows, **vendor.operations},
-        probe=vendor.probe or spoken.probe,
+        probe=vendor.probe or base.probe,
     )

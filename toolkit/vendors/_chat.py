@@ -67,15 +67,15 @@ def build_request(access: Access, path: str, fields: Json) -> httpx.Request:
     return build_json_request(access.url(path), fields, build_bearer_headers(access))
 
 
-def parse_reply(answer: VendorResponse, said: Json, operation: TextRequest) -> TextReply:
+def parse_reply(answer: VendorResponse, body: Json, operation: TextRequest) -> TextReply:
     """Parse the reply of an answer that did not fail.
 
     Raises:
         ProviderError: `PROVIDER_BAD_RESPONSE` if the answer has no message or is truncated before
             its first word; `PROVIDER_REJECTED` for a refusal.
     """
-    request_id = answer.request_id or answer.read_label(said.get("id"))
-    choice = get_first(said, "choices")
+    request_id = answer.request_id or answer.read_label(body.get("id"))
+    choice = get_first(body, "choices")
     message = get_object(choice, "message")
     if not message:
         raise answer.build_error(
@@ -91,27 +91,27 @@ def parse_reply(answer: VendorResponse, said: Json, operation: TextRequest) -> T
             f"{answer.vendor} refused to answer this{': ' + words if words else '.'}",
             request_id=request_id,
         )
-    said_model = answer.read_label(said.get("model"))
+    said_model = answer.read_label(body.get("model"))
     text = _extract_text(message.get("content"), finish)
     return build_reply(
         answer,
         operation,
         text,
         finish,
-        _parse_usage(said),
+        _parse_usage(body),
         request_id,
         said_model,
-        tier=read_service_tier(answer.read_label(said.get("service_tier"))),
+        tier=read_service_tier(answer.read_label(body.get("service_tier"))),
     )
 
 
-def read_service_tier(named: str | None) -> str | None:
+def read_service_tier(label: str | None) -> str | None:
     """Return our name of the service tier that an answer names; None if it names no tier.
 
     >>> read_service_tier("default"), read_service_tier("PRIORITY")
     ('standard', 'priority')
     """
-    word = (named or "").lower()
+    word = (label or "").lower()
     return STANDARD_TIER if word in _STANDARD_TIER_WORDS else word or None
 
 
@@ -182,31 +182,37 @@ def _extract_text(content: object, finish: str) -> str:
     return text.strip()
 
 
-def _parse_usage(said: Json) -> dict[str, float]:
+def _parse_usage(body: Json) -> dict[str, float]:
     """Parse the billed tokens; returns {} unless the answer has both counts."""
-    counted = get_object(said, "usage")
-    given, made = read_numbers(counted, "prompt_tokens", "completion_tokens")
-    if given is None or made is None:
+    usage = get_object(body, "usage")
+    input_tokens, output_tokens = read_numbers(usage, "prompt_tokens", "completion_tokens")
+    if input_tokens is None or output_tokens is None:
         return {}
-    details = get_object(counted, "prompt_tokens_details")
-    cached, written = read_numbers(details, "cached_tokens", "cache_write_tokens")
-    return build_token_units(given, made, cached=cached, written=written)
+    details = get_object(usage, "prompt_tokens_details")
+    cache_reads, cache_writes = read_numbers(details, "cached_tokens", "cache_write_tokens")
+    return build_token_units(
+        input_tokens, output_tokens, cache_reads=cache_reads, cache_writes=cache_writes
+    )
 
 
 def build_token_units(
-    given: float, made: float, *, cached: float | None = None, written: float | None = None
+    input_tokens: float,
+    output_tokens: float,
+    *,
+    cache_reads: float | None = None,
+    cache_writes: float | None = None,
 ) -> dict[str, float]:
     """Build the units of a text.
 
     Args:
-        given: number of input tokens.
-        made: number of output tokens, reasoning included.
-        cached: input tokens that the vendor read from its prompt cache; None if not reported.
-        written: input tokens that the vendor wrote to its prompt cache; None if not reported.
+        input_tokens: number of input tokens.
+        output_tokens: number of output tokens, reasoning included.
+        cache_reads: input tokens that the vendor read from its prompt cache; None if not reported.
+        cache_writes: input tokens that the vendor wrote to its prompt cache; None if not reported.
 
-    >>> build_token_units(120, 30, cached=100)
+    >>> build_token_units(120, 30, cache_reads=100)
     {'input_tokens': 120, 'output_tokens': 30, 'cached_input_tokens': 100}
     """
-    units = {"input_tokens": given, "output_tokens": made}
-    parts = {CACHED_INPUT_TOKENS: cached, CACHE_WRITE_TOKENS: written}
+    units = {"input_tokens": input_tokens, "output_tokens": output_tokens}
+    parts = {CACHED_INPUT_TOKENS: cache_reads, CACHE_WRITE_TOKENS: cache_writes}
     return units | {name: count for name, count in parts.items() if count is not None}

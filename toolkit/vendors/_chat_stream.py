@@ -15,25 +15,26 @@ class ChatStreamReader(JsonEventReader):
 
     def __init__(self) -> None:
         super().__init__()
-        self._said: Json = {}
+        self._body: Json = {}
         self._message: dict[str, str] = {}
         self._finish: object = None
-        self._whole: Json = {}
+        self._final_message: Json = {}
         self._failure: Json | None = None
-        self._shown = VisibleText()
+        self._visible = VisibleText()
 
-    def _add_event(self, said: Json) -> str:
-        if said.get("error"):
-            self._failure = said
+    def _add_event(self, event: Json) -> str:
+        if event.get("error"):
+            self._failure = event
             return ""
         # Later values win, because the last event has the fullest values, such as the usage.
-        self._said |= {n: v for n, v in said.items() if n != "choices" and v is not None}
-        choice = get_first(said, "choices")
+        self._body |= {n: v for n, v in event.items() if n != "choices" and v is not None}
+        choice = get_first(event, "choices")
         if choice.get("index", 0) != 0:
             return ""
         self._finish = choice.get("finish_reason") or self._finish
         if isinstance(choice.get("message"), dict):
-            self._whole = choice["message"]  # some vendors repeat the whole answer at the end
+            # Some vendors repeat the whole answer at the end.
+            self._final_message = choice["message"]
             return ""
         return self._add_delta(get_object(choice, "delta"))
 
@@ -43,32 +44,33 @@ class ChatStreamReader(JsonEventReader):
             if isinstance(piece, str):
                 self._message[name] = self._message.get(name, "") + piece
         content = delta.get("content")
-        return self._shown.add(content) if isinstance(content, str) else ""
+        return self._visible.add(content) if isinstance(content, str) else ""
 
     def assemble(self) -> WholeAnswer | None:
         """Assemble the answer; returns None if the stream ended without a finish reason."""
         if self._failure is not None:
             return build_answer(self._failure, find_error_status(self._failure))
-        base = get_object(self._said, "base_resp").get("status_code")
+        base = get_object(self._body, "base_resp").get("status_code")
         if self._finish is None and not base:
             return None
         message: dict[str, Any] = {"role": "assistant", "content": None, **self._message}
-        choice = {"index": 0, "message": self._whole or message, "finish_reason": self._finish}
-        return build_answer({**self._said, "choices": [choice] if self._finish else []})
+        message = self._final_message or message
+        choice = {"index": 0, "message": message, "finish_reason": self._finish}
+        return build_answer({**self._body, "choices": [choice] if self._finish else []})
 
 
-def find_error_status(said: Json) -> int:
+def find_error_status(event: Json) -> int:
     """Return the HTTP status that an error of a stream would have without a stream.
 
     >>> find_error_status({"error": {"message": "Slow down.", "code": 429}})
     429
     """
-    error = said.get("error")
-    named = error if isinstance(error, dict) else {}
-    for value in (named.get("status_code"), named.get("status"), named.get("code")):
+    error = event.get("error")
+    details = error if isinstance(error, dict) else {}
+    for value in (details.get("status_code"), details.get("status"), details.get("code")):
         if isinstance(value, int) and value in _NUMBERS_OF_ERRORS:
             return value
-    words = f"{named.get('type')} {named.get('code')}"
+    words = f"{details.get('type')} {details.get('code')}"
     if "rate_limit" in words or "insufficient_quota" in words:
         return 429
     return 400 if "invalid_request" in words else 500

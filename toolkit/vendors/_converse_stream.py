@@ -28,10 +28,10 @@ class ConverseReader:
 
     def __init__(self, frames: Any) -> None:
         self._frames = frames
-        self._said: Json = {}
+        self._body: Json = {}
         self._blocks: dict[int, str] = {}
         self._failure: WholeAnswer | None = None
-        self._shown = VisibleText()
+        self._visible = VisibleText()
 
     def read(self, data: bytes) -> str:
         """Read the frames that arrived, and return the text in them.
@@ -46,36 +46,36 @@ class ConverseReader:
             raise BrokenStreamError("a frame of the stream is damaged") from None
 
     def _read_frame(self, frame: Any) -> str:
-        headers, said = frame.headers, json.loads(frame.payload or b"{}")
-        if not isinstance(said, dict):
+        headers, payload = frame.headers, json.loads(frame.payload or b"{}")
+        if not isinstance(payload, dict):
             raise BrokenStreamError("a frame of the stream is no JSON object")
         if headers.get(":message-type") != "event":
-            self._failure = _build_exception(headers, said)
+            self._failure = _build_exception(headers, payload)
             return ""
         match headers.get(":event-type"):
             case "contentBlockDelta":
-                return self._add_delta(said)
+                return self._add_delta(payload)
             case "messageStop":
-                self._said["stopReason"] = said.get("stopReason")
+                self._body["stopReason"] = payload.get("stopReason")
             case "metadata":
-                kept = ("usage", "metrics", "serviceTier")
-                self._said |= {name: said[name] for name in kept if name in said}
+                names = ("usage", "metrics", "serviceTier")
+                self._body |= {name: payload[name] for name in names if name in payload}
         return ""
 
-    def _add_delta(self, said: Json) -> str:
-        place, piece = said.get("contentBlockIndex"), get_object(said, "delta").get("text")
+    def _add_delta(self, payload: Json) -> str:
+        place, piece = payload.get("contentBlockIndex"), get_object(payload, "delta").get("text")
         if not isinstance(piece, str) or not isinstance(place, int):
             return ""  # a thought, or a tool's input
         self._blocks[place] = self._blocks.get(place, "") + piece
-        return self._shown.add(piece)
+        return self._visible.add(piece)
 
     def assemble(self) -> WholeAnswer | None:
         """Assemble the answer; returns None if the stream ended without a stop reason."""
-        if self._failure is not None or "stopReason" not in self._said:
+        if self._failure is not None or "stopReason" not in self._body:
             return self._failure
         content = [{"text": self._blocks[place]} for place in sorted(self._blocks)]
         message = {"role": "assistant", "content": content}
-        return build_answer({"output": {"message": message}, **self._said})
+        return build_answer({"output": {"message": message}, **self._body})
 
 
 def make_converse_reader() -> ConverseReader | None:
@@ -86,8 +86,8 @@ def make_converse_reader() -> ConverseReader | None:
         return None
 
 
-def _build_exception(headers: dict[str, Any], said: Json) -> WholeAnswer:
+def _build_exception(headers: dict[str, Any], payload: Json) -> WholeAnswer:
     name = str(headers.get(":exception-type") or headers.get(":error-code") or "")
-    words = said.get("message") or headers.get(":error-message")
-    known = {"__type": name[:1].upper() + name[1:], "message": words}
-    return build_answer(known, _STATUSES_OF_EXCEPTIONS.get(name, 500))
+    words = payload.get("message") or headers.get(":error-message")
+    body = {"__type": name[:1].upper() + name[1:], "message": words}
+    return build_answer(body, _STATUSES_OF_EXCEPTIONS.get(name, 500))

@@ -94,17 +94,17 @@ class VendorResponse:
             return value
         if self.is_failure:
             raise self.build_failure("")
-        found = (
+        content = (
             "an empty body" if not self.response.content else self.redact_excerpt(kind) or "no type"
         )
         raise self.build_error(
             (ErrorCode.PROVIDER_BAD_RESPONSE, None),
-            f"{self.vendor} answered with {found} where a JSON object was due.",
+            f"{self.vendor} answered with {content} where a JSON object was due.",
         )
 
     def build_failure(
         self,
-        said: object,
+        text: object,
         *,
         verdict: Classification | None = None,
         number: int | None = None,
@@ -113,7 +113,7 @@ class VendorResponse:
         """Build the error for an answer that reports a failure.
 
         Args:
-            said: the vendor's message; quoted unless it is about the key.
+            text: the vendor's message; quoted unless it is about the key.
             verdict: meaning of the vendor's own code; that of the HTTP status by default.
             number: the vendor's own code; the HTTP status by default.
             request_id: the vendor's id of the call from the body; that of the headers by default.
@@ -124,7 +124,7 @@ class VendorResponse:
             # Vendors echo parts of a refused key, so their words are not repeated.
             message = f"{self.vendor} did not accept the key for this ({number})."
         else:
-            words = self.redact_excerpt(said)
+            words = self.redact_excerpt(text)
             lead = "is out of credit or quota" if verdict == OUT_OF_CREDIT else "answered"
             message = f"{self.vendor} {lead} ({number}){': ' + words if words else ''}"
             message += "" if message.endswith((".", "!", "?")) else "."
@@ -135,9 +135,9 @@ class VendorResponse:
     ) -> ProviderError:
         """Build an error with the status, the retry hints and the request id of the answer."""
         code, retryable = verdict
-        asked = self.response.headers.get("x-should-retry", "").strip().lower()
-        if retryable is None and asked in ("true", "false"):
-            retryable = asked == "true"
+        hint = self.response.headers.get("x-should-retry", "").strip().lower()
+        if retryable is None and hint in ("true", "false"):
+            retryable = hint == "true"
         return ProviderError(
             code,
             message,
@@ -147,9 +147,9 @@ class VendorResponse:
             vendor_request_id=request_id or self.request_id,
         )
 
-    def redact_excerpt(self, said: object) -> str:
+    def redact_excerpt(self, text: object) -> str:
         """Return at most a line of the vendor's text, without any echo of the key."""
-        return redact_excerpt(said, self.access)
+        return redact_excerpt(text, self.access)
 
     def read_label(self, value: object) -> str | None:
         """Return a vendor's short name, such as that of a model; None if it is empty or no text."""
@@ -163,34 +163,34 @@ def parse_retry_after(response: httpx.Response) -> float | None:
     vendor is left alone, but not for ever.
     """
     milliseconds = response.headers.get("retry-after-ms", "").strip()
-    given = response.headers.get("retry-after", "").strip()
-    if not milliseconds and not given:
+    header = response.headers.get("retry-after", "").strip()
+    if not milliseconds and not header:
         return None
     seconds = _parse_delay(milliseconds)
-    seconds = _parse_delay(given) if seconds is None else seconds / 1000
+    seconds = _parse_delay(header) if seconds is None else seconds / 1000
     return MAX_RETRY_AFTER_S if seconds is None else min(seconds, MAX_RETRY_AFTER_S)
 
 
-def _parse_delay(given: str) -> float | None:
+def _parse_delay(text: str) -> float | None:
     """Parse the seconds until a time, a number or an HTTP date; returns None if it is invalid."""
-    if re.fullmatch(r"\d{1,300}(\.\d{1,300})?", given, re.A):
-        return float(given)
+    if re.fullmatch(r"\d{1,300}(\.\d{1,300})?", text, re.A):
+        return float(text)
     try:
-        when = parsedate_to_datetime(given)
-        if when.tzinfo is None:  # the date ends with `-0000`: UTC without a known time zone
-            when = when.replace(tzinfo=UTC)
-        return max(0.0, when.timestamp() - time.time())
+        date = parsedate_to_datetime(text)
+        if date.tzinfo is None:  # the date ends with `-0000`: UTC without a known time zone
+            date = date.replace(tzinfo=UTC)
+        return max(0.0, date.timestamp() - time.time())
     except (ValueError, TypeError, OverflowError):
         return None
 
 
-def redact_excerpt(said: object, access: Access) -> str:
+def redact_excerpt(text: object, access: Access) -> str:
     """Return up to `MAX_EXCERPT_CHARACTERS` printable characters of a text, without the key.
 
     The vendor's ids of the endpoint and the pod are removed, too: they are not for callers.
     """
-    text = said[:MAX_QUOTED_CHARACTERS] if isinstance(said, str) else ""
-    line = "".join(c if c.isprintable() else " " for c in text)
+    excerpt = text[:MAX_QUOTED_CHARACTERS] if isinstance(text, str) else ""
+    line = "".join(c if c.isprintable() else " " for c in excerpt)
     if access.secret:
         line = redact_message(line.replace(access.secret, REDACTED), access.secret)
     for name, what in ((access.endpoint, "the endpoint"), (access.pod, "the pod")):

@@ -74,26 +74,26 @@ class RequestForm:
 
     def build_fields(self) -> Json:
         """Build the body of the request."""
-        asked = self.operation
-        told = asked.schema is not None and self.json != JSON_NATIVE
-        body = _chat.build_body(asked, self.model, schema_in_prompt=told)
-        kept = {name: value for name, value in body.items() if name not in CAP_FIELDS}
-        kept |= dict.fromkeys(self.caps, asked.max_tokens)
+        operation = self.operation
+        in_prompt = operation.schema is not None and self.json != JSON_NATIVE
+        body = _chat.build_body(operation, self.model, schema_in_prompt=in_prompt)
+        fields = {name: value for name, value in body.items() if name not in CAP_FIELDS}
+        fields |= dict.fromkeys(self.caps, operation.max_tokens)
         if not self.temperature:
-            kept.pop("temperature", None)
+            fields.pop("temperature", None)
         if self.stream:
-            kept |= STREAM_FIELDS
-        kept |= {name: BILLING_FIELDS[name] for name in self.billing}
+            fields |= STREAM_FIELDS
+        fields |= {name: BILLING_FIELDS[name] for name in self.billing}
         shape = self._build_response_format()
-        return {**kept, "response_format": shape} if shape else kept
+        return {**fields, "response_format": shape} if shape else fields
 
     def _build_response_format(self) -> Json | None:
         schema = self.operation.schema
         if schema is None or self.json == JSON_IN_PROMPT:
             return None
         if self.json == JSON_NATIVE:
-            named = {"name": "answer", "strict": fits_strict(schema), "schema": schema}
-            return {"type": "json_schema", "json_schema": named}
+            definition = {"name": "answer", "strict": fits_strict(schema), "schema": schema}
+            return {"type": "json_schema", "json_schema": definition}
         with_schema = {"schema": schema} if self.json == JSON_OBJECT_WITH_SCHEMA else {}
         return {"type": "json_object", **with_schema}
 
@@ -110,9 +110,9 @@ class RequestForm:
             return replace(self, json=rungs[rungs.index(self.json) + 1])
         if field in self.caps:
             # A request without any limit is never sent: its cost would be unbounded.
-            left = tuple(name for name in self.caps if name != field)
-            other = () if left else tuple(name for name in CAP_FIELDS[1:] if name != field)
-            return replace(self, caps=left or other) if left or other else None
+            caps = tuple(name for name in self.caps if name != field)
+            alternatives = () if caps else tuple(name for name in CAP_FIELDS[1:] if name != field)
+            return replace(self, caps=caps or alternatives) if caps or alternatives else None
         return None
 
 
@@ -125,7 +125,7 @@ class Refusal:
 
 
 def negotiate_request(
-    operation: TextRequest, access: Access, asked: Callable[[Json], Flow[VendorResponse]]
+    operation: TextRequest, access: Access, ask: Callable[[Json], Flow[VendorResponse]]
 ) -> Flow[VendorResponse]:
     """Ask in the fullest form that is not known to be refused, and in a lesser form if it is.
 
@@ -135,29 +135,29 @@ def negotiate_request(
     Args:
         operation: the requested operation.
         access: access to the server.
-        asked: flow that sends a body.
+        ask: flow that sends a body.
 
     Returns:
         the first answer that is no refusal, or whose refused field has no other form.
     """
     rungs = _list_json_modes(operation, access)
     form = _choose_first_form(operation, access, rungs)
-    learned: list[str] = []
+    refusals: list[str] = []
     while True:
         try:
-            answer = yield from asked(form.build_fields())
+            answer = yield from ask(form.build_fields())
         except ProviderError as fault:
             if fault.code is not ErrorCode.REPLAY_MISS:
                 raise
-            return (yield from _find_replay(fault, form, rungs, asked))
+            return (yield from _find_replay(fault, form, rungs, ask))
         refusal = _parse_refusal(answer, form)
         lesser = form.weaken(refusal.field, rungs) if refusal else None
         if refusal is None or lesser is None:
             break
-        learned.append(refusal.memory)
+        refusals.append(refusal.memory)
         form = lesser
     if not answer.is_failure:
-        _remember_refusals(access, learned)
+        _remember_refusals(access, refusals)
     return answer
 
 
@@ -186,15 +186,15 @@ def _read_refusal(answer: VendorResponse) -> str:
     """Return the words of a refusal, or "" for any other answer."""
     if answer.status != 400:
         return ""
-    said = answer.json()
-    words = get_object(said, "error").get("message") or said.get("message")
+    body = answer.json()
+    words = get_object(body, "error").get("message") or body.get("message")
     return words if isinstance(words, str) else ""
 
 
 def ask_without_refused_fields(
     optional: Sequence[OptionalField],
     access: Access,
-    asked: Callable[[frozenset[str]], Flow[VendorResponse]],
+    ask: Callable[[frozenset[str]], Flow[VendorResponse]],
     read_refusal: Callable[[VendorResponse], str] = _read_refusal,
 ) -> Flow[VendorResponse]:
     """Ask with all optional fields that are not known to be refused, then without refused fields.
@@ -205,31 +205,31 @@ def ask_without_refused_fields(
     Args:
         optional: fields that may be left out, in the order in which they are left out.
         access: access to the vendor.
-        asked: flow that sends the request with the optional fields of the given names.
+        ask: flow that sends the request with the optional fields of the given names.
         read_refusal: function that returns the words of a refusal, or "" for any other answer.
     """
-    left = [field for field in optional if field.memory not in access.refusals]
-    learned: list[str] = []
+    fields = [field for field in optional if field.memory not in access.refusals]
+    refusals: list[str] = []
     while True:
         try:
-            answer = yield from asked(frozenset(field.name for field in left))
+            answer = yield from ask(frozenset(field.name for field in fields))
         except ProviderError as fault:
             if fault.code is not ErrorCode.REPLAY_MISS:
                 raise
             # A cassette holds only the request after a refusal, not the refusal itself.
-            for names in list_subsets(tuple(field.name for field in left))[1:]:
+            for names in list_subsets(tuple(field.name for field in fields))[1:]:
                 with suppress(ProviderError):
-                    return (yield from asked(frozenset(names)))
+                    return (yield from ask(frozenset(names)))
             raise
         words = read_refusal(answer)
-        refused = next((f for f in left if re.search(f.pattern, words, re.IGNORECASE)), None)
+        refused = next((f for f in fields if re.search(f.pattern, words, re.IGNORECASE)), None)
         if refused is None:
             break
-        left.remove(refused)
+        fields.remove(refused)
         if refused.memory:
-            learned.append(refused.memory)
+            refusals.append(refused.memory)
     if not answer.is_failure:
-        _remember_refusals(access, learned)
+        _remember_refusals(access, refusals)
     return answer
 
 
@@ -260,25 +260,25 @@ def _choose_first_form(
     operation: TextRequest, access: Access, rungs: tuple[str, ...]
 ) -> RequestForm:
     """Return the fullest form that this server is not known to refuse."""
-    known = access.refusals
+    refusals = access.refusals
     # Other servers may know only the older name, and ignore the fields that they do not know.
     caps = tuple(
         name
         for name in (CAP_FIELDS if _is_foreign(access) else CAP_FIELDS[:1])
-        if name not in known
+        if name not in refusals
     )
-    temperature = not known & {"temperature", f"temperature={operation.temperature}"}
+    temperature = not refusals & {"temperature", f"temperature={operation.temperature}"}
     digest = _digest_schema(operation) if len(rungs) > 1 else ""
-    taken = [rung for rung in rungs[:-1] if not known & {rung, f"{rung}:{digest}"}]
-    json_form = taken[0] if taken else rungs[-1]
+    modes = [rung for rung in rungs[:-1] if not refusals & {rung, f"{rung}:{digest}"}]
+    json_form = modes[0] if modes else rungs[-1]
     return RequestForm(
         operation,
         access.model,
         caps or CAP_FIELDS[1:],
         json_form,
         temperature,
-        stream=operation.stream and not known & STREAM_FIELDS.keys(),
-        billing=tuple(name for name in BILLING_FIELDS if name not in known),
+        stream=operation.stream and not refusals & STREAM_FIELDS.keys(),
+        billing=tuple(name for name in BILLING_FIELDS if name not in refusals),
     )
 
 
@@ -286,17 +286,17 @@ def _find_replay(
     fault: ProviderError,
     form: RequestForm,
     rungs: tuple[str, ...],
-    asked: Callable[[Json], Flow[VendorResponse]],
+    ask: Callable[[Json], Flow[VendorResponse]],
 ) -> Flow[VendorResponse]:
     """Find the recorded form, because a cassette holds only the request after the refusals."""
     caps = dict.fromkeys((form.caps, *((name,) for name in CAP_FIELDS), CAP_FIELDS))
     temperatures = (True, False) if form.operation.temperature is not None else (True,)
     billing = list_subsets(tuple(BILLING_FIELDS))
     for json_form, names, temperature, sent in product(rungs, caps, temperatures, billing):
-        other = replace(form, json=json_form, caps=names, temperature=temperature, billing=sent)
-        if other != form:
+        candidate = replace(form, json=json_form, caps=names, temperature=temperature, billing=sent)
+        if candidate != form:
             with suppress(ProviderError):
-                return (yield from asked(other.build_fields()))
+                return (yield from ask(candidate.build_fields()))
     raise fault
 
 
@@ -314,16 +314,16 @@ def _parse_refusal(answer: VendorResponse, form: RequestForm) -> Refusal | None:
     """Parse the refused field of a failing answer; returns None if the field has no other form."""
     if answer.status not in _REFUSAL_STATUSES:
         return None
-    said, fields = answer.json(), form.build_fields()
-    error = get_object(said, "error")
-    code, named = str(error.get("code") or ""), error.get("param")
-    words = _extract_error_text(said)
-    field = named.partition(".")[0] if isinstance(named, str) else _find_refused_field(words, form)
+    body, fields = answer.json(), form.build_fields()
+    error = get_object(body, "error")
+    code, param = str(error.get("code") or ""), error.get("param")
+    words = _extract_error_text(body)
+    field = param.partition(".")[0] if isinstance(param, str) else _find_refused_field(words, form)
     weakened = (*CAP_FIELDS, *STREAM_FIELDS, *BILLING_FIELDS, "temperature", "response_format")
     if field not in weakened or field not in fields:
         return None
     if field == "response_format":
-        of_type = f"{named} {words}"
+        of_type = f"{param} {words}"
         general = code != "invalid_json_schema" and bool(_TYPE_WORDS.search(of_type))
         return Refusal(
             field, form.json if general else f"{form.json}:{_digest_schema(form.operation)}"
@@ -349,24 +349,24 @@ def _find_refused_field(words: str, form: RequestForm) -> str:
     if billing is not None:
         return billing
     # These are ordinary words, so they count only if they are quoted as a field's name.
-    named = ("temperature", *(("stream",) if form.stream else ()))
-    return next((name for name in named if re.search(rf"['\"`]{name}['\"`]", words)), "")
+    names = ("temperature", *(("stream",) if form.stream else ()))
+    return next((name for name in names if re.search(rf"['\"`]{name}['\"`]", words)), "")
 
 
-def _extract_error_text(said: Json) -> str:
+def _extract_error_text(body: Json) -> str:
     """Join all error texts of an answer into a single text."""
-    error = said.get("error")
-    told = error.get("message") if isinstance(error, dict) else error
-    return " ".join(_iter_error_texts(told or said.get("message") or said.get("detail")))
+    error = body.get("error")
+    message = error.get("message") if isinstance(error, dict) else error
+    return " ".join(_iter_error_texts(message or body.get("message") or body.get("detail")))
 
 
-def _iter_error_texts(told: object) -> Iterator[str]:
-    if isinstance(told, str):
-        yield told
-    elif isinstance(told, list):  # pydantic's rows; `input` is left out, as it holds the prompt
-        for one in told:
-            if isinstance(one, dict):
-                yield f"{one.get('loc')} {one.get('type')} {one.get('msg')}"
+def _iter_error_texts(error: object) -> Iterator[str]:
+    if isinstance(error, str):
+        yield error
+    elif isinstance(error, list):  # pydantic's rows; `input` is left out, as it holds the prompt
+        for row in error:
+            if isinstance(row, dict):
+                yield f"{row.get('loc')} {row.get('type')} {row.get('msg')}"
 
 
 def _digest_schema(operation: TextRequest) -> str:

@@ -40,8 +40,8 @@ def _build_profiled_model(
     name: str, kind: str, row: Mapping[str, Any], offered: Mapping[str, Any]
 ) -> Model:
     """Build a model that is called by a profile: it has the prices of its dearest profile."""
-    rows = [one for one in offered.values() if one.get("profile_of") == name]
-    dearest = max(rows, key=lambda one: Decimal(one["output_tokens"]))
+    profiles = [profile for profile in offered.values() if profile.get("profile_of") == name]
+    dearest = max(profiles, key=lambda profile: Decimal(profile["output_tokens"]))
     return _build_model(name, kind, {**dearest, "profile_of": "", **row})
 
 

@@ -42,12 +42,12 @@ def send_request(
 
 
 def _build_failure(answer: VendorResponse) -> ProviderError:
-    said = answer.json()
-    words = said.get("detail") or said.get("error") or said.get("title")
-    listed = said.get("errors")
-    more = [one for one in listed if isinstance(one, str)] if isinstance(listed, list) else []
-    if isinstance(words, str) and more:
-        words = f"{words.rstrip('.')}: {'; '.join(more)}"
+    body = answer.json()
+    words = body.get("detail") or body.get("error") or body.get("title")
+    errors = body.get("errors")
+    texts = [text for text in errors if isinstance(text, str)] if isinstance(errors, list) else []
+    if isinstance(words, str) and texts:
+        words = f"{words.rstrip('.')}: {'; '.join(texts)}"
     # 409 is a conflict with the present state, not an outage: a retry would be refused, too.
     return answer.build_failure(words, verdict=REFUSED if answer.status == 409 else None)
 

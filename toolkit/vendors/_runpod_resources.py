@@ -218,26 +218,26 @@ def _parse_gpu(row: Json, answer: VendorResponse) -> GpuOffer:
     )
 
 
-def _parse_resource(said: Json, answer: VendorResponse) -> ResourceState:
+def _parse_resource(body: Json, answer: VendorResponse) -> ResourceState:
     """Parse the id and name of an endpoint, a template or a volume.
 
     Raises:
         ProviderError: `PROVIDER_BAD_RESPONSE` if the resource has no id.
     """
     return ResourceState(
-        vendor_id=check_id(said.get("id")),
-        name=answer.redact_excerpt(said.get("name")),
+        vendor_id=check_id(body.get("id")),
+        name=answer.redact_excerpt(body.get("name")),
         vendor_request_id=answer.request_id,
     )
 
 
-def _parse_pod(said: Json, answer: VendorResponse) -> PodState:
-    cost, status = to_finite_number(said.get("cost")), said.get("status")
+def _parse_pod(body: Json, answer: VendorResponse) -> PodState:
+    cost, status = to_finite_number(body.get("cost")), body.get("status")
     if not isinstance(status, str):
         raise build_bad_response("runpod described a pod without its status.", answer.request_id)
     return PodState(
-        vendor_id=check_id(said.get("id")),
-        name=answer.redact_excerpt(said.get("name")),
+        vendor_id=check_id(body.get("id")),
+        name=answer.redact_excerpt(body.get("name")),
         status=_POD_STATUSES.get(status, "creating"),
         usd_per_hour=from_wire_usd(cost),
         vendor_request_id=answer.request_id,

@@ -60,11 +60,11 @@ def read_image(output: object, access: Access, job: str) -> Flow[bytes]:
 
 def attach_job_id(fault: ProviderError, job: str) -> ProviderError:
     """Attach a job's id to an error of a status request, so that a retry resumes the job."""
-    gone = fault.status == 404
+    is_gone = fault.status == 404
     return ProviderError(
-        ErrorCode.PROVIDER_BAD_RESPONSE if gone else fault.code,
+        ErrorCode.PROVIDER_BAD_RESPONSE if is_gone else fault.code,
         "runpod does not know the job any more: results are kept for half an hour."
-        if gone
+        if is_gone
         else fault.message,
         retryable=fault.retryable,
         retry_after=fault.retry_after,
@@ -75,20 +75,20 @@ def attach_job_id(fault: ProviderError, job: str) -> ProviderError:
 
 def _fetch_result(output: object, access: Access, job: str) -> Flow[bytes]:
     """Fetch the first linked result whose host is trusted."""
-    found = _find_links(output)
+    links = _find_links(output)
     url = next(
-        (url for link in found if (url := _check_result_link(link, access)) is not None), None
+        (url for link in links if (url := _check_result_link(link, access)) is not None), None
     )
     if url is None:
-        if found:
+        if links:
             raise build_bad_response(
                 "The output links to a host that results are not fetched from.", job
             )
         words = _read_worker_error(output, access)
         if words:
             code, retryable = REFUSED
-            said = f"The worker refused this: {words}"
-            raise ProviderError(code, said, retryable=retryable, vendor_request_id=job)
+            message = f"The worker refused this: {words}"
+            raise ProviderError(code, message, retryable=retryable, vendor_request_id=job)
         raise build_bad_response("The worker's output has no image in it.", job)
     try:
         # An operator may have set another host, which need not be public.
@@ -98,9 +98,12 @@ def _fetch_result(output: object, access: Access, job: str) -> Flow[bytes]:
     except ProviderError as fault:
         raise attach_job_id(fault, job) from None
     if answer.is_failure or not is_picture(answer.response.content):
-        later = answer.status >= 500 or answer.status == 429
+        is_transient = answer.status >= 500 or answer.status == 429
         raise answer.build_error(
-            (ErrorCode.PROVIDER_UNAVAILABLE if later else ErrorCode.PROVIDER_BAD_RESPONSE, later),
+            (
+                ErrorCode.PROVIDER_UNAVAILABLE if is_transient else ErrorCode.PROVIDER_BAD_RESPONSE,
+                is_transient,
+            ),
             f"The result's link leads to no PNG, JPEG or WebP ({answer.status}).",
             request_id=job,
         )
@@ -114,11 +117,11 @@ def _check_result_link(link: str, access: Access) -> httpx.URL | None:
     goes there.
     """
     try:
-        url, kept = httpx.URL(link), httpx.URL(access.url("/", "images"))
+        url, base = httpx.URL(link), httpx.URL(access.url("/", "images"))
     except (httpx.InvalidURL, ValueError):
         return None
-    same = (url.scheme, url.host, url.port) == (kept.scheme, kept.host, kept.port)
-    return url if same and not url.userinfo and url.path.startswith(kept.path) else None
+    same = (url.scheme, url.host, url.port) == (base.scheme, base.host, base.port)
+    return url if same and not url.userinfo and url.path.startswith(base.path) else None
 
 
 def _read_worker_error(output: object, access: Access) -> str:

@@ -63,10 +63,10 @@ def generate_text(operation: TextRequest, access: Access) -> Flow[TextReply]:
     answer = yield from ask_without_refused_fields(
         optional, access, lambda sent: _send_request(access, _build_body(operation, access, sent))
     )
-    said = answer.json()
+    body = answer.json()
     if answer.is_failure:
-        raise _build_failure(answer, said)
-    return _parse_reply(answer, said, operation)
+        raise _build_failure(answer, body)
+    return _parse_reply(answer, body, operation)
 
 
 def probe(access: Access) -> Flow[None]:
@@ -76,9 +76,9 @@ def probe(access: Access) -> Flow[None]:
         ProviderError: `PROVIDER_AUTH_FAILED` if the key is refused.
     """
     answer = yield from send_probe("anthropic", access, "/v1/models", _build_headers(access))
-    said = answer.json()
+    body = answer.json()
     if answer.is_failure:
-        raise _build_failure(answer, said)
+        raise _build_failure(answer, body)
 
 
 def _build_headers(access: Access) -> dict[str, str]:
@@ -94,39 +94,39 @@ class _MessageReader(JsonEventReader):
         self._blocks: dict[int, Json] = {}
         self._is_complete = False
         self._failure: Json | None = None
-        self._shown = VisibleText()
+        self._visible = VisibleText()
 
-    def _add_event(self, said: Json) -> str:
-        place = said.get("index")
-        match said.get("type"):
+    def _add_event(self, event: Json) -> str:
+        place = event.get("index")
+        match event.get("type"):
             case "message_start":
-                self._message = get_object(said, "message")
+                self._message = get_object(event, "message")
             case "content_block_start" if isinstance(place, int):
-                self._blocks[place] = {**get_object(said, "content_block")}
-                return self._shown.add(self._blocks[place].get("text") or "")
+                self._blocks[place] = {**get_object(event, "content_block")}
+                return self._visible.add(self._blocks[place].get("text") or "")
             case "content_block_delta" if isinstance(place, int):
-                return self._add_delta(self._blocks.setdefault(place, {}), said)
+                return self._add_delta(self._blocks.setdefault(place, {}), event)
             case "message_delta":
-                usage = {**get_object(self._message, "usage"), **get_object(said, "usage")}
-                self._message = {**self._message, **get_object(said, "delta"), "usage": usage}
+                usage = {**get_object(self._message, "usage"), **get_object(event, "usage")}
+                self._message = {**self._message, **get_object(event, "delta"), "usage": usage}
             case "message_stop":
                 self._is_complete = True
             case "error":
-                self._failure = said
+                self._failure = event
         return ""  # skip unknown kinds of events, which the vendor may add later
 
-    def _add_delta(self, block: Json, said: Json) -> str:
-        piece = get_object(said, "delta").get("text")
+    def _add_delta(self, block: Json, event: Json) -> str:
+        piece = get_object(event, "delta").get("text")
         if not isinstance(piece, str):
             return ""  # a thought, a signature, a tool's input
         block["text"] = f"{block.get('text') or ''}{piece}"
-        return self._shown.add(piece)
+        return self._visible.add(piece)
 
     def assemble(self) -> WholeAnswer | None:
         """Assemble the message; returns None if the stream ended before the message did."""
         if self._failure is not None:
-            named = get_object(self._failure, "error").get("type")
-            return build_answer(self._failure, _STATUSES_OF_ERRORS.get(str(named), 500))
+            kind = get_object(self._failure, "error").get("type")
+            return build_answer(self._failure, _STATUSES_OF_ERRORS.get(str(kind), 500))
         if not self._is_complete:
             return None
         blocks = [self._blocks[place] for place in sorted(self._blocks)]
@@ -160,24 +160,24 @@ def _send_request(access: Access, fields: Json) -> Flow[VendorResponse]:
     return VendorResponse("anthropic", access, (yield from send(request, stream=reader)))
 
 
-def _build_failure(answer: VendorResponse, said: Json) -> ProviderError:
-    error = get_object(said, "error")
-    spent = get_object(error, "details").get("error_code") == "enforced_spend_limit_reached"
+def _build_failure(answer: VendorResponse, body: Json) -> ProviderError:
+    error = get_object(body, "error")
+    is_spent = get_object(error, "details").get("error_code") == "enforced_spend_limit_reached"
     return answer.build_failure(
         error.get("message"),
-        verdict=OUT_OF_CREDIT if spent or error.get("type") == "billing_error" else None,
-        request_id=answer.read_label(said.get("request_id")),
+        verdict=OUT_OF_CREDIT if is_spent or error.get("type") == "billing_error" else None,
+        request_id=answer.read_label(body.get("request_id")),
     )
 
 
-def _parse_reply(answer: VendorResponse, said: Json, operation: TextRequest) -> TextReply:
-    stopped, blocks = str(said.get("stop_reason")), said.get("content")
-    if stopped == "refusal":
-        category = answer.redact_excerpt(get_object(said, "stop_details").get("category"))
+def _parse_reply(answer: VendorResponse, body: Json, operation: TextRequest) -> TextReply:
+    reason, blocks = str(body.get("stop_reason")), body.get("content")
+    if reason == "refusal":
+        category = answer.redact_excerpt(get_object(body, "stop_details").get("category"))
         raise answer.build_error(
             REFUSED,
             f"anthropic refused to answer this{': ' + category if category else ''}.",
-            request_id=answer.request_id or answer.read_label(said.get("id")),
+            request_id=answer.request_id or answer.read_label(body.get("id")),
         )
     if not isinstance(blocks, list):
         raise answer.build_error(
@@ -189,28 +189,30 @@ def _parse_reply(answer: VendorResponse, said: Json, operation: TextRequest) -> 
         for block in blocks
         if isinstance(block, dict) and block.get("type") == "text"
     ]
-    usage = get_object(said, "usage")
+    usage = get_object(body, "usage")
     return _chat.build_reply(
         answer,
         operation,
         "".join(texts).strip(),
-        _FINISH_REASONS.get(stopped, "stop"),
+        _FINISH_REASONS.get(reason, "stop"),
         _parse_usage(usage),
-        answer.request_id or answer.read_label(said.get("id")),
-        answer.read_label(said.get("model")),
+        answer.request_id or answer.read_label(body.get("id")),
+        answer.read_label(body.get("model")),
         tier=_chat.read_service_tier(answer.read_label(usage.get("service_tier"))),
     )
 
 
 def _parse_usage(usage: Json) -> dict[str, float]:
     """Parse the billed tokens, cached input included; returns {} unless both counts are given."""
-    given, made = read_numbers(usage, "input_tokens", "output_tokens")
-    if given is None or made is None:
+    input_tokens, output_tokens = read_numbers(usage, "input_tokens", "output_tokens")
+    if input_tokens is None or output_tokens is None:
         return {}
     parts = ("cache_creation_input_tokens", "cache_read_input_tokens")
-    written, cached = read_numbers(usage, *parts)
-    whole = given + (written or 0.0) + (cached or 0.0)
-    return _chat.build_token_units(whole, made, cached=cached, written=written)
+    cache_writes, cache_reads = read_numbers(usage, *parts)
+    total = input_tokens + (cache_writes or 0.0) + (cache_reads or 0.0)
+    return _chat.build_token_units(
+        total, output_tokens, cache_reads=cache_reads, cache_writes=cache_writes
+    )
 
 
 VENDOR = Vendor(

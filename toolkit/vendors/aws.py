@@ -109,12 +109,12 @@ def generate_text(operation: TextRequest, access: Access) -> Flow[TextReply]:
             access, keys, _build_body(operation, access, sent), stream=operation.stream
         ),
     )
-    said = answer.json()
+    body = answer.json()
     if answer.is_failure:
-        raise _build_failure(answer, said)
-    called = answer.response.extensions.get(RECORDED_MODEL)
-    called = called or _find_profile(access.model, _resolve_endpoint(access, keys)[1])
-    return _parse_reply(answer, said, operation, called)
+        raise _build_failure(answer, body)
+    model = answer.response.extensions.get(RECORDED_MODEL)
+    model = model or _find_profile(access.model, _resolve_endpoint(access, keys)[1])
+    return _parse_reply(answer, body, operation, model)
 
 
 def parse_credentials(secret: str) -> AwsCredentials:
@@ -132,24 +132,24 @@ def parse_credentials(secret: str) -> AwsCredentials:
         value = json.loads(secret)
     except (ValueError, RecursionError):
         value = {}
-    given = {str(name).lower(): held for name, held in value.items()} if value else {}
-    found = {part: _find_first_text(given, names) for part, names in _CREDENTIAL_KEYS.items()}
-    if not found["access_key"] or not found["secret_key"]:
+    fields = {str(name).lower(): entry for name, entry in value.items()} if value else {}
+    parts = {part: _find_first_text(fields, names) for part, names in _CREDENTIAL_KEYS.items()}
+    if not parts["access_key"] or not parts["secret_key"]:
         raise ProviderError(
             ErrorCode.SECRET_UNRESOLVED,
             "The secret is JSON without `access_key_id` and `secret_access_key`.",
         )
     return AwsCredentials(
-        access_key=found["access_key"],
-        secret_key=found["secret_key"],
-        token=found["token"] or None,
-        region=found["region"] or None,
+        access_key=parts["access_key"],
+        secret_key=parts["secret_key"],
+        token=parts["token"] or None,
+        region=parts["region"] or None,
     )
 
 
-def _find_first_text(given: Mapping[str, object], names: tuple[str, ...]) -> str:
-    held = (given.get(name) for name in names)
-    return next((value.strip() for value in held if isinstance(value, str)), "")
+def _find_first_text(fields: Mapping[str, object], names: tuple[str, ...]) -> str:
+    values = (fields.get(name) for name in names)
+    return next((value.strip() for value in values if isinstance(value, str)), "")
 
 
 def _build_body(operation: TextRequest, access: Access, sent: frozenset[str]) -> Json:
@@ -197,8 +197,8 @@ def _find_profile(model: str, region: str) -> str:
     if the part has none.
     """
     part = _PROFILE_PREFIXES.get(region.partition("-")[0], "global")
-    named = (f"{part}.{model}", f"global.{model}")
-    return next((name for name in named if name in _PROFILES), model)
+    names = (f"{part}.{model}", f"global.{model}")
+    return next((name for name in names if name in _PROFILES), model)
 
 
 def _resolve_endpoint(access: Access, keys: AwsCredentials) -> tuple[str, str]:
@@ -225,8 +225,8 @@ def _send_request(
     )
     request = httpx.Request("POST", url, content=content, headers=headers)
     # Only the API key or the access key's id is sent, so only they could be echoed.
-    shown = replace(access, secret=keys.bearer or keys.access_key)
-    return VendorResponse("aws", shown, (yield from send(request, stream=reader)))
+    sent_access = replace(access, secret=keys.bearer or keys.access_key)
+    return VendorResponse("aws", sent_access, (yield from send(request, stream=reader)))
 
 
 def _sign_request(
@@ -243,10 +243,10 @@ def _sign_request(
             ErrorCode.SECRET_UNRESOLVED,
             "Signing needs botocore: install `capability-toolkit[aws]`, or use a Bedrock API key.",
         ) from None
-    asked = request.AWSRequest(method="POST", url=url, data=content, headers=dict(headers))
-    held = credentials.Credentials(keys.access_key, keys.secret_key, keys.token)
-    auth.SigV4Auth(held, SERVICE, keys.region or REGION).add_auth(asked)
-    return {str(name).lower(): str(value) for name, value in asked.headers.items()}
+    aws_request = request.AWSRequest(method="POST", url=url, data=content, headers=dict(headers))
+    identity = credentials.Credentials(keys.access_key, keys.secret_key, keys.token)
+    auth.SigV4Auth(identity, SERVICE, keys.region or REGION).add_auth(aws_request)
+    return {str(name).lower(): str(value) for name, value in aws_request.headers.items()}
 
 
 def _parse_region(url: str) -> str | None:
@@ -255,10 +255,10 @@ def _parse_region(url: str) -> str | None:
     return host[1] if len(host) > 3 and host[0].startswith("bedrock") else None
 
 
-def _build_failure(answer: VendorResponse, said: Json) -> ProviderError:
-    named = answer.response.headers.get("x-amzn-errortype") or said.get("__type") or ""
-    name = str(named).partition(":")[0].rpartition("#")[2]
-    words = said.get("message") or said.get("Message")
+def _build_failure(answer: VendorResponse, body: Json) -> ProviderError:
+    error_type = answer.response.headers.get("x-amzn-errortype") or body.get("__type") or ""
+    name = str(error_type).partition(":")[0].rpartition("#")[2]
+    words = body.get("message") or body.get("Message")
     verdict = _CLASSIFICATIONS.get(name)
     if verdict is None and answer.status == 424:
         verdict = _UNAVAILABLE
@@ -266,35 +266,37 @@ def _build_failure(answer: VendorResponse, said: Json) -> ProviderError:
 
 
 def _parse_reply(
-    answer: VendorResponse, said: Json, operation: TextRequest, called: str
+    answer: VendorResponse, body: Json, operation: TextRequest, model: str
 ) -> TextReply:
-    stopped = str(said.get("stopReason"))
-    if stopped in _BLOCK_REASONS:
-        raise answer.build_error(REFUSED, f"aws refused to answer this: {stopped}.")
-    blocks = get_object(get_object(said, "output"), "message").get("content")
-    if not isinstance(blocks, list) or stopped.startswith("malformed"):
+    reason = str(body.get("stopReason"))
+    if reason in _BLOCK_REASONS:
+        raise answer.build_error(REFUSED, f"aws refused to answer this: {reason}.")
+    blocks = get_object(get_object(body, "output"), "message").get("content")
+    if not isinstance(blocks, list) or reason.startswith("malformed"):
         raise answer.build_error(
             (ErrorCode.PROVIDER_BAD_RESPONSE, None), "The answer of aws has no message in it."
         )
     texts = [clean_text(block.get("text")) or "" for block in blocks if isinstance(block, dict)]
-    units = _parse_usage(get_object(said, "usage"))
-    finish = _FINISH_REASONS.get(stopped, "stop")
-    whole = "".join(texts).strip()
-    named = answer.read_label(get_object(said, "serviceTier").get("type"))
-    tier = _chat.read_service_tier(named)
+    units = _parse_usage(get_object(body, "usage"))
+    finish = _FINISH_REASONS.get(reason, "stop")
+    text = "".join(texts).strip()
+    label = answer.read_label(get_object(body, "serviceTier").get("type"))
+    tier = _chat.read_service_tier(label)
     return _chat.build_reply(
-        answer, operation, whole, finish, units, answer.request_id, called, tier=tier
+        answer, operation, text, finish, units, answer.request_id, model, tier=tier
     )
 
 
 def _parse_usage(usage: Json) -> dict[str, float]:
     """Parse the billed tokens, cached input included; returns {} unless both counts are given."""
-    given, made = read_numbers(usage, "inputTokens", "outputTokens")
-    if given is None or made is None:
+    input_tokens, output_tokens = read_numbers(usage, "inputTokens", "outputTokens")
+    if input_tokens is None or output_tokens is None:
         return {}
-    read, written = read_numbers(usage, "cacheReadInputTokens", "cacheWriteInputTokens")
-    whole = given + (read or 0.0) + (written or 0.0)
-    return _chat.build_token_units(whole, made, cached=read, written=written)
+    cache_reads, cache_writes = read_numbers(usage, "cacheReadInputTokens", "cacheWriteInputTokens")
+    total = input_tokens + (cache_reads or 0.0) + (cache_writes or 0.0)
+    return _chat.build_token_units(
+        total, output_tokens, cache_reads=cache_reads, cache_writes=cache_writes
+    )
 
 
 VENDOR = Vendor(

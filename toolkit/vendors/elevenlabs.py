@@ -109,13 +109,13 @@ def clone_voice(operation: CloneRequest, access: Access) -> Flow[CloneReply]:
     answer = VendorResponse("elevenlabs", access, (yield from send(request)))
     if answer.is_failure:
         raise _build_failure(answer)
-    said = answer.json()
-    voice = answer.read_label(said.get("voice_id"))
+    body = answer.json()
+    voice = answer.read_label(body.get("voice_id"))
     if voice is None:
         raise answer.build_error(
             (ErrorCode.PROVIDER_BAD_RESPONSE, None), "elevenlabs took the audio but named no voice."
         )
-    if said.get("requires_verification") is True:
+    if body.get("requires_verification") is True:
         raise answer.build_error(
             REFUSED,
             f"elevenlabs made the voice `{voice}`, but a person has to verify it on its site"
@@ -146,24 +146,24 @@ def _build_headers(access: Access) -> dict[str, str]:
 
 def _build_failure(answer: VendorResponse) -> ProviderError:
     """Build the error for an answer whose `detail` is an object, a list of objects, or a text."""
-    said = answer.json()
-    detail = said.get("detail")
+    body = answer.json()
+    detail = body.get("detail")
     first = detail[0] if isinstance(detail, list) and detail else detail
     if isinstance(first, dict):
         status = str(first.get("status") or first.get("code") or "")
         return answer.build_failure(
             first.get("message") or first.get("msg"), verdict=_CLASSIFICATIONS.get(status)
         )
-    return answer.build_failure(first or get_object(said, "error").get("message"))
+    return answer.build_failure(first or get_object(body, "error").get("message"))
 
 
 def _count_billed_characters(answer: VendorResponse, operation: SpeechRequest) -> float:
     """Return the billed characters from the header, or else the characters that were sent."""
     try:
-        told = to_finite_number(float(answer.response.headers["character-cost"]))
+        count = to_finite_number(float(answer.response.headers["character-cost"]))
     except (KeyError, ValueError):
-        told = None
-    return float(len(operation.text)) if told is None else told
+        count = None
+    return float(len(operation.text)) if count is None else count
 
 
 VENDOR = Vendor(

@@ -73,10 +73,10 @@ def generate_text(operation: TextRequest, access: Access) -> Flow[TextReply]:
             stream=operation.stream,
         ),
     )
-    said = answer.json()
+    body = answer.json()
     if answer.is_failure:
-        raise _build_failure(answer, said)
-    return _parse_reply(answer, said, operation)
+        raise _build_failure(answer, body)
+    return _parse_reply(answer, body, operation)
 
 
 def probe(access: Access) -> Flow[None]:
@@ -86,9 +86,9 @@ def probe(access: Access) -> Flow[None]:
         ProviderError: `PROVIDER_AUTH_FAILED` if the key is refused.
     """
     answer = yield from send_probe("google", access, "/v1/models", _build_headers(access))
-    said = answer.json()
+    body = answer.json()
     if answer.is_failure:
-        raise _build_failure(answer, said)
+        raise _build_failure(answer, body)
 
 
 def _build_headers(access: Access) -> dict[str, str]:
@@ -132,31 +132,31 @@ class _ContentReader(JsonEventReader):
 
     def __init__(self) -> None:
         super().__init__()
-        self._said: Json = {}
+        self._body: Json = {}
         self._candidate: Json = {}
         self._parts: list[Json] = []
-        self._shown = VisibleText()
+        self._visible = VisibleText()
 
-    def _add_event(self, said: Json) -> str:
-        self._said |= {name: value for name, value in said.items() if name != "candidates"}
-        choice = get_first(said, "candidates")
+    def _add_event(self, event: Json) -> str:
+        self._body |= {name: value for name, value in event.items() if name != "candidates"}
+        choice = get_first(event, "candidates")
         self._candidate |= choice
         parts = get_object(choice, "content").get("parts")
         new = [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
         self._parts += new
         texts = (part.get("text") for part in new if part.get("thought") is not True)
-        return "".join(self._shown.add(text) for text in texts if isinstance(text, str))
+        return "".join(self._visible.add(text) for text in texts if isinstance(text, str))
 
     def assemble(self) -> WholeAnswer | None:
         """Assemble the answer; returns None if the stream ended without a finish reason."""
-        if "error" in self._said:
-            return build_answer(self._said, find_error_status(self._said))
-        blocked = get_object(self._said, "promptFeedback").get("blockReason")
+        if "error" in self._body:
+            return build_answer(self._body, find_error_status(self._body))
+        blocked = get_object(self._body, "promptFeedback").get("blockReason")
         if not blocked and not self._candidate.get("finishReason"):
             return None
         content = {**get_object(self._candidate, "content"), "parts": self._parts}
-        whole = [{**self._candidate, "content": content}] if self._candidate else []
-        return build_answer({**self._said, "candidates": whole})
+        candidates = [{**self._candidate, "content": content}] if self._candidate else []
+        return build_answer({**self._body, "candidates": candidates})
 
 
 def _send_request(
@@ -171,8 +171,8 @@ def _send_request(
     return VendorResponse("google", access, (yield from send(request, stream=reader)))
 
 
-def _build_failure(answer: VendorResponse, said: Json) -> ProviderError:
-    error = get_object(said, "error")
+def _build_failure(answer: VendorResponse, body: Json) -> ProviderError:
+    error = get_object(body, "error")
     details = error.get("details")
     rows = details if isinstance(details, list) else []
     reasons = [row.get("reason") for row in rows if isinstance(row, dict)]
@@ -184,10 +184,10 @@ def _build_failure(answer: VendorResponse, said: Json) -> ProviderError:
     return answer.build_failure(error.get("message"), verdict=verdict)
 
 
-def _parse_reply(answer: VendorResponse, said: Json, operation: TextRequest) -> TextReply:
-    request_id = answer.read_label(said.get("responseId")) or answer.request_id
-    blocked = answer.redact_excerpt(get_object(said, "promptFeedback").get("blockReason"))
-    choice = get_first(said, "candidates")
+def _parse_reply(answer: VendorResponse, body: Json, operation: TextRequest) -> TextReply:
+    request_id = answer.read_label(body.get("responseId")) or answer.request_id
+    blocked = answer.redact_excerpt(get_object(body, "promptFeedback").get("blockReason"))
+    choice = get_first(body, "candidates")
     reason = str(choice.get("finishReason"))
     if blocked or reason in _BLOCK_REASONS:
         raise answer.build_error(
@@ -205,27 +205,29 @@ def _parse_reply(answer: VendorResponse, said: Json, operation: TextRequest) -> 
         for part in (parts if isinstance(parts, list) else ())
         if isinstance(part, dict) and part.get("thought") is not True
     ]
-    named = answer.read_label(answer.response.headers.get(_TIER_HEADER))
+    label = answer.read_label(answer.response.headers.get(_TIER_HEADER))
     return _chat.build_reply(
         answer,
         operation,
         "".join(texts).strip(),
         _FINISH_REASONS.get(reason, "stop"),
-        _parse_usage(get_object(said, "usageMetadata")),
+        _parse_usage(get_object(body, "usageMetadata")),
         request_id,
-        answer.read_label(said.get("modelVersion")),
-        tier=_chat.read_service_tier(named),
+        answer.read_label(body.get("modelVersion")),
+        tier=_chat.read_service_tier(label),
     )
 
 
 def _parse_usage(usage: Json) -> dict[str, float]:
     """Parse the billed tokens, thoughts included; returns {} unless input and output are given."""
     names = ("promptTokenCount", "candidatesTokenCount", "thoughtsTokenCount")
-    given, made, thoughts = read_numbers(usage, *names)
-    if given is None or (made is None and thoughts is None):
+    input_tokens, output_tokens, thoughts = read_numbers(usage, *names)
+    if input_tokens is None or (output_tokens is None and thoughts is None):
         return {}
-    cached = to_finite_number(usage.get("cachedContentTokenCount"))
-    return _chat.build_token_units(given, (made or 0.0) + (thoughts or 0.0), cached=cached)
+    cache_reads = to_finite_number(usage.get("cachedContentTokenCount"))
+    return _chat.build_token_units(
+        input_tokens, (output_tokens or 0.0) + (thoughts or 0.0), cache_reads=cache_reads
+    )
 
 
 VENDOR = Vendor(

@@ -88,19 +88,19 @@ def _send_chat(
     if operation.stream:
         fields |= STREAM_FIELDS
         reader = ChatStreamReader()
-    asked = _chat.build_request(access, "/v1/chat/completions", fields)
-    answer = yield from send(asked, instead=True, stream=reader)
+    request = _chat.build_request(access, "/v1/chat/completions", fields)
+    answer = yield from send(request, instead=True, stream=reader)
     return VendorResponse("minimax", access, answer)
 
 
 def _read_refusal(answer: VendorResponse) -> str:
     """Return the words of a refusal, or "" for any other answer."""
     try:
-        said = answer.json()
+        body = answer.json()
     except ProviderError:
         return ""
-    words = get_object(said, "base_resp").get("status_msg")
-    is_refusal = _read_status_code(said) == _INVALID_PARAMETER_CODE
+    words = get_object(body, "base_resp").get("status_msg")
+    is_refusal = _read_status_code(body) == _INVALID_PARAMETER_CODE
     return words if is_refusal and isinstance(words, str) else ""
 
 
@@ -121,16 +121,16 @@ def generate_speech(operation: SpeechRequest, access: Access) -> Flow[SpeechRepl
         "audio_setting": _AUDIO_SETTING,
     }
     answer = yield from _post(access, "/v1/t2a_v2", fields)
-    said = yield from run_in_thread(_read_body, answer)  # minutes of audio are many megabytes
-    audio = yield from run_in_thread(_decode_audio, get_object(said, "data").get("audio"))
-    request_id = answer.read_label(said.get("trace_id")) or answer.request_id
+    body = yield from run_in_thread(_read_body, answer)  # minutes of audio are many megabytes
+    audio = yield from run_in_thread(_decode_audio, get_object(body, "data").get("audio"))
+    request_id = answer.read_label(body.get("trace_id")) or answer.request_id
     if not audio:
         raise answer.build_error(
             (ErrorCode.PROVIDER_BAD_RESPONSE, None),
             "The answer of minimax has no audio in it.",
             request_id=request_id,
         )
-    extra = get_object(said, "extra_info")
+    extra = get_object(body, "extra_info")
     billed, length = read_numbers(extra, "usage_characters", "audio_length")
     return SpeechReply(
         audio=audio,
@@ -158,13 +158,13 @@ def clone_voice(operation: CloneRequest, access: Access) -> Flow[CloneReply]:
     voice = build_voice_id(operation)
     fields = {"file_id": file_id, "voice_id": voice}
     answer = yield from _post(access, "/v1/voice_clone", fields)
-    said = _read_body(answer, passing=_VOICE_EXISTS_CODE)
-    made = _read_status_code(said) != _VOICE_EXISTS_CODE
+    body = _read_body(answer, passing=_VOICE_EXISTS_CODE)
+    is_new = _read_status_code(body) != _VOICE_EXISTS_CODE
     return CloneReply(
         voice=voice,
         model=access.model,
-        vendor_request_id=answer.read_label(said.get("trace_id")) or answer.request_id,
-        cost=Cost({"voices": 1.0 if made else 0.0}),
+        vendor_request_id=answer.read_label(body.get("trace_id")) or answer.request_id,
+        cost=Cost({"voices": 1.0 if is_new else 0.0}),
     )
 
 
@@ -223,22 +223,22 @@ def _read_body(answer: VendorResponse, passing: int = 0) -> Json:
         answer: the answer.
         passing: an additional code that counts as a success.
     """
-    said = answer.json()
-    code = _read_status_code(said)
+    body = answer.json()
+    code = _read_status_code(body)
     if not answer.is_failure and code in (0, passing):
-        return said
-    words = get_object(said, "base_resp").get("status_msg")
-    words = words or get_object(said, "error").get("message")
+        return body
+    words = get_object(body, "base_resp").get("status_msg")
+    words = words or get_object(body, "error").get("message")
     raise answer.build_failure(
         words,
         verdict=_CLASSIFICATIONS.get(code, REFUSED) if code else None,
         number=code or None,
-        request_id=answer.read_label(said.get("trace_id")),
+        request_id=answer.read_label(body.get("trace_id")),
     )
 
 
-def _read_status_code(said: Json) -> int:
-    code = get_object(said, "base_resp").get("status_code", 0)
+def _read_status_code(body: Json) -> int:
+    code = get_object(body, "base_resp").get("status_code", 0)
     return code if isinstance(code, int) else -1
 
 

@@ -43,10 +43,10 @@ def generate_text(operation: TextRequest, access: Access) -> Flow[TextReply]:
     answer = yield from negotiate_request(
         operation, access, lambda fields: _send_request(access, fields)
     )
-    said = answer.json()
+    body = answer.json()
     if answer.is_failure:
-        raise _build_failure(answer, said)
-    return _chat.parse_reply(answer, said, operation)
+        raise _build_failure(answer, body)
+    return _chat.parse_reply(answer, body, operation)
 
 
 def probe(access: Access) -> Flow[list[str]]:
@@ -56,10 +56,10 @@ def probe(access: Access) -> Flow[list[str]]:
         ProviderError: `PROVIDER_AUTH_FAILED` if the key is refused.
     """
     answer = yield from send_probe("openai", access, "/models", build_bearer_headers(access))
-    said = answer.json()
+    body = answer.json()
     if answer.is_failure:
-        raise _build_failure(answer, said)
-    return collect_names(answer, said.get("data"), "id")
+        raise _build_failure(answer, body)
+    return collect_names(answer, body.get("data"), "id")
 
 
 def _send_request(access: Access, fields: Json) -> Flow[VendorResponse]:
@@ -69,9 +69,9 @@ def _send_request(access: Access, fields: Json) -> Flow[VendorResponse]:
     return VendorResponse("openai", access, answer)
 
 
-def _build_failure(answer: VendorResponse, said: Json) -> ProviderError:
-    error = get_object(said, "error")
-    words = error.get("message") or said.get("error") or said.get("message") or said.get("detail")
+def _build_failure(answer: VendorResponse, body: Json) -> ProviderError:
+    error = get_object(body, "error")
+    words = error.get("message") or body.get("error") or body.get("message") or body.get("detail")
     if "insufficient_quota" in (error.get("code"), error.get("type")):
         return answer.build_failure(words, verdict=OUT_OF_CREDIT)
     # Some servers answer 500 if a request fails their validation.

@@ -91,10 +91,10 @@ def generate_image(operation: ImageRequest, access: Access) -> Flow[ImageReply]:
         job = check_id(answer.json().get("id"))
     cancel = build_request(access, "POST", f"/{endpoint}/cancel/{check_id(job)}")
     yield from report_submission(job, cancel)
-    done = yield from _await_job(access, endpoint, job, cancel)
+    body = yield from _await_job(access, endpoint, job, cancel)
     model = access.model if access.endpoint is None else "serverless"
-    cost = _calculate_cost(operation, access, done)
-    return (yield from _build_reply(done.get("output"), access, job, model, cost))
+    cost = _calculate_cost(operation, access, body)
+    return (yield from _build_reply(body.get("output"), access, job, model, cost))
 
 
 def generate_image_in_pod(operation: ImageRequest, access: Access, pod: str) -> Flow[ImageReply]:
@@ -123,19 +123,19 @@ def generate_image_in_pod(operation: ImageRequest, access: Access, pod: str) -> 
         delay = POLL_DELAYS_S[min(turn, len(POLL_DELAYS_S) - 1)]
         yield from pause(delay, "cold_start")
         waited, turn = waited + delay, turn + 1
-    said = yield from run_in_thread(answer.json)  # an embedded image has megabytes
+    body = yield from run_in_thread(answer.json)  # an embedded image has megabytes
     if answer.is_failure:
-        raise answer.build_failure(said.get("error") or said.get("detail"))
-    job = answer.read_label(said.get("id")) or pod
-    if said.get("status") != "COMPLETED":
-        words = redact_excerpt(said.get("error"), access)
+        raise answer.build_failure(body.get("error") or body.get("detail"))
+    job = answer.read_label(body.get("id")) or pod
+    if body.get("status") != "COMPLETED":
+        words = redact_excerpt(body.get("error"), access)
         raise ProviderError(
             ErrorCode.PROVIDER_REJECTED,
             f"The worker's job failed: {words}" if words else "The worker's job failed.",
             vendor_request_id=job,
         )
     cost = Cost(operation.units(), Decimal(0))
-    return (yield from _build_reply(said.get("output"), access, job, "pod", cost))
+    return (yield from _build_reply(body.get("output"), access, job, "pod", cost))
 
 
 def _build_reply(
@@ -201,7 +201,7 @@ def _await_job(access: Access, endpoint: str, job: str, cancel: httpx.Request) -
     while waited < MAX_JOB_WAIT_S:
         detail, delay = None, POLL_DELAYS_S[min(turn, len(POLL_DELAYS_S) - 1)]
         try:
-            said = yield from _read_status(access, endpoint, job)
+            body = yield from _read_status(access, endpoint, job)
         except ProviderError as fault:
             # Retry, because another poll costs nothing.
             lost += 1
@@ -210,9 +210,9 @@ def _await_job(access: Access, endpoint: str, job: str, cancel: httpx.Request) -
             delay = max(delay, fault.retry_after or 0.0)
         else:
             lost = 0
-            if said["status"] == "COMPLETED":
-                return said
-            if said["status"] == "IN_QUEUE":
+            if body["status"] == "COMPLETED":
+                return body
+            if body["status"] == "IN_QUEUE":
                 detail = "cold_start" if waited < MAX_COLD_START_S else "waiting_capacity"
         yield from pause(delay, detail)
         waited, turn = waited + delay, turn + 1
@@ -229,11 +229,11 @@ def _await_job(access: Access, endpoint: str, job: str, cancel: httpx.Request) -
 def _read_status(access: Access, endpoint: str, job: str) -> Flow[Json]:
     """Return the state of a job, or raise the error of a failed job."""
     answer = yield from send_request(access, "GET", f"/{endpoint}/status/{job}")
-    said = yield from run_in_thread(answer.json)  # an embedded image has megabytes
-    status = str(said.get("status"))
+    body = yield from run_in_thread(answer.json)  # an embedded image has megabytes
+    status = str(body.get("status"))
     if status in _FAILED_STATES:
         code, retryable = _FAILED_STATES[status]
-        words = redact_excerpt(said.get("error") or get_object(said, "output").get("error"), access)
+        words = redact_excerpt(body.get("error") or get_object(body, "output").get("error"), access)
         message = f"The worker's job is {status.lower().replace('_', ' ')}"
         message += f": {words}" if words else "."
         raise ProviderError(code, message, retryable=retryable)
@@ -241,20 +241,20 @@ def _read_status(access: Access, endpoint: str, job: str) -> Flow[Json]:
         raise answer.build_error(
             (ErrorCode.PROVIDER_BAD_RESPONSE, None), "runpod did not say how the job stands."
         )
-    return said
+    return body
 
 
-def _calculate_cost(operation: ImageRequest, access: Access, done: Json) -> Cost:
+def _calculate_cost(operation: ImageRequest, access: Access, body: Json) -> Cost:
     """Return the cost: public endpoints report the megapixels' price, others bill GPU seconds."""
     if access.endpoint is not None:
-        ran_ms, waited_ms = read_numbers(done, "executionTime", "delayTime")
+        ran_ms, waited_ms = read_numbers(body, "executionTime", "delayTime")
         if ran_ms is None:
             return Cost()
         # The vendor does not say which part of the delay was a worker's start, which is billed.
         start_s = min((waited_ms or 0.0) / 1000, MAX_START_S)
         return Cost({"gpu_seconds": ran_ms / 1000 + start_s})
-    said = to_finite_number(get_object(done, "output").get("cost"))
-    return Cost(operation.units(), from_wire_usd(said))
+    price = to_finite_number(get_object(body, "output").get("cost"))
+    return Cost(operation.units(), from_wire_usd(price))
 
 
 VENDOR = Vendor(
