@@ -33,16 +33,16 @@ def load_capabilities() -> "list[Capability]":
     >>> [capability.name for capability in load_capabilities()][:2]
     ['image.generate@1', 'research.gather@1']
     """
-    found = {capability.name: capability for capability in _load_built_in()}
+    capabilities = {capability.name: capability for capability in _load_built_in()}
     for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
         capability = _load_entry_point(point)
         if capability is None:
             continue
-        if capability.name in found:
+        if capability.name in capabilities:
             log.warning("entry point %s: %s is taken", point.name, capability.name)
             continue
-        found[capability.name] = capability
-    return list(found.values())
+        capabilities[capability.name] = capability
+    return list(capabilities.values())
 
 
 def _load_built_in() -> "list[Capability]":
@@ -54,8 +54,11 @@ def _load_built_in() -> "list[Capability]":
 
 
 def _sort_key(capability: "Capability") -> tuple[int, str]:
-    known = capability.id in _REGISTRY_ORDER
-    return (_REGISTRY_ORDER.index(capability.id) if known else len(_REGISTRY_ORDER), capability.id)
+    is_built_in = capability.id in _REGISTRY_ORDER
+    return (
+        _REGISTRY_ORDER.index(capability.id) if is_built_in else len(_REGISTRY_ORDER),
+        capability.id,
+    )
 
 
 def _load_entry_point(point: EntryPoint) -> "Capability | None":

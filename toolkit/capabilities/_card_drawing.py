@@ -18,12 +18,12 @@ def prepare_worker() -> None:
 
 
 def draw_card(
-    given: Mapping[str, Any], picture: bytes | None, upstream: Sequence[ArtifactBytes]
+    fields: Mapping[str, Any], picture: bytes | None, upstream: Sequence[ArtifactBytes]
 ) -> tuple[dict[str, object], bytes, str]:
     """Lay a card out and draw it.
 
     Args:
-        given: fields of the capability's input, except the picture.
+        fields: fields of the capability's input, except the picture.
         picture: bytes of the card's picture, if any.
         upstream: artifacts that its body may have been filled from.
 
@@ -38,20 +38,20 @@ def draw_card(
     from toolkit.capabilities._card import Card, CardError, render_card
 
     card = Card(
-        title=clean(given["title"]),
-        subtitle=clean(given["subtitle"]),
-        body=prepare_body(given["body"], upstream),
-        bullets=tuple(clean(bullet) for bullet in given["bullets"]),
-        footer=clean(given["footer"]),
-        kicker=clean(given["kicker"]),
+        title=clean(fields["title"]),
+        subtitle=clean(fields["subtitle"]),
+        body=prepare_body(fields["body"], upstream),
+        bullets=tuple(clean(bullet) for bullet in fields["bullets"]),
+        footer=clean(fields["footer"]),
+        kicker=clean(fields["kicker"]),
         image=picture,
-        template=given["template"] or ("split" if picture else "classic"),
-        theme=given["theme"],
-        width=given["width"],
-        height=given["height"],
+        template=fields["template"] or ("split" if picture else "classic"),
+        theme=fields["theme"],
+        width=fields["width"],
+        height=fields["height"],
     )
     try:
-        scene, data = render_card(card, svg=given["format"] == "svg")
+        scene, data = render_card(card, svg=fields["format"] == "svg")
     except CardError as error:
         from toolkit.contract.errors import ErrorCode
         from toolkit.plugins import ProviderError
@@ -60,7 +60,7 @@ def draw_card(
             ErrorCode.PROVIDER_REJECTED, f"The card was not drawn: {error}"
         ) from None
     facts: dict[str, object] = {
-        "media_type": "image/svg+xml" if given["format"] == "svg" else "image/png",
+        "media_type": "image/svg+xml" if fields["format"] == "svg" else "image/png",
         "width": scene.width,
         "height": scene.height,
         "size_bytes": len(data),
@@ -88,9 +88,11 @@ def prepare_body(body: str, upstream: Sequence[ArtifactBytes]) -> str:
     if not body or "\n\n".join(text for _, text in texts)[: len(body)] != body:
         return clean(body)
     # Copy that was written for the card is better than the facts that it is based on.
-    written = [text for (media_type, _), text in texts if media_type.startswith("text/")]
-    told = written or [_pick_summary(data, text) for (_, data), text in texts]
-    return shorten(_drop_headings(strip_markup(clean("\n\n".join(told)))), MAX_BODY_CHARACTERS)
+    copies = [text for (media_type, _), text in texts if media_type.startswith("text/")]
+    paragraphs = copies or [_pick_summary(data, text) for (_, data), text in texts]
+    return shorten(
+        _drop_headings(strip_markup(clean("\n\n".join(paragraphs)))), MAX_BODY_CHARACTERS
+    )
 
 
 def _find_texts(upstream: Sequence[ArtifactBytes]) -> list[tuple[ArtifactBytes, str]]:
@@ -99,8 +101,8 @@ def _find_texts(upstream: Sequence[ArtifactBytes]) -> list[tuple[ArtifactBytes, 
         return []
     from toolkit.plugins import Blob, Upstream
 
-    said = [(item, Upstream("", "", Blob(item[1], item[0])).text) for item in upstream]
-    return [(item, text) for item, text in said if text]
+    pairs = [(item, Upstream("", "", Blob(item[1], item[0])).text) for item in upstream]
+    return [(item, text) for item, text in pairs if text]
 
 
 def _pick_summary(data: bytes, text: str) -> str:

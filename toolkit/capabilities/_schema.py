@@ -167,8 +167,8 @@ class _ReferenceExpander:
                 plain[name] = self._expand_value(name, value, trail, (*path, name), depth + 1)
         if "$ref" in schema:
             target = self._resolve_reference(schema["$ref"], trail)
-            here = (*trail, str(schema["$ref"]))
-            reached = self.expand(target, here, (*path, "$ref"), depth + 1)
+            target_trail = (*trail, str(schema["$ref"]))
+            reached = self.expand(target, target_trail, (*path, "$ref"), depth + 1)
             both = plain.get("allOf", [])
             plain["allOf"] = [*both, reached] if isinstance(both, list) else [reached]
         return plain
@@ -204,8 +204,8 @@ class _ReferenceExpander:
             raise ValueError(f"refers to `{reference}`, which it does not have")
         if reference in trail:
             raise ValueError(f"refers to itself at `{reference}`")
-        found: object = home[parts[2]]
-        return found
+        target: object = home[parts[2]]
+        return target
 
 
 def _check_keyword(name: str, value: object) -> None:

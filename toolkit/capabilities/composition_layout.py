@@ -85,12 +85,12 @@ def lay_out_card(call: Call[LayoutInput]) -> Flow[Result]:
         ProviderError: `PROVIDER_REJECTED` for a card that cannot be drawn, such as with a picture
             that does not open.
     """
-    given, picture = call.input, call.blobs.get("image")
+    fields, picture = call.input, call.blobs.get("image")
     facts, data, title = yield from run_in_process(
         draw_card,
-        given.model_dump(exclude={"image"}),
+        fields.model_dump(exclude={"image"}),
         picture.data if picture else None,
-        [(item.blob.media_type, item.blob.data) for item in call.upstream if given.body],
+        [(item.blob.media_type, item.blob.data) for item in call.upstream if fields.body],
     )
     metadata = {"width": facts["width"], "height": facts["height"], "title": title}
     return Result(facts, Blob(data, str(facts["media_type"]), metadata))

@@ -51,9 +51,9 @@ class ImageOutput(Record):
     model: str = Field(description="the model that made it")
 
 
-def build_request(given: ImageInput) -> ImageRequest:
+def build_request(fields: ImageInput) -> ImageRequest:
     """Build the only operation of an input."""
-    return ImageRequest(**given.model_dump())
+    return ImageRequest(**fields.model_dump())
 
 
 def generate_image(call: Call[ImageInput]) -> Flow[Result]:

@@ -75,18 +75,18 @@ class LlmOutput(Record):
     )
 
 
-def build_request(given: LlmInput) -> TextRequest:
+def build_request(fields: LlmInput) -> TextRequest:
     """Build the only operation of an input."""
-    rule, material = fence_text(given.context) if given.context.strip() else ("", "")
+    rule, material = fence_text(fields.context) if fields.context.strip() else ("", "")
     return TextRequest(
-        prompt="\n\n".join(part for part in (given.objective, material) if part),
-        system="\n\n".join(part for part in (given.system, rule) if part),
-        max_tokens=given.max_tokens,
-        temperature=given.temperature,
-        schema=given.output_schema,
+        prompt="\n\n".join(part for part in (fields.objective, material) if part),
+        system="\n\n".join(part for part in (fields.system, rule) if part),
+        max_tokens=fields.max_tokens,
+        temperature=fields.temperature,
+        schema=fields.output_schema,
         stream=True,
         # Truncated JSON is worthless, so its cap never falls.
-        cap_may_fall="max_tokens" not in given.model_fields_set and given.output_schema is None,
+        cap_may_fall="max_tokens" not in fields.model_fields_set and fields.output_schema is None,
     )
 
 

@@ -102,10 +102,10 @@ def gather_facts(call: Call[ResearchInput]) -> Flow[Result]:
     Raises:
         ProviderError: `PROVIDER_REJECTED` if the encyclopedia has nothing on the topic.
     """
-    given = call.input
-    topic = " ".join(clean(given.topic).split())
-    source = open_encyclopedia(call.services, given.language)
-    pages, warnings = yield from _read_pages(source, topic, given.max_sources)
+    fields = call.input
+    topic = " ".join(clean(fields.topic).split())
+    source = open_encyclopedia(call.services, fields.language)
+    pages, warnings = yield from _read_pages(source, topic, fields.max_sources)
     if not pages:
         raise ProviderError(
             ErrorCode.PROVIDER_REJECTED,
@@ -113,10 +113,10 @@ def gather_facts(call: Call[ResearchInput]) -> Flow[Result]:
         )
     title, sections = pages[0].title, _collect_sections(pages)
     summary = shorten(pages[0].summary, MAX_SUMMARY_CHARACTERS)
-    told = [(title, summary), *((section.title, section.text) for section in sections)]
-    text = "\n\n".join(f"{heading}: {words}" for heading, words in told)
+    passages = [(title, summary), *((section.title, section.text) for section in sections)]
+    text = "\n\n".join(f"{heading}: {words}" for heading, words in passages)
     output: dict[str, object] = {
-        "topic": given.topic,
+        "topic": fields.topic,
         "title": title,
         "summary": summary,
         "sections": [section.model_dump() for section in sections],
@@ -125,30 +125,30 @@ def gather_facts(call: Call[ResearchInput]) -> Flow[Result]:
         "source_kind": source.kind,
         "warnings": warnings,
     }
-    if given.synthesize and call.has_operation:
+    if fields.synthesize and call.has_operation:
         output["synthesis"], problem = yield from _synthesize(_build_request(topic, text))
         warnings += [problem] if problem else []
     return Result(output)
 
 
 def _read_pages(
-    source: Encyclopedia, topic: str, most: int
+    source: Encyclopedia, topic: str, limit: int
 ) -> Flow[tuple[list[EncyclopediaArticle], list[str]]]:
     """Read the main article, whole, and the summaries of others on the topic; collect warnings."""
-    hits = yield from source.search(topic, most + EXTRA_HITS)
+    hits = yield from source.search(topic, limit + EXTRA_HITS)
     main, fit = yield from _find_main(source, topic, hits[:MAX_CANDIDATES])
     if main is None:
         return [], []
     pages = [main]
     for hit in hits:
-        if len(pages) == most:
+        if len(pages) == limit:
             break
-        if hit.title in {known.title for known in pages}:
+        if hit.title in {article.title for article in pages}:
             continue
         if hit.excerpt and _measure_share(topic, f"{hit.title} {hit.excerpt}") < 1:
             continue  # the search result is enough, which saves a request
-        page = yield from source.read_article(hit, whole=False)
-        if page is None or page.title in {known.title for known in pages}:
+        page = yield from source.read_article(hit, with_sections=False)
+        if page is None or page.title in {article.title for article in pages}:
             continue
         if _measure_share(topic, f"{_join_opening(page)} {hit.excerpt}") == 1:
             pages.append(page)
@@ -161,28 +161,28 @@ def _find_main(
 ) -> Flow[tuple[EncyclopediaArticle | None, float]]:
     """Find the first article that is on the topic, else the article that is closest to it."""
     best: EncyclopediaArticle | None = None
-    most = MIN_FIT
+    best_fit = MIN_FIT
     for hit in hits:
-        page = yield from source.read_article(hit, whole=True)
+        page = yield from source.read_article(hit, with_sections=True)
         if page is None:
             continue
         fit = _rate_fit(topic, hit, page)
         if fit == 1:
             return page, fit
-        if fit >= most and (best is None or fit > most):
-            best, most = page, fit
-    return best, most
+        if fit >= best_fit and (best is None or fit > best_fit):
+            best, best_fit = page, fit
+    return best, best_fit
 
 
 def _rate_fit(topic: str, hit: SearchHit, page: EncyclopediaArticle) -> float:
     """Rate whether an article is on the topic, because a search finds something for any words."""
     opening = f"{_join_opening(page)} {hit.excerpt}"
     share = _measure_share(topic, opening)
-    named = all(word in _fold_text(topic) for word in _extract_stems(page.title))
-    if hit.certain or named or share > 0.5:
+    is_named = all(word in _fold_text(topic) for word in _extract_stems(page.title))
+    if hit.certain or is_named or share > 0.5:
         return 1.0
-    whole = " ".join(section.text for section in page.sections)
-    return 1.0 if _measure_share(topic, f"{opening} {whole}") == 1 else share
+    body = " ".join(section.text for section in page.sections)
+    return 1.0 if _measure_share(topic, f"{opening} {body}") == 1 else share
 
 
 def _join_opening(page: EncyclopediaArticle) -> str:
@@ -191,14 +191,14 @@ def _join_opening(page: EncyclopediaArticle) -> str:
 
 def _measure_share(topic: str, text: str) -> float:
     """Return the share of the topic's words that a text has, from 0 to 1."""
-    words, told = _extract_stems(topic), _fold_text(text)
-    return sum(word in told for word in words) / len(words)
+    words, content = _extract_stems(topic), _fold_text(text)
+    return sum(word in content for word in words) / len(words)
 
 
 def _extract_stems(text: str) -> list[str]:
     """Return the stems of a topic's words, without small words that are in every text."""
-    found = [w for w in re.findall(r"\w+", text) if len(w) > 3 or (len(w) > 1 and w.isupper())]
-    stems = (_fold_text(word) for word in found or [text])
+    words = [w for w in re.findall(r"\w+", text) if len(w) > 3 or (len(w) > 1 and w.isupper())]
+    stems = (_fold_text(word) for word in words or [text])
     return [stem[: max(4, len(stem) - 2)] for stem in stems]
 
 
@@ -208,15 +208,15 @@ def _fold_text(text: str) -> str:
 
 
 def _collect_sections(pages: list[EncyclopediaArticle]) -> list[ResearchSection]:
-    main, *others = pages
+    main, *related_pages = pages
     sections = [
         ResearchSection(title=section.title, text=shorten(section.text, MAX_SECTION_CHARACTERS))
         for section in main.sections
         if section.title.casefold() not in _LIST_HEADINGS
-    ][: MAX_SECTIONS - len(others)]
+    ][: MAX_SECTIONS - len(related_pages)]
     sections += [
         ResearchSection(title=page.title, text=shorten(page.summary, MAX_SECTION_CHARACTERS))
-        for page in others
+        for page in related_pages
     ]
     return sections
 
@@ -244,10 +244,12 @@ def _synthesize(request: TextRequest) -> Flow[tuple[str | None, str]]:
     return text, ""
 
 
-def estimate_synthesis(given: ResearchInput) -> TextRequest | None:
+def estimate_synthesis(fields: ResearchInput) -> TextRequest | None:
     """Build a synthesis request with material of usual length, or None if it is not requested."""
     return (
-        _build_request(given.topic, "x" * ASSUMED_MATERIAL_CHARACTERS) if given.synthesize else None
+        _build_request(fields.topic, "x" * ASSUMED_MATERIAL_CHARACTERS)
+        if fields.synthesize
+        else None
     )
 
 

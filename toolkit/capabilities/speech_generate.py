@@ -57,9 +57,9 @@ class SpeechOutput(Record):
     model: str = Field(description="the model that spoke")
 
 
-def build_request(given: SpeechInput) -> SpeechRequest:
+def build_request(fields: SpeechInput) -> SpeechRequest:
     """Build the only operation of an input."""
-    return SpeechRequest(text=given.text, voice=given.voice, speed=given.speed)
+    return SpeechRequest(text=fields.text, voice=fields.voice, speed=fields.speed)
 
 
 def generate_speech(call: Call[SpeechInput]) -> Flow[Result]:
@@ -68,8 +68,8 @@ def generate_speech(call: Call[SpeechInput]) -> Flow[Result]:
     Raises:
         ProviderError: `INVALID_OUTPUT` if it is not.
     """
-    given = call.input
-    reply = yield from request_operation(build_request(given))
+    fields = call.input
+    reply = yield from request_operation(build_request(fields))
     try:
         measured = yield from run_in_process(measure_mp3_ms, reply.audio)
     except ValueError:
@@ -83,8 +83,8 @@ def generate_speech(call: Call[SpeechInput]) -> Flow[Result]:
         "media_type": MEDIA_TYPE,
         "size_bytes": len(reply.audio),
         "duration_ms": duration,
-        "characters": len(given.text),
-        "voice": given.voice,
+        "characters": len(fields.text),
+        "voice": fields.voice,
         "model": reply.model,
     }
     metadata = {name: facts[name] for name in ("duration_ms", "voice", "model")}

@@ -44,9 +44,9 @@ class CloneOutput(Record):
     )
 
 
-def build_request(given: CloneInput) -> CloneRequest:
+def build_request(fields: CloneInput) -> CloneRequest:
     """Build the operation of an input without the audio, because its price needs no audio."""
-    return CloneRequest(name=given.name, audio=b"", media_type="audio/mpeg")
+    return CloneRequest(name=fields.name, audio=b"", media_type="audio/mpeg")
 
 
 def clone_voice(call: Call[CloneInput]) -> Flow[Result]:

@@ -55,8 +55,8 @@ def draw_ornament(box: Box, radius: float, theme: Theme, seed: str) -> ClippedGr
 
 def draw_rings(cx: float, cy: float, radius: float, theme: Theme) -> tuple[Shape, ...]:
     """Draw circles within circles around a point, for a corner."""
-    one, two, three, four = theme.art
-    colors = (theme.panel, two, one, three, four)
+    first, second, third, fourth = theme.art
+    colors = (theme.panel, second, first, third, fourth)
     shares = (1.0, 0.8, 0.6, 0.4, 0.2)
     return tuple(
         Disc(cx, cy, radius * share, color) for share, color in zip(shares, colors, strict=True)
@@ -67,11 +67,11 @@ def draw_quotation_mark(box: Box, color: Color) -> tuple[Shape, ...]:
     """Draw an opening quotation mark of two drops with tails."""
     radius = min(box.w / 4.6, box.h / 3.2)
     drops: list[Shape] = []
-    for left in (box.x, box.x + 2.45 * radius):
+    for x in (box.x, box.x + 2.45 * radius):
         cy = box.bottom - radius
-        drops.append(Disc(left + radius, cy, radius, color))
+        drops.append(Disc(x + radius, cy, radius, color))
         # The tail lies between two quarter arcs that start at the drop's left edge.
-        hub = (left + 2.1 * radius, cy)
+        hub = (x + 2.1 * radius, cy)
         outer = _build_arc(hub, 2.1 * radius, 180, 90)
         inner = _build_arc((hub[0], cy), 1.45 * radius, 180, 90)
         drops.append(Polygon((*outer, *reversed(inner)), color))
@@ -83,10 +83,10 @@ def _draw_tiles(box: Box, theme: Theme, dice: _Dice) -> Iterator[Shape]:
     side = max(min(box.w, box.h) / 3, max(box.w, box.h) / 7)
     columns, rows = math.ceil(box.w / side), math.ceil(box.h / side)
     # Centred, so that the edges cut off equal parts.
-    left, top = box.x + (box.w - columns * side) / 2, box.y + (box.h - rows * side) / 2
+    x, y = box.x + (box.w - columns * side) / 2, box.y + (box.h - rows * side) / 2
     for row in range(rows):
         for column in range(columns):
-            square = Box(left + column * side, top + row * side, side, side)
+            square = Box(x + column * side, y + row * side, side, side)
             yield from _draw_tile(square, theme, dice)
 
 
@@ -146,14 +146,14 @@ def _draw_bubbles(box: Box, theme: Theme, dice: _Dice) -> Iterator[Shape]:
 
 def _draw_sunrise(box: Box, theme: Theme, dice: _Dice) -> Iterator[Shape]:
     """Draw rings rising from a point on the lower edge, with a small disc above."""
-    left = bool(dice.pick_below(2))
-    cx, cy = box.x + box.w * (0.3 if left else 0.7), box.bottom
+    is_left = bool(dice.pick_below(2))
+    cx, cy = box.x + box.w * (0.3 if is_left else 0.7), box.bottom
     reach = min(math.hypot(box.w, box.h) * 0.62, max(box.w, box.h) * 0.8)
     start = dice.pick_below(4)
     for number in range(6):
         yield Disc(cx, cy, reach * (1 - number * 0.155), theme.art[(start + number) % 4])
     small = min(box.w, box.h) * 0.09
-    x = box.x + box.w * (0.8 if left else 0.2)
+    x = box.x + box.w * (0.8 if is_left else 0.2)
     yield Disc(x, box.y + small * 2.4, small, theme.art[(start + 1) % 4])
 
 

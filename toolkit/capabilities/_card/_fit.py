@@ -68,8 +68,8 @@ class FittedText:
 @dataclass(frozen=True, slots=True)
 class _WrapResult:
     rows: tuple[Row, ...]
-    whole: bool  # nothing is left over
-    broken: bool  # a word was cut
+    is_complete: bool  # nothing is left over
+    is_broken: bool  # a word was cut
 
 
 def fit_paragraphs(
@@ -95,14 +95,16 @@ def fit_paragraphs(
     def wrap(size: int, width: float = width) -> _WrapResult:
         return _wrap_all(paragraphs, style, size, width, height, fonts)
 
-    size = _find_largest_size(style, lambda s: (tried := wrap(s)).whole and not tried.broken)
+    size = _find_largest_size(
+        style, lambda s: (tried := wrap(s)).is_complete and not tried.is_broken
+    )
     # Shrinking comes before cutting words; only words too long even at the smallest size are cut.
-    size = size or _find_largest_size(style, lambda s: wrap(s).whole)
+    size = size or _find_largest_size(style, lambda s: wrap(s).is_complete)
     if size is None:
         rows = _shorten_rows(wrap(smallest).rows, style, width, smallest, fonts)
         return FittedText(style, smallest, rows, shortened=True)
     wrapped = wrap(size)
-    if style.balanced and not wrapped.broken:
+    if style.balanced and not wrapped.is_broken:
         wrapped = _balance_rows(wrapped, wrap, size, width)
     return FittedText(style, size, wrapped.rows, shortened=False)
 
@@ -134,25 +136,25 @@ def _wrap_all(
     fonts: Fonts,
 ) -> _WrapResult:
     rows: list[Row] = []
-    broken = False
+    is_broken = False
     inner = width - style.indent * size
     for number, paragraph in enumerate(paragraphs):
         room = _count_rows_left(style, size, height, len(rows), number)
         wrap = _LineWrapper(fonts, size, style.bold, paragraph.rtl, inner, room)
-        done = wrap.wrap_text(paragraph.text)
+        is_complete = wrap.wrap_text(paragraph.text)
         rows += [Row(text, wrap.measure(text), paragraph.rtl, number) for text in wrap.lines]
-        broken = broken or wrap.broken
-        if not done:
-            return _WrapResult(tuple(rows), False, broken)
-    return _WrapResult(tuple(rows), True, broken)
+        is_broken = is_broken or wrap.is_broken
+        if not is_complete:
+            return _WrapResult(tuple(rows), False, is_broken)
+    return _WrapResult(tuple(rows), True, is_broken)
 
 
-def _count_rows_left(style: TextStyle, size: int, height: float, used: int, gaps: int) -> int:
+def _count_rows_left(style: TextStyle, size: int, height: float, row_count: int, gaps: int) -> int:
     step = style.leading * size
     free = height - (ASCENT + DESCENT) * size - gaps * _PARAGRAPH_GAP * step
     # The small share of a pixel keeps a box of exactly n lines from losing one to rounding.
     rows = int((free + 0.01) // step) + 1
-    return max(0, min(rows, style.max_lines) - used)
+    return max(0, min(rows, style.max_lines) - row_count)
 
 
 class _LineWrapper:
@@ -164,28 +166,28 @@ class _LineWrapper:
         self._fonts, self._size, self._bold, self._rtl = fonts, size, bold, rtl
         self._width, self._room = width, room
         self.lines: list[str] = []
-        self.broken = False
+        self.is_broken = False
 
     def measure(self, text: str) -> float:
         return self._fonts.measure_width(text, self._size, self._bold, self._rtl)
 
     def wrap_text(self, text: str) -> bool:
         """Fill lines with a paragraph, and return whether all of it fitted."""
-        held = ""
+        line = ""
         for piece in split_pieces(text):
-            longer = f"{held} {piece.text}" if held and piece.spaced else held + piece.text
-            if self._fits(longer):
-                held = longer
+            candidate = f"{line} {piece.text}" if line and piece.spaced else line + piece.text
+            if self._fits(candidate):
+                line = candidate
                 continue
-            if held:
-                self.lines.append(held)
-            held = piece.text if self._fits(piece.text) else self._cut_word(piece.text)
+            if line:
+                self.lines.append(line)
+            line = piece.text if self._fits(piece.text) else self._cut_word(piece.text)
             if len(self.lines) >= self._room:
                 del self.lines[self._room :]
                 return False
         if len(self.lines) >= self._room:
             return False
-        self.lines.append(held)
+        self.lines.append(line)
         return True
 
     def _fits(self, text: str) -> bool:
@@ -193,15 +195,15 @@ class _LineWrapper:
 
     def _cut_word(self, word: str) -> str:
         """Fill lines with a word too long for a line; returns the part on the last line."""
-        self.broken = True
-        rest = split_clusters(word)
+        self.is_broken = True
+        clusters = split_clusters(word)
         while len(self.lines) < self._room:
-            count = self._find_longest_start(rest)
-            if count == len(rest):
+            count = self._find_longest_start(clusters)
+            if count == len(clusters):
                 break
-            self.lines.append("".join(rest[:count]))
-            rest = rest[count:]
-        return "".join(rest)
+            self.lines.append("".join(clusters[:count]))
+            clusters = clusters[count:]
+        return "".join(clusters)
 
     def _find_longest_start(self, parts: list[str]) -> int:
         low, high = 1, 8
@@ -226,7 +228,7 @@ def _balance_rows(
     while high - low > size / 2:
         middle = (low + high) / 2
         tried = wrap(size, middle)
-        if tried.whole and not tried.broken and len(tried.rows) == len(wrapped.rows):
+        if tried.is_complete and not tried.is_broken and len(tried.rows) == len(wrapped.rows):
             best, high = tried, middle
         else:
             low = middle
@@ -248,5 +250,5 @@ def _shorten_rows(
         text = head or "".join(split_clusters(text)[:-1])
         if not text:
             break
-    ended = text.rstrip(" ,.;:-–—…") + ELLIPSIS
-    return (*rows[:-1], replace(last, text=ended, width=measure(ended)))
+    line = text.rstrip(" ,.;:-–—…") + ELLIPSIS
+    return (*rows[:-1], replace(last, text=line, width=measure(line)))

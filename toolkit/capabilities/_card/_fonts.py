@@ -69,26 +69,26 @@ class Fonts:
         lost = frozenset(self.find_missing(text, bold))
         if not lost:
             return text
-        kept = "".join(_drop_missing(cluster, lost) for cluster in split_clusters(text))
+        drawable = "".join(_drop_missing(cluster, lost) for cluster in split_clusters(text))
         # Only plain spaces are joined; a no-break space keeps its meaning.
-        return " ".join(part for part in kept.split(" ") if part) or REPLACEMENT
+        return " ".join(part for part in drawable.split(" ") if part) or REPLACEMENT
 
     def split_runs(self, text: str, bold: bool = False) -> list[tuple[str, str]]:
         """Cut a line where another font file has to take over, in reading order: path and text."""
         chain = self._get_chain(bold)
         if all(ord(char) in load_coverage(chain[0]) for char in text):
             return [(chain[0], text)]
-        found: list[tuple[str, str]] = []
+        runs: list[tuple[str, str]] = []
         for cluster in split_clusters(text):
-            last, before = found[-1] if found else (chain[0], "")
+            last, before = runs[-1] if runs else (chain[0], "")
             # Spaces and signs stay with the run before them, so that shaping sees whole phrases.
             order = (last, *chain) if not cluster[0].isalnum() else chain
             path = next((p for p in order if _covers(p, cluster)), chain[0])
-            if found and path == last:
-                found[-1] = (path, before + cluster)
+            if runs and path == last:
+                runs[-1] = (path, before + cluster)
             else:
-                found.append((path, cluster))
-        return found
+                runs.append((path, cluster))
+        return runs
 
     def place_runs(
         self, text: str, size: int, bold: bool, rtl: bool

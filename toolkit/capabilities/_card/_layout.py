@@ -37,7 +37,7 @@ def compose_scene(card: Card, fonts: Fonts) -> Scene:
         raise CardError("the title is empty")
     words = _prepare_texts(card, fonts)
     title = words.texts["title"]
-    written = sum(len(p.text) for role in ("body", "bullets") for p in words.texts[role])
+    length = sum(len(p.text) for role in ("body", "bullets") for p in words.texts[role])
     canvas = CardCanvas(
         card.width,
         card.height,
@@ -45,7 +45,7 @@ def compose_scene(card: Card, fonts: Fonts) -> Scene:
         card.title,
         None if card.image is None else open_picture(card.image),
         title[0].rtl,
-        crowded=written > _CROWDED_CHARACTERS,
+        crowded=length > _CROWDED_CHARACTERS,
         lonely=not any(words.texts[role] for role in ("subtitle", "body", "bullets")),
     )
     template = TEMPLATES_BY_NAME[card.template]
@@ -109,6 +109,8 @@ def _prepare_texts(card: Card, fonts: Fonts) -> _PreparedTexts:
 def _build_glyph_warnings(missing: tuple[str, ...]) -> list[str]:
     if not missing:
         return []
-    named = "".join(missing[:_MAX_NAMED_GLYPHS]) + ("…" if len(missing) > _MAX_NAMED_GLYPHS else "")
+    glyphs = "".join(missing[:_MAX_NAMED_GLYPHS]) + (
+        "…" if len(missing) > _MAX_NAMED_GLYPHS else ""
+    )
     count = "1 character has" if len(missing) == 1 else f"{len(missing)} characters have"
-    return [f"{count} no glyph in the fonts available: {named}"]
+    return [f"{count} no glyph in the fonts available: {glyphs}"]

@@ -66,14 +66,14 @@ class _StackPass:
         gap = _GAP_BEFORE.get(role, 0.0) * self.column.scale if self.fitted else 0.0
         style = self._choose_style(role)
         room = min(cap, self.free - gap)
-        found = fit_paragraphs(paragraphs, style, self.column.box.w, room, self.fonts)
-        if found is None:
+        fit = fit_paragraphs(paragraphs, style, self.column.box.w, room, self.fonts)
+        if fit is None:
             self.omitted.append(role)
             return
-        if found.shortened:
+        if fit.shortened:
             self.shortened.append(role)
-        self.fitted[role] = found
-        self.free -= gap + found.height
+        self.fitted[role] = fit
+        self.free -= gap + fit.height
 
     def _choose_style(self, role: str) -> TextStyle:
         style = self.column.styles[role]
@@ -98,8 +98,8 @@ def stack_texts(
         be shortened or left out.
     """
     footer = _fit_footer(texts.get("footer", ()), column, fonts)
-    kept = footer.height + _GAP_FOOTER * column.scale if footer else 0.0
-    free = column.box.h - kept - column.lead
+    footer_space = footer.height + _GAP_FOOTER * column.scale if footer else 0.0
+    free = column.box.h - footer_space - column.lead
     setting = _place_roles(texts, column, fonts, free, {})
     if setting.shortened and setting.free > 0:
         # Room that the roles below did not use goes to shortened roles.
@@ -128,15 +128,15 @@ def _place_roles(
 ) -> _StackPass:
     setting = _StackPass(column, fonts, free)
     body, bullets = texts.get("body", ()), texts.get("bullets", ())
-    rest = bool(body or bullets)
-    title_share = 1.0 if not (rest or texts.get("subtitle")) else (0.44 if rest else 0.7)
+    has_body = bool(body or bullets)
+    title_share = 1.0 if not (has_body or texts.get("subtitle")) else (0.44 if has_body else 0.7)
 
     def put(role: str, share: float) -> None:
         setting.place_role(role, texts.get(role, ()), setting.free * share + bonus.get(role, 0.0))
 
     put("kicker", 0.3)
     put("title", title_share)
-    put("subtitle", 0.36 if rest else 1.0)
+    put("subtitle", 0.36 if has_body else 1.0)
     if body and bullets:
         # Bullets are measured first, so that the body gets all that they leave.
         trial = _StackPass(column, fonts, setting.free, dict(setting.fitted))
@@ -167,10 +167,10 @@ def _position_roles(
     y = top + column.lead
     for role, fitted in setting.fitted.items():
         y += _GAP_BEFORE.get(role, 0.0) * column.scale if boxes else 0.0
-        found = _build_boxes(role, fitted, column, y)
+        role_boxes = _build_boxes(role, fitted, column, y)
         if role == "bullets":
-            markers += [_place_marker(box, column) for box in found]
-        boxes += found
+            markers += [_place_marker(box, column) for box in role_boxes]
+        boxes += role_boxes
         y += fitted.height
     return boxes, markers, Box(column.box.x, top, column.box.w, y - top)
 
@@ -239,10 +239,12 @@ def build_styles(
     """
 
     def style(
-        bold: bool, sizes: tuple[int, int], leading: float, most: int, balanced: bool = False
+        bold: bool, sizes: tuple[int, int], leading: float, max_lines: int, balanced: bool = False
     ) -> TextStyle:
         small = max(7, round(sizes[1] * scale))
-        return TextStyle(bold, max(small, round(sizes[0] * scale)), small, leading, most, balanced)
+        return TextStyle(
+            bold, max(small, round(sizes[0] * scale)), small, leading, max_lines, balanced
+        )
 
     return {
         "kicker": style(True, (23, 14), 1.2, 1),

@@ -72,17 +72,17 @@ class CardCanvas:
 
     def place(self, box: Box) -> Box:
         """Place a box meant for a card read from the left on this card, in whole pixels."""
-        left, top = round(box.x), round(box.y)
-        whole = Box(left, top, round(box.right) - left, round(box.bottom) - top)
-        return whole.mirror(self.width) if self.rtl else whole
+        x, y = round(box.x), round(box.y)
+        pixel_box = Box(x, y, round(box.right) - x, round(box.bottom) - y)
+        return pixel_box.mirror(self.width) if self.rtl else pixel_box
 
-    def find_text_box(self, art: Box, left: float, below: float, beside: float) -> Box:
+    def find_text_box(self, art: Box, x: float, row_gap: float, column_gap: float) -> Box:
         """Find the box for text below or next to the art, at these distances in pixels."""
         inner = self.inner
         if self.upright:
-            top = art.bottom + below
-            return Box(left, top, inner.right - left, inner.bottom - top)
-        return Box(left, inner.y, art.x - beside - left, inner.h)
+            top = art.bottom + row_gap
+            return Box(x, top, inner.right - x, inner.bottom - top)
+        return Box(x, inner.y, art.x - column_gap - x, inner.h)
 
     def build_column(
         self,
@@ -136,8 +136,8 @@ def _place_classic_art(canvas: CardCanvas) -> Box:
 
 def _build_classic_column(canvas: CardCanvas) -> TextColumn:
     unit = canvas.scale
-    left = canvas.inner.x + 36 * unit
-    box = canvas.find_text_box(_place_classic_art(canvas), left, 44 * unit, 52 * unit)
+    x = canvas.inner.x + 36 * unit
+    box = canvas.find_text_box(_place_classic_art(canvas), x, 44 * unit, 52 * unit)
     return canvas.build_column(box, (72, 32))
 
 
@@ -211,8 +211,8 @@ def _build_quote_layers(canvas: CardCanvas, stack: TextStack) -> tuple[Layer, ..
     unit, theme, block = canvas.scale, canvas.theme, stack.block
     art = canvas.place(_place_quote_art(canvas))
     wide = 74 * unit
-    left = block.right - wide if canvas.rtl else block.x
-    mark = draw_quotation_mark(Box(left, block.y, wide, 58 * unit), theme.inks.accent)
+    x = block.right - wide if canvas.rtl else block.x
+    mark = draw_quotation_mark(Box(x, block.y, wide, 58 * unit), theme.inks.accent)
     if canvas.picture is not None:
         halo = Disc(art.x + art.w / 2, art.y + art.h / 2, art.w / 2 + 9 * unit, theme.panel)
         return (

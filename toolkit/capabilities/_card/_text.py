@@ -51,8 +51,8 @@ def tidy(text: str) -> tuple[str, ...]:
     composed = unicodedata.normalize("NFC", text)
     paragraphs = []
     for raw in _LINE_ENDS.split(composed):
-        kept = "".join(_normalize_character(char) for char in raw)
-        joined = _SPACES.sub(" ", kept).strip()
+        line = "".join(_normalize_character(char) for char in raw)
+        joined = _SPACES.sub(" ", line).strip()
         if joined:
             paragraphs.append("".join(split_clusters(joined)))
     return tuple(paragraphs)
@@ -87,13 +87,13 @@ def split_clusters(text: str) -> list[str]:
         >>> split_clusters("ne\\u0301\\u0323")
         ['n', 'e\\u0301\\u0323']
     """
-    found: list[str] = []
+    clusters: list[str] = []
     for char in text:
-        if not found or not _continues(found[-1], char):
-            found.append(char)
-        elif not _is_mark(char) or sum(map(_is_mark, found[-1])) < _MAX_MARKS:
-            found[-1] += char
-    return found
+        if not clusters or not _continues(clusters[-1], char):
+            clusters.append(char)
+        elif not _is_mark(char) or sum(map(_is_mark, clusters[-1])) < _MAX_MARKS:
+            clusters[-1] += char
+    return clusters
 
 
 def _is_mark(char: str) -> bool:
@@ -141,18 +141,18 @@ def split_pieces(text: str) -> list[Piece]:
         >>> [piece.text for piece in split_pieces("well-known 日本。")]
         ['well-', 'known', '日', '本。']
     """
-    found: list[Piece] = []
+    pieces: list[Piece] = []
     for word in text.split(" "):
-        start = len(found)
-        held = ""
+        start = len(pieces)
+        piece = ""
         for cluster in split_clusters(word):
-            if held and _may_break(held, cluster):
-                found.append(Piece(held, len(found) == start))
-                held = ""
-            held += cluster
-        if held:
-            found.append(Piece(held, len(found) == start))
-    return found
+            if piece and _may_break(piece, cluster):
+                pieces.append(Piece(piece, len(pieces) == start))
+                piece = ""
+            piece += cluster
+        if piece:
+            pieces.append(Piece(piece, len(pieces) == start))
+    return pieces
 
 
 def _may_break(before: str, cluster: str) -> bool:

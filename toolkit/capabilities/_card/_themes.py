@@ -37,10 +37,10 @@ class Theme:
 def _build_theme(page: str, art: str) -> Theme:
     """Build a theme from the colours of ground, panel, inks, art, scrim and glow."""
     top, bottom, panel, title, muted, accent = map(_parse_hex, page.split())
-    one, two, three, four, scrim, glow = map(_parse_hex, art.split())
+    first, second, third, fourth, scrim, glow = map(_parse_hex, art.split())
     over_picture = Inks(_parse_hex("FFFFFF"), _parse_hex("EDEDF2"), glow)
     inks = Inks(title, muted, accent)
-    return Theme((top, bottom), panel, inks, (one, two, three, four), scrim, over_picture)
+    return Theme((top, bottom), panel, inks, (first, second, third, fourth), scrim, over_picture)
 
 
 PALETTES: dict[str, Theme] = {

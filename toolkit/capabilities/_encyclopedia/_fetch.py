@@ -76,24 +76,27 @@ def _build_failure(response: httpx.Response) -> ProviderError | None:
     """Build the error for a response that failed; returns None for 200 and 404."""
     status = response.status_code
     after = _parse_retry_after(response.headers.get("retry-after"))
-    code, told = ErrorCode.PROVIDER_REJECTED, f"The encyclopedia answered {status}."
+    code, message = ErrorCode.PROVIDER_REJECTED, f"The encyclopedia answered {status}."
     if status in (200, 404):
         error = _read_api_error(response) if status == 200 else None
         if error is None:
             return None
-        told = "The encyclopedia refused the query."
+        message = "The encyclopedia refused the query."
         if error in _BUSY_CODES:
-            code, told = ErrorCode.PROVIDER_RATE_LIMITED, "The encyclopedia is too busy to answer."
+            code, message = (
+                ErrorCode.PROVIDER_RATE_LIMITED,
+                "The encyclopedia is too busy to answer.",
+            )
             after = max(after or 0.0, MIN_LAG_WAIT_S)
     elif status == 429:
         code = ErrorCode.PROVIDER_RATE_LIMITED
-        told = "The encyclopedia limits how often it may be asked."
+        message = "The encyclopedia limits how often it may be asked."
         after = MIN_LAG_WAIT_S if after is None else after
     elif status >= 500 or status == 408:
         code = ErrorCode.PROVIDER_UNAVAILABLE
     if code is ErrorCode.PROVIDER_REJECTED:
         after = None  # waiting would change nothing
-    return ProviderError(code, told, retry_after=after, status=status)
+    return ProviderError(code, message, retry_after=after, status=status)
 
 
 def _read_api_error(response: httpx.Response) -> str | None:

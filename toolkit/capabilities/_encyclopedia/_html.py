@@ -118,5 +118,5 @@ def from_extract(extract: str) -> tuple[str, tuple[ArticleSection, ...]]:
 
 
 def _to_article(parts: list[tuple[str, str]]) -> tuple[str, tuple[ArticleSection, ...]]:
-    (_, lead), *rest = parts
-    return lead, tuple(ArticleSection(title, text) for title, text in rest if title and text)
+    (_, lead), *sections = parts
+    return lead, tuple(ArticleSection(title, text) for title, text in sections if title and text)

@@ -35,11 +35,11 @@ def build_user_agent(contact: str) -> str:
     True
     """
     try:
-        own = version("capability-toolkit")
+        release = version("capability-toolkit")
     except PackageNotFoundError:  # run from a source tree that was never installed
-        own = "0"
-    said = clean(contact).replace("\n", " ") or "research.gather; self-hosted"
-    return f"capability-toolkit/{own} ({said}) httpx/{httpx.__version__}"
+        release = "0"
+    sender = clean(contact).replace("\n", " ") or "research.gather; self-hosted"
+    return f"capability-toolkit/{release} ({sender}) httpx/{httpx.__version__}"
 
 
 @dataclass(frozen=True)
@@ -63,8 +63,8 @@ class HttpEncyclopedia:
     def search(self, topic: str, limit: int) -> Flow[list[SearchHit]]:
         """Search for articles on a topic, best first."""
         query = httpx.QueryParams({"q": topic, "limit": str(limit)})
-        found = yield from self._fetch_json(f"/w/rest.php/v1/search/page?{query}")
-        pages = found.get("pages") if found else None
+        body = yield from self._fetch_json(f"/w/rest.php/v1/search/page?{query}")
+        pages = body.get("pages") if body else None
         hits = (
             [_parse_hit(item, topic) for item in pages if isinstance(item, dict)]
             if _is_list(pages)
@@ -72,23 +72,25 @@ class HttpEncyclopedia:
         )
         return [hit for hit in hits if hit.key]
 
-    def read_article(self, hit: SearchHit, *, whole: bool) -> Flow[EncyclopediaArticle | None]:
-        """Read an article, with sections if `whole`; None if it is missing or a disambiguation."""
+    def read_article(
+        self, hit: SearchHit, *, with_sections: bool
+    ) -> Flow[EncyclopediaArticle | None]:
+        """Read an article; returns None if it is missing or a disambiguation."""
         key = quote(hit.key.replace(" ", "_"), safe="")
-        found = yield from self._fetch_json(f"/api/rest_v1/page/summary/{key}")
-        if found is None or found.get("type") == "disambiguation":
+        body = yield from self._fetch_json(f"/api/rest_v1/page/summary/{key}")
+        if body is None or body.get("type") == "disambiguation":
             return None
-        title = _get_text(found, "title") or hit.title
+        title = _get_text(body, "title") or hit.title
         page = EncyclopediaArticle(
             title=title,
-            url=self._find_url(found, title),
-            summary=_get_text(found, "extract"),
-            description=_get_text(found, "description"),
+            url=self._find_url(body, title),
+            summary=_get_text(body, "extract"),
+            description=_get_text(body, "description"),
             license=PUBLIC_LICENSE
             if _PUBLIC_HOST.fullmatch(httpx.URL(self.base_url).host)
             else None,
         )
-        if not whole:
+        if not with_sections:
             return page if page.summary else None
         lead, sections = yield from self._fetch_extract(title)
         summary = page.summary or lead
@@ -105,9 +107,9 @@ class HttpEncyclopedia:
                 "titles": title, "format": "json", "formatversion": "2",
             }
         )  # fmt: skip
-        found = yield from self._fetch_json(f"/w/api.php?{query}")
-        answered = found.get("query") if found else None
-        pages = answered.get("pages") if isinstance(answered, dict) else None
+        body = yield from self._fetch_json(f"/w/api.php?{query}")
+        answer = body.get("query") if body else None
+        pages = answer.get("pages") if isinstance(answer, dict) else None
         first = pages[0] if _is_list(pages) and pages else None
         extract = first.get("extract") if isinstance(first, dict) else None
         return from_extract(extract if isinstance(extract, str) else "")
@@ -133,8 +135,8 @@ class HttpEncyclopedia:
             )
         return value
 
-    def _find_url(self, found: Mapping[str, object], title: str) -> str:
-        urls = found.get("content_urls")
+    def _find_url(self, summary: Mapping[str, object], title: str) -> str:
+        urls = summary.get("content_urls")
         desktop = urls.get("desktop") if isinstance(urls, dict) else None
         page = desktop.get("page") if isinstance(desktop, dict) else None
         if isinstance(page, str) and re.match(r"https?://[^\s<>\"']{1,2000}$", page):
@@ -144,12 +146,12 @@ class HttpEncyclopedia:
 
 def _parse_hit(item: Mapping[str, object], topic: str) -> SearchHit:
     title = _get_text(item, "title")
-    named = {_normalize_title(title), _normalize_title(_get_text(item, "matched_title"))} - {""}
+    titles = {_normalize_title(title), _normalize_title(_get_text(item, "matched_title"))} - {""}
     return SearchHit(
         key=_get_text(item, "key") or title,
         title=title,
         excerpt=f"{to_text(_get_text(item, 'excerpt'))} {_get_text(item, 'description')}".strip(),
-        certain=_normalize_title(topic) in named,
+        certain=_normalize_title(topic) in titles,
     )
 
 

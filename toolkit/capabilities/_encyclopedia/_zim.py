@@ -40,11 +40,13 @@ class ZimEncyclopedia:
     def search(self, topic: str, limit: int) -> Flow[list[SearchHit]]:
         """Search for articles on a topic, best first."""
         path = os.path.abspath(self.path)
-        found = yield from run_in_process(search_file, path, topic, limit, here=True)
-        return [SearchHit(key, title, certain=certain) for key, title, certain in found]
+        hits = yield from run_in_process(search_file, path, topic, limit, here=True)
+        return [SearchHit(key, title, certain=certain) for key, title, certain in hits]
 
-    def read_article(self, hit: SearchHit, *, whole: bool) -> Flow[EncyclopediaArticle | None]:
-        """Read an article, with sections if `whole`; None if it is missing or a disambiguation."""
+    def read_article(
+        self, hit: SearchHit, *, with_sections: bool
+    ) -> Flow[EncyclopediaArticle | None]:
+        """Read an article; returns None if it is missing or a disambiguation."""
         path = os.path.abspath(self.path)
         read = yield from run_in_process(read_article_file, path, hit.key, here=True)
         if read is None:
@@ -54,7 +56,9 @@ class ZimEncyclopedia:
             title=hit.title,
             url=_build_url(facts["Source"], hit.key, self.base_url),
             summary=summary,
-            sections=tuple(ArticleSection(*section) for section in sections) if whole else (),
+            sections=tuple(ArticleSection(*section) for section in sections)
+            if with_sections
+            else (),
             license=facts["License"] or None,
         )
 
@@ -75,8 +79,8 @@ def search_file(path: str, topic: str, limit: int) -> list[tuple[str, str, bool]
             _add_hit(hits, archive, archive.get_entry_by_title(name).path, certain=True)
     paths = list(SuggestionSearcher(archive).suggest(topic).getResults(0, limit))
     if archive.has_fulltext_index:
-        found = Searcher(archive).search(Query().set_query(topic)).getResults(0, limit)
-        paths = [*found, *paths]
+        matches = Searcher(archive).search(Query().set_query(topic)).getResults(0, limit)
+        paths = [*matches, *paths]
     for found_path in paths:
         _add_hit(hits, archive, found_path, certain=False)
     return list(hits.values())[:limit]
