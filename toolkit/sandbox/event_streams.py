@@ -39,8 +39,8 @@ async def stream_completion(
 
     def chunk(delta: dict[str, Any], finish: str | None) -> str:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
-        more = {} if usage is None else {"usage": None}
-        return format_event({**head, "choices": [choice], **more})
+        extra = {} if usage is None else {"usage": None}
+        return format_event({**head, "choices": [choice], **extra})
 
     yield chunk({"role": "assistant", "content": "", "refusal": None}, None)
     for piece in iter_pieces(text or reply.text):

@@ -212,25 +212,25 @@ class Faults:
     def _find_wires(self, name: str) -> frozenset[str]:
         return find_wires(name, self._compatible)
 
-    def fail(self, vendor: str, *, status: int, **more: Any) -> None:
-        """Answer with a status, in the vendor's own format; `more` are other fields of `Fault`."""
-        self.add(Fault(vendor, status=status, **more))
+    def fail(self, vendor: str, *, status: int, **options: Any) -> None:
+        """Answer with a status, in the vendor's format; `options` are other fields of `Fault`."""
+        self.add(Fault(vendor, status=status, **options))
 
-    def latency(self, vendor: str, mean_ms: float, spread_ms: float = 0.0, **more: Any) -> None:
+    def latency(self, vendor: str, mean_ms: float, spread_ms: float = 0.0, **options: Any) -> None:
         """Delay calls by `mean_ms` milliseconds, plus or minus `spread_ms`."""
-        self.add(Fault(vendor, delay_ms=mean_ms, spread_ms=spread_ms, **more))
+        self.add(Fault(vendor, delay_ms=mean_ms, spread_ms=spread_ms, **options))
 
-    def pace(self, vendor: str, piece_ms: float, **more: Any) -> None:
+    def pace(self, vendor: str, piece_ms: float, **options: Any) -> None:
         """Stream texts at a model's pace: a piece every `piece_ms` milliseconds."""
-        self.add(Fault(vendor, piece_ms=piece_ms, **more))
+        self.add(Fault(vendor, piece_ms=piece_ms, **options))
 
-    def mangle(self, vendor: str, how: Mangle, **more: Any) -> None:
+    def mangle(self, vendor: str, how: Mangle, **options: Any) -> None:
         """Mangle answers: `truncate`, `garbage`, `drip`, `hang` or `drop`."""
-        self.add(Fault(vendor, mangle=how, **more))
+        self.add(Fault(vendor, mangle=how, **options))
 
-    def rate_limit(self, vendor: str, per_s: float, burst: int = 1, **more: Any) -> None:
+    def rate_limit(self, vendor: str, per_s: float, burst: int = 1, **options: Any) -> None:
         """Limit calls by a token bucket of `per_s` tokens a second and a size of `burst`."""
-        self.add(Fault(vendor, rate_per_s=per_s, burst=burst, **more))
+        self.add(Fault(vendor, rate_per_s=per_s, burst=burst, **options))
 
     def outage(self, vendor: str, from_s: float = 0.0, until_s: float | None = None) -> None:
         """Answer every call with 503 for a time, in seconds since the cloud was opened."""
@@ -275,11 +275,11 @@ class Faults:
     def take_text(self, vendor: str, prompt: str) -> str | None:
         """Take the prepared text for a prompt; returns None if the model writes its own."""
         with self._lock:
-            for place, one in enumerate(self._answers):
-                if vendor in one.wires and one.when in prompt:
-                    if not one.when:
+            for place, answer in enumerate(self._answers):
+                if vendor in answer.wires and answer.when in prompt:
+                    if not answer.when:
                         del self._answers[place]
-                    return one.text
+                    return answer.text
         return None
 
     def clear(self, vendor: str | None = None) -> None:
@@ -310,7 +310,7 @@ class Faults:
         """Return the log of calls as a table, a row for each call."""
         import pandas as pd
 
-        columns = [each.name for each in fields(VendorCall)]
+        columns = [column.name for column in fields(VendorCall)]
         return pd.DataFrame([asdict(call) for call in list(self.calls)], columns=columns)
 
     def list_faults(self) -> list[Fault]:
@@ -323,7 +323,7 @@ class Faults:
 
     def draw_effects(self, vendor: str, path: str) -> CallEffects:
         """Determine the effects of the faults on a call, and count down limited faults."""
-        weather = CallEffects()
+        effects = CallEffects()
         with self._lock:
             for fault, random in list(self._script):
                 if not self._applies_to(fault, vendor, path) or random.random() >= fault.share:
@@ -331,21 +331,21 @@ class Faults:
                 if fault.times is not None:
                     fault.times -= 1
                     if fault.times <= 0:
-                        self._script = [one for one in self._script if one[0] is not fault]
+                        self._script = [pair for pair in self._script if pair[0] is not fault]
                 spread = random.uniform(-fault.spread_ms, fault.spread_ms)
-                weather.delay_ms += max(0.0, fault.delay_ms + spread)
-                weather.piece_ms += fault.piece_ms
+                effects.delay_ms += max(0.0, fault.delay_ms + spread)
+                effects.piece_ms += fault.piece_ms
                 if fault.price_factor is not None:
-                    weather.price_factor *= fault.price_factor
-                weather.service_tier = fault.service_tier or weather.service_tier
+                    effects.price_factor *= fault.price_factor
+                effects.service_tier = fault.service_tier or effects.service_tier
                 if fault.rate_per_s is not None:
-                    weather.retry_after_s = self._take_token(fault)
-                    if weather.retry_after_s is None:
+                    effects.retry_after_s = self._take_token(fault)
+                    if effects.retry_after_s is None:
                         continue
                 if _replaces_answer(fault):
-                    weather.fault = fault
+                    effects.fault = fault
                     break
-        return weather
+        return effects
 
     def _applies_to(self, fault: Fault, vendor: str, path: str) -> bool:
         now_s = self.get_elapsed_s()
@@ -381,8 +381,8 @@ def describe_error(error: ValueError) -> str:
 
 def _replaces_answer(fault: Fault) -> bool:
     """Check whether a fault replaces or mangles the vendor's answer; others only delay it."""
-    said = fault.status is not None or fault.body is not None or fault.mangle is not None
-    return said or fault.refuse_key or fault.rate_per_s is not None
+    has_answer = fault.status is not None or fault.body is not None or fault.mangle is not None
+    return has_answer or fault.refuse_key or fault.rate_per_s is not None
 
 
 def build_retry_headers(wait_s: float) -> dict[str, str]:

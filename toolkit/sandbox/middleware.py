@@ -36,17 +36,17 @@ class VendorMiddleware:
         body = await _read_body(receive)
         call = self._log_call(vendor, scope, body)
         scope["sandbox_call"] = call
-        weather = self._state.faults.draw_effects(vendor, call.path)
-        scope["sandbox_price_factor"] = weather.price_factor
-        scope["sandbox_service_tier"] = weather.service_tier
+        effects = self._state.faults.draw_effects(vendor, call.path)
+        scope["sandbox_price_factor"] = effects.price_factor
+        scope["sandbox_service_tier"] = effects.service_tier
         take_ordered_text.set(partial(self._state.faults.take_text, vendor))
-        call.fault = weather.fault.summarize() if weather.fault else ""
-        delay_ms = self._state.latency_ms + weather.delay_ms
+        call.fault = effects.fault.summarize() if effects.fault else ""
+        delay_ms = self._state.latency_ms + effects.delay_ms
         if delay_ms > 0:
             await asyncio.sleep(delay_ms / 1000)
         wrapped_send = self._wrap_send(send, call)
-        wrapped_send = _pace_stream(wrapped_send, weather.piece_ms or PIECE_MS)
-        fault = weather.fault
+        wrapped_send = _pace_stream(wrapped_send, effects.piece_ms or PIECE_MS)
+        fault = effects.fault
         if fault is None:
             await self._app(scope, _replay_body(body, receive), wrapped_send)
         elif fault.mangle == "drop":
@@ -54,11 +54,11 @@ class VendorMiddleware:
         elif fault.mangle == "hang":
             await asyncio.sleep(HANG_DURATION_S)
         elif fault.mangle is not None:
-            whole = _BufferedAnswer()
-            await self._app(scope, _replay_body(body, receive), whole)
-            await _send_mangled(fault, whole, call, wrapped_send)
+            answer = _BufferedAnswer()
+            await self._app(scope, _replay_body(body, receive), answer)
+            await _send_mangled(fault, answer, call, wrapped_send)
         else:
-            response = _build_fault_response(fault, weather, Request(scope))
+            response = _build_fault_response(fault, effects, Request(scope))
             await response(scope, receive, wrapped_send)
 
     def _find_vendor(self, scope: Scope) -> str | None:
@@ -98,12 +98,12 @@ class VendorMiddleware:
         return send_with_id
 
 
-def _build_fault_response(fault: Fault, weather: CallEffects, request: Request) -> Response:
+def _build_fault_response(fault: Fault, effects: CallEffects, request: Request) -> Response:
     """Build a fault's answer, in the vendor's own format unless the fault has a body."""
     status = 200 if fault.status is None else fault.status
     if fault.refuse_key:
         status = 401
-    if weather.retry_after_s is not None:
+    if effects.retry_after_s is not None:
         status = 429
     if fault.body is None:
         response = build_vendor_error(get_call(request).vendor, status).build_response(request)
@@ -112,8 +112,8 @@ def _build_fault_response(fault: Fault, weather: CallEffects, request: Request) 
         response = Response(fault.body, status, {"content-type": kind})
     else:
         response = JSONResponse(fault.body, status)
-    if weather.retry_after_s is not None:
-        response.headers.update(build_retry_headers(weather.retry_after_s))
+    if effects.retry_after_s is not None:
+        response.headers.update(build_retry_headers(effects.retry_after_s))
     response.headers.update(fault.headers)
     return response
 
@@ -164,13 +164,13 @@ def _normalize_body(scope: Scope, body: bytes) -> bytes:
 
 async def _read_body(receive: Receive) -> bytes:
     parts: list[bytes] = []
-    more = True
-    while more:
+    has_more = True
+    while has_more:
         message = await receive()
         if message["type"] == "http.disconnect":
             break
         parts.append(message.get("body", b""))
-        more = bool(message.get("more_body", False))
+        has_more = bool(message.get("more_body", False))
     return b"".join(parts)
 
 
@@ -188,17 +188,17 @@ def _replay_body(body: bytes, receive: Receive) -> Receive:
 
 
 async def _send_mangled(
-    fault: Fault, held: "_BufferedAnswer", call: VendorCall, send: Send
+    fault: Fault, answer: "_BufferedAnswer", call: VendorCall, send: Send
 ) -> None:
     """Send a vendor's own answer, mangled."""
-    body = held.body
+    body = answer.body
     if fault.mangle == "truncate":
         body = body[: len(body) // 2]
     elif fault.mangle == "garbage":
         body = hashlib.shake_256(call.digest.encode()).digest(len(body) or 64)
-    kept = [(name, value) for name, value in held.headers if name.lower() != b"content-length"]
-    headers = [*kept, (b"content-length", str(len(body)).encode())]
-    await send({"type": "http.response.start", "status": held.status, "headers": headers})
+    fields = [(name, value) for name, value in answer.headers if name.lower() != b"content-length"]
+    headers = [*fields, (b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
     pieces = DRIP_PIECES if fault.mangle == "drip" else 1
     size = max(1, -(-len(body) // pieces))
     for start in range(0, len(body), size):

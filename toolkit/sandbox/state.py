@@ -48,11 +48,11 @@ class SandboxState:
 
     def get_records(self, kind: type[T]) -> T:
         """Return a vendor's own records: one instance of `kind`, created at the first call."""
-        found = self._records.get(kind)
-        if not isinstance(found, kind):
-            found = kind()
-            self._records[kind] = found
-        return found
+        records = self._records.get(kind)
+        if not isinstance(records, kind):
+            records = kind()
+            self._records[kind] = records
+        return records
 
     @property
     def calls(self) -> list[VendorCall]:

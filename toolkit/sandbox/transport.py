@@ -92,8 +92,8 @@ class _Exchange(httpx.AsyncByteStream):
         if message["type"] == "http.response.start":
             headers = message.get("headers", [])
             if not self._head.done():  # the waiting caller may have been cancelled
-                made = httpx.Response(message["status"], headers=headers, stream=self)
-                self._head.set_result(made)
+                response = httpx.Response(message["status"], headers=headers, stream=self)
+                self._head.set_result(response)
             return
         self._pieces.append(message.get("body", b""))
         self._is_complete = not message.get("more_body", False)

@@ -67,13 +67,15 @@ def list_wires(compatible: tuple[str, ...] = ()) -> Mapping[str, frozenset[str]]
     >>> [name for name in list_wires() if name.startswith("runpod")]
     ['runpod', 'runpod-jobs', 'runpod-pods', 'runpod-images', 'runpod-api']
     """
-    named = {
+    wires_by_name = {
         name: frozenset(wire for wire in VENDOR_PATHS if f"{wire}-".startswith(f"{name}-"))
         for name in VENDOR_PATHS
     }
-    named |= {name: frozenset({name}) for name in compatible}
-    main = {f"{name}-api": frozenset({name}) for name, wires in named.items() if len(wires) > 1}
-    return named | main
+    wires_by_name |= {name: frozenset({name}) for name in compatible}
+    main = {
+        f"{name}-api": frozenset({name}) for name, wires in wires_by_name.items() if len(wires) > 1
+    }
+    return wires_by_name | main
 
 
 def find_wires(name: str, compatible: tuple[str, ...] = ()) -> frozenset[str]:
@@ -86,13 +88,13 @@ def find_wires(name: str, compatible: tuple[str, ...] = ()) -> frozenset[str]:
     Raises:
         ValueError: no vendor or wire has the name; the message lists the known names.
     """
-    known = list_wires(compatible)
+    wires_by_name = list_wires(compatible)
     if name == "*":
-        return frozenset[str]().union(*known.values())
-    if name in known:
-        return known[name]
-    close = get_close_matches(str(name).lower(), known, n=1)
+        return frozenset[str]().union(*wires_by_name.values())
+    if name in wires_by_name:
+        return wires_by_name[name]
+    close = get_close_matches(str(name).lower(), wires_by_name, n=1)
     hint = f" Did you mean {close[0]!r}?" if close else ""
     raise ValueError(
-        f"vendor cannot be {name!r}.{hint} It is one of {', '.join(known)}, or '*' for all."
+        f"vendor cannot be {name!r}.{hint} It is one of {', '.join(wires_by_name)}, or '*' for all."
     )

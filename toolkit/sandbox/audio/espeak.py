@@ -26,19 +26,19 @@ def run_espeak(text: str, variant: str, speed: float, pitch: int) -> tuple[bytes
     """
     if importlib.util.find_spec("espeakng_loader") is None:
         return None
-    asked = json.dumps({"text": text, "variant": variant, "speed": speed, "pitch": pitch})
-    done = subprocess.run(  # noqa: S603 - this very file, run by our own interpreter
+    request = json.dumps({"text": text, "variant": variant, "speed": speed, "pitch": pitch})
+    process = subprocess.run(  # noqa: S603 - this very file, run by our own interpreter
         [sys.executable, __file__],
-        input=asked.encode(),
+        input=request.encode(),
         capture_output=True,
         timeout=_TIMEOUT_SECONDS,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         check=False,
     )
-    if done.returncode or len(done.stdout) <= 4:
+    if process.returncode or len(process.stdout) <= 4:
         return None
-    (rate,) = struct.unpack_from(">I", done.stdout)
-    return done.stdout[4:], int(rate)
+    (rate,) = struct.unpack_from(">I", process.stdout)
+    return process.stdout[4:], int(rate)
 
 
 def _synthesise(text: str, variant: str, speed: float, pitch: int) -> tuple[bytes, int]:

@@ -101,8 +101,8 @@ def _compute_base_pitch(voice_id: str) -> float:
 
 def _choose_vowel(syllable: str) -> str:
     """Choose the vowel that a syllable is sung on: its last vowel, or any if it has none."""
-    found = next((char for char in reversed(syllable.lower()) if char in _VOWELS), None)
-    return found or "aeiou"[crc32(syllable.encode()) % 5]
+    vowel = next((char for char in reversed(syllable.lower()) if char in _VOWELS), None)
+    return vowel or "aeiou"[crc32(syllable.encode()) % 5]
 
 
 @lru_cache(maxsize=8)
@@ -144,10 +144,10 @@ def _synthesize_syllable(
     return samples.tobytes()
 
 
-def _resample(pcm: bytes, rate: int, wanted: int) -> bytes:
+def _resample(pcm: bytes, rate: int, target_rate: int) -> bytes:
     source = array("h", pcm)
-    number = len(source) * wanted // rate
-    return array("h", [source[n * rate // wanted] for n in range(number)]).tobytes()
+    number = len(source) * target_rate // rate
+    return array("h", [source[n * rate // target_rate] for n in range(number)]).tobytes()
 
 
 def _duplicate_channel(pcm: bytes) -> bytes:

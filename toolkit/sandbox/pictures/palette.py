@@ -56,21 +56,21 @@ class Palette:
     near: Color
 
 
-def mix_colors(one: Color, other: Color, share: float) -> Color:
+def mix_colors(first: Color, second: Color, share: float) -> Color:
     """Mix two colours: `share` 0 gives the first, 1 the second."""
-    blended = [round(a + (b - a) * share) for a, b in zip(one, other, strict=True)]
+    blended = [round(a + (b - a) * share) for a, b in zip(first, second, strict=True)]
     return blended[0], blended[1], blended[2]
 
 
 def choose_palette(prompt: str, chance: random.Random) -> Palette:
     """Choose the palette for a prompt."""
     text = prompt.lower()
-    named = [_COLOR_WORDS[word] for word in re.findall(r"[a-z]+", text) if word in _COLOR_WORDS]
+    accents = [_COLOR_WORDS[word] for word in re.findall(r"[a-z]+", text) if word in _COLOR_WORDS]
     time = next((t for t, words in _TIME_WORDS.items() if re.search(rf"\b(?:{words})", text)), None)
     time = time or chance.choice(("day", "day", "dusk", "dawn"))
     top, middle, low, light, far = chance.choice(_SKIES[time])
-    accent = named[0] if named else chance.choice(tuple(_COLOR_WORDS.values())[:20])
-    if named:
+    accent = accents[0] if accents else chance.choice(tuple(_COLOR_WORDS.values())[:20])
+    if accents:
         top, middle, far = (
             mix_colors(top, accent, 0.35),
             mix_colors(middle, accent, 0.28),

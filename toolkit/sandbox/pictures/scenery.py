@@ -76,10 +76,10 @@ def _draw_peak(
     canvas: SceneCanvas,
     chance: random.Random,
     palette: Palette,
-    where: tuple[float, float, float],
+    peak: tuple[float, float, float],
     color: tuple[int, int, int],
 ) -> None:
-    x, base, high = where
+    x, base, high = peak
     wide = high * chance.uniform(0.7, 0.95)
     top = base - high
     fold = x + wide * chance.uniform(0.02, 0.14)

@@ -75,8 +75,8 @@ def split_prompt(user: str) -> tuple[str, str]:
     if not source:
         first, *blocks = _BLANK_LINE.split(_FENCE.sub("\n\n", user).strip())
         if count_words(first) > _LONG_BLOCK_WORDS:
-            first, *rest = split_sentences(first)
-            source.append(" ".join(rest))
+            first, *sentences = split_sentences(first)
+            source.append(" ".join(sentences))
         instruction = [first]
         for block in blocks:
             asks = languages.compile_cue("instruction").match(block)

@@ -203,22 +203,22 @@ def _refuse_sampling(body: MessageRequest) -> None:
             raise AnthropicRefusalError(400, f"{name}: this parameter is not supported")
 
 
-def _check_content(where: str, content: str | list[Any] | None) -> None:
+def _check_content(path: str, content: str | list[Any] | None) -> None:
     if not content:
-        raise AnthropicRefusalError(400, f"{where}: must be a non-empty string or array")
+        raise AnthropicRefusalError(400, f"{path}: must be a non-empty string or array")
     for place, block in enumerate(content if isinstance(content, list) else ()):
         if not isinstance(block, dict) or not isinstance(block.get("type"), str):
-            raise AnthropicRefusalError(400, f"{where}.{place}.type: Field required")
+            raise AnthropicRefusalError(400, f"{path}.{place}.type: Field required")
         text = block.get("text")
         if block["type"] == "text" and not (isinstance(text, str) and text):
-            raise AnthropicRefusalError(400, f"{where}.{place}.text.text: must be non-empty")
+            raise AnthropicRefusalError(400, f"{path}.{place}.text.text: must be non-empty")
 
 
 def _parse_schema(body: MessageRequest) -> JsonObject | None:
-    wanted = body.output_config.format if body.output_config is not None else None
-    if wanted is None:
+    spec = body.output_config.format if body.output_config is not None else None
+    if spec is None:
         return None
-    schema = wanted.json_schema
+    schema = spec.json_schema
     if schema.get("type") == "object" and schema.get("additionalProperties") is not False:
         raise AnthropicRefusalError(
             400,
@@ -245,12 +245,12 @@ def _choose_stop_reason(reply: SimulatedReply) -> str:
     return "max_tokens" if reply.finish == "length" else "end_turn"
 
 
-def _build_usage(given: int, made: int, tier: str | None) -> JsonObject:
+def _build_usage(input_tokens: int, output_tokens: int, tier: str | None) -> JsonObject:
     return {
-        "input_tokens": given,
+        "input_tokens": input_tokens,
         "cache_creation_input_tokens": 0,
         "cache_read_input_tokens": 0,
-        "output_tokens": made,
+        "output_tokens": output_tokens,
         "service_tier": tier or "standard",
     }
 
@@ -258,15 +258,15 @@ def _build_usage(given: int, made: int, tier: str | None) -> JsonObject:
 async def _stream_events(
     head: JsonObject, reply: SimulatedReply, tier: str | None
 ) -> AsyncIterator[str]:
-    started = {**head, "usage": _build_usage(reply.prompt_tokens, 1, tier)}
-    yield format_named_event("message_start", {"message": started})
+    opening = {**head, "usage": _build_usage(reply.prompt_tokens, 1, tier)}
+    yield format_named_event("message_start", {"message": opening})
     block = {"type": "text", "text": "", "citations": None}
     yield format_named_event("content_block_start", {"index": 0, "content_block": block})
     for piece in iter_pieces(reply.text):
         delta = {"type": "text_delta", "text": piece}
         yield format_named_event("content_block_delta", {"index": 0, "delta": delta})
     yield format_named_event("content_block_stop", {"index": 0})
-    ended = {"stop_reason": _choose_stop_reason(reply), "stop_sequence": None}
+    stop = {"stop_reason": _choose_stop_reason(reply), "stop_sequence": None}
     usage = {"output_tokens": reply.completion_tokens}
-    yield format_named_event("message_delta", {"delta": ended, "usage": usage})
+    yield format_named_event("message_delta", {"delta": stop, "usage": usage})
     yield format_named_event("message_stop", {})

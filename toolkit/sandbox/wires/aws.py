@@ -109,8 +109,8 @@ async def _check_caller(request: Request) -> None:
 
 async def _converse(request: Request) -> Response:
     reply, tier = await _generate_answer(request)
-    said = {"role": "assistant", "content": [{"text": reply.text}]}
-    head = {"output": {"message": said}, "stopReason": _choose_stop_reason(reply)}
+    message = {"role": "assistant", "content": [{"text": reply.text}]}
+    head = {"output": {"message": message}, "stopReason": _choose_stop_reason(reply)}
     return JSONResponse({**head, **_measure(reply, tier)})
 
 
@@ -181,25 +181,25 @@ def _resolve_model(model: str, region: str | None) -> str:
         )
     if model in MODELS:
         return model
-    here = region is None or part in ("global", REGION_GROUPS.get(region.partition("-")[0]))
-    if part in PROFILES.get(bare, ()) and here:
+    is_in_region = region is None or part in ("global", REGION_GROUPS.get(region.partition("-")[0]))
+    if part in PROFILES.get(bare, ()) and is_in_region:
         return bare
     raise refuse(400, "ValidationException", "The provided model identifier is invalid.")
 
 
 def _parse_region(request: Request) -> str | None:
     """Return the region that a request was signed for; an API key's host names none."""
-    given = request.headers.get("authorization", "")
-    scope = given.partition("Credential=")[2].partition(",")[0].split("/")
+    header = request.headers.get("authorization", "")
+    scope = header.partition("Credential=")[2].partition(",")[0].split("/")
     return scope[2] if len(scope) > 2 else None
 
 
 def _parse_schema(body: ConverseRequest) -> JsonObject | None:
-    wanted = (body.output_config or {}).get("textFormat")
-    if wanted is None:
+    spec = (body.output_config or {}).get("textFormat")
+    if spec is None:
         return None
     try:
-        schema = json.loads(wanted["structure"]["jsonSchema"]["schema"])
+        schema = json.loads(spec["structure"]["jsonSchema"]["schema"])
     except (KeyError, TypeError, ValueError):
         message = "outputConfig.textFormat.structure.jsonSchema.schema is no JSON schema."
         raise refuse(400, "ValidationException", message) from None

@@ -89,8 +89,8 @@ def _check_scope(scope: str, timestamp: str) -> None:
         raise SignatureFaultError(
             "IncompleteSignatureException", "Authorization header requires 'X-Amz-Date'."
         ) from None
-    day, _, rest = scope.partition("/")
-    if day != timestamp[:8] or rest.split("/")[1:] != [SERVICE, TERMINATOR]:
+    day, _, target = scope.partition("/")
+    if day != timestamp[:8] or target.split("/")[1:] != [SERVICE, TERMINATOR]:
         raise SignatureFaultError(
             "InvalidSignatureException",
             f"Credential should be scoped to the date of the request and to '{SERVICE}'.",

@@ -61,9 +61,9 @@ def refuse(status: int, code: str, message: str) -> RefusalError:
     return RefusalError({"detail": {"status": code, "message": message}}, status)
 
 
-def refuse_field(code: str, message: str, *where: str | int) -> RefusalError:
+def refuse_field(code: str, message: str, *path: str | int) -> RefusalError:
     """Make a refusal of a field in the vendor's format."""
-    return RefusalError({"detail": [{"loc": where, "msg": message, "type": code}]}, 422)
+    return RefusalError({"detail": [{"loc": path, "msg": message, "type": code}]}, 422)
 
 
 @dataclass(slots=True)
@@ -127,9 +127,9 @@ class _ElevenLabsWire:
         return JSONResponse({"voice_id": voice, "requires_verification": False})
 
     async def list_voices(self, _request: Request) -> Response:
-        known = {**VOICES, **self._clones}
+        voices = {**VOICES, **self._clones}
         return JSONResponse(
-            {"voices": [self._describe_voice(voice, name) for voice, name in known.items()]}
+            {"voices": [self._describe_voice(voice, name) for voice, name in voices.items()]}
         )
 
     def _describe_voice(self, voice: str, name: str) -> JsonObject:

@@ -46,16 +46,18 @@ def _build_page_url(article: Article) -> str:
 
 
 def _build_excerpt(article: Article, query: str) -> str:
-    wanted = extract_stems(query)
+    stems = extract_stems(query)
     sentences = re.split(r"(?<=[.!?])\s+", article.extract.replace("\n", " "))
-    chosen = max(sentences, key=lambda s: len(wanted & extract_stems(s)))[:240]
+    sentence = max(sentences, key=lambda s: len(stems & extract_stems(s)))[:240]
 
     def mark(match: re.Match[str]) -> str:
         word = html.escape(match.group())
-        known = extract_content_words(match.group()) and stem_word(match.group().lower()) in wanted
-        return f'<span class="searchmatch">{word}</span>' if known else word
+        is_match = (
+            extract_content_words(match.group()) and stem_word(match.group().lower()) in stems
+        )
+        return f'<span class="searchmatch">{word}</span>' if is_match else word
 
-    parts = re.split(r"(\w+)", chosen)
+    parts = re.split(r"(\w+)", sentence)
     return "".join(re.sub(r"^\w+$", mark, p) if p.isalnum() else html.escape(p) for p in parts)
 
 
@@ -68,13 +70,13 @@ async def _search_pages(request: Request) -> Response:
         body["messageTranslations"] = {"en": f"The parameter '{wrong}' is missing or out of range"}
         return JSONResponse(body, 400)
     return JSONResponse(
-        {"pages": [_build_hit(found, query) for found in search_articles(query, int(limit))]}
+        {"pages": [_build_hit(article, query) for article in search_articles(query, int(limit))]}
     )
 
 
 def _build_hit(article: Article, query: str) -> JsonObject:
-    named = index_titles().get(normalize_title(query))
-    redirected = named is not None and named[1] and named[0] is article
+    entry = index_titles().get(normalize_title(query))
+    redirected = entry is not None and entry[1] and entry[0] is article
     return {
         "id": article.page_id,
         "key": article.key,
@@ -89,8 +91,8 @@ def _build_hit(article: Article, query: str) -> JsonObject:
 
 async def _get_summary(request: Request) -> Response:
     raw = str(request.path_params["title"])
-    found = index_titles().get(normalize_title(raw))
-    if found is None:
+    entry = index_titles().get(normalize_title(raw))
+    if entry is None:
         body = {
             "type": "https://mediawiki.org/wiki/HyperSwitch/errors/not_found",
             "title": "Not found.",
@@ -99,7 +101,7 @@ async def _get_summary(request: Request) -> Response:
             "uri": f"/page/summary/{quote(raw)}",
         }
         return JSONResponse(body, 404, {"content-type": "application/problem+json"})
-    article, redirects = found
+    article, redirects = entry
     if redirects or raw.replace(" ", "_") != article.key:
         # The vendor's redirect is relative to the title, which also suits a mounted path.
         return RedirectResponse(quote(article.key), status_code=302)
@@ -150,12 +152,12 @@ def _make_error(code: str, info: str) -> Response:
 
 
 def _search_list(query: Mapping[str, str]) -> Response:
-    wanted, limit = query.get("srsearch", "").strip(), query.get("srlimit", "10")
-    if not wanted:
+    text, limit = query.get("srsearch", "").strip(), query.get("srlimit", "10")
+    if not text:
         return _make_error("missingparam", 'The "srsearch" parameter must be set.')
     if not limit.isdigit() or not 1 <= int(limit) <= 500:
         return _make_error("badinteger", 'Invalid value for integer parameter "srlimit".')
-    everything = search_articles(wanted, 500)
+    everything = search_articles(text, 500)
     hits = [
         {
             "ns": 0,
@@ -163,13 +165,13 @@ def _search_list(query: Mapping[str, str]) -> Response:
             "pageid": article.page_id,
             "size": len(article.extract.encode()),
             "wordcount": len(article.extract.split()),
-            "snippet": _build_excerpt(article, wanted),
+            "snippet": _build_excerpt(article, text),
             "timestamp": "2026-11-20T00:00:00Z",
         }
         for article in everything[: int(limit)]
     ]
-    found = {"searchinfo": {"totalhits": len(everything)}, "search": hits}
-    return JSONResponse({"batchcomplete": "", "query": found})
+    results = {"searchinfo": {"totalhits": len(everything)}, "search": hits}
+    return JSONResponse({"batchcomplete": "", "query": results})
 
 
 def _build_extracts(query: Mapping[str, str]) -> Response:
@@ -194,12 +196,12 @@ def _build_extracts(query: Mapping[str, str]) -> Response:
             extract = "".join(f"<p>{html.escape(part)}</p>" for part in extract.split("\n") if part)
         if redirected and not follow:
             extract = ""  # the page of a redirect has no text of its own
-        shown = article.title if follow or not redirected else title
-        page = {"pageid": article.page_id, "ns": 0, "title": shown, "extract": extract}
+        page_title = article.title if follow or not redirected else title
+        page = {"pageid": article.page_id, "ns": 0, "title": page_title, "extract": extract}
         pages[str(article.page_id)] = page
-    found: JsonObject = {"pages": list(pages.values()) if modern else pages}
+    results: JsonObject = {"pages": list(pages.values()) if modern else pages}
     if normalized:
-        found["normalized"] = normalized
+        results["normalized"] = normalized
     if redirects:
-        found["redirects"] = redirects
-    return JSONResponse({"batchcomplete": True if modern else "", "query": found})
+        results["redirects"] = redirects
+    return JSONResponse({"batchcomplete": True if modern else "", "query": results})

@@ -209,9 +209,9 @@ def _refuse_body(faults: list[BodyFault]) -> RefusalError:
         return refuse(400, "Invalid JSON payload received.")
     *parents, name = faults[0].path
     if faults[0].kind == "extra_forbidden":
-        where = f" at '{'.'.join(map(str, parents))}'" if parents else ""
+        place = f" at '{'.'.join(map(str, parents))}'" if parents else ""
         return refuse(
-            400, f'Invalid JSON payload received. Unknown name "{name}"{where}: Cannot find field.'
+            400, f'Invalid JSON payload received. Unknown name "{name}"{place}: Cannot find field.'
         )
     return refuse(400, f"Invalid value at '{faults[0].name}': {faults[0].message}.")
 
@@ -237,13 +237,13 @@ def _lower_types(schema: JsonObject | None) -> JsonObject | None:
 
     def lower_value(value: object, key: str = "") -> object:
         if isinstance(value, dict):
-            return {name: lower_value(held, name) for name, held in value.items()}
+            return {name: lower_value(item, name) for name, item in value.items()}
         if isinstance(value, list):
-            return [lower_value(held) for held in value]
+            return [lower_value(item) for item in value]
         return value.lower() if key == "type" and isinstance(value, str) else value
 
-    made = lower_value(schema)
-    return made if isinstance(made, dict) else None
+    copy = lower_value(schema)
+    return copy if isinstance(copy, dict) else None
 
 
 async def _generate_answer(request: Request, model: str) -> tuple[SimulatedReply, dict[str, str]]:

@@ -190,17 +190,17 @@ class _MiniMaxWire:
         audio, length_ms = await run_in_threadpool(synthesize_speech, body.text, voicing)
         mark_billed(request)
         trace = get_request_digest(request)[:32]
-        whole = _build_speech_answer(body.text, voicing, audio, length_ms, trace)
+        answer = _build_speech_answer(body.text, voicing, audio, length_ms, trace)
         if body.stream:
-            return StreamingResponse(_stream_speech(body, whole), media_type="text/event-stream")
-        return JSONResponse(whole)
+            return StreamingResponse(_stream_speech(body, answer), media_type="text/event-stream")
+        return JSONResponse(answer)
 
     def _parse_voice_settings(self, body: MiniMaxSpeechRequest) -> VoiceSettings:
         voice, audio = body.voice_setting, body.audio_setting or AudioSetting()
         if voice.voice_id not in VOICES and voice.voice_id not in self._store.clones:
             raise MiniMaxRefusalError(2054, f"voice id not exist: {voice.voice_id}")
-        given = {**voice.model_dump(exclude_none=True), **audio.model_dump(exclude_none=True)}
-        voicing = VoiceSettings(**given)
+        settings = {**voice.model_dump(exclude_none=True), **audio.model_dump(exclude_none=True)}
+        voicing = VoiceSettings(**settings)
         is_low = voicing.sample_rate < 32000 and voicing.bitrate > 128000
         if voicing.audio_format == "mp3" and is_low:
             raise _refuse_params("this bitrate needs a higher sample_rate")
@@ -254,7 +254,7 @@ class _MiniMaxWire:
         return JSONResponse({"input_sensitive": False, "demo_audio": demo, "base_resp": _SUCCESS})
 
     async def list_voices(self, request: Request) -> Response:
-        wanted = (await read_body(request, VoiceListRequest, _refuse_body)).voice_type
+        kind = (await read_body(request, VoiceListRequest, _refuse_body)).voice_type
         system = [
             {"voice_id": voice, "voice_name": name, "description": [f"{name}, a sandbox voice"]}
             for voice, name in VOICES.items()
@@ -264,11 +264,11 @@ class _MiniMaxWire:
             for voice in self._store.clones
         ]
         reply: JsonObject = {"base_resp": _SUCCESS}
-        if wanted in ("system", "all"):
+        if kind in ("system", "all"):
             reply["system_voice"] = system
-        if wanted in ("voice_cloning", "all"):
+        if kind in ("voice_cloning", "all"):
             reply["voice_cloning"] = cloned
-        if wanted in ("voice_generation", "all"):
+        if kind in ("voice_generation", "all"):
             reply["voice_generation"] = []
         return JSONResponse(reply)
 
@@ -331,9 +331,9 @@ def _build_completion(
 ) -> JsonObject:
     message: JsonObject = {"role": "assistant", "name": "MiniMax AI", "audio_content": ""}
     # Without reasoning_split the content contains the thought, as on the vendor's wire.
-    shown = thinks and not split
+    has_thought = thinks and not split
     message["content"] = (
-        f"<think>\n{reply.reasoning}\n</think>\n\n{reply.text}" if shown else reply.text
+        f"<think>\n{reply.reasoning}\n</think>\n\n{reply.text}" if has_thought else reply.text
     )
     if thinks and split:
         message["reasoning_content"] = reply.reasoning
@@ -372,12 +372,12 @@ async def _stream_chunks(
     def chunk(delta: JsonObject, finish: str | None = None) -> JsonObject:
         return {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
 
-    whole = _build_completion(head, reply, thinks, split)["choices"][0]["message"]
-    if "reasoning_content" in whole:
+    message = _build_completion(head, reply, thinks, split)["choices"][0]["message"]
+    if "reasoning_content" in message:
         yield format_event(
-            chunk({"role": "assistant", "reasoning_content": whole["reasoning_content"]})
+            chunk({"role": "assistant", "reasoning_content": message["reasoning_content"]})
         )
-    for piece in iter_pieces(whole["content"]):
+    for piece in iter_pieces(message["content"]):
         yield format_event(chunk({"role": "assistant", "content": piece}))
     yield format_event({**chunk({}, reply.finish), "usage": _build_usage(reply)})
     yield format_event("[DONE]")
@@ -401,13 +401,13 @@ def _build_speech_answer(
     return {"data": data, "extra_info": info, "trace_id": trace, "base_resp": _SUCCESS}
 
 
-async def _stream_speech(body: MiniMaxSpeechRequest, whole: JsonObject) -> AsyncIterator[str]:
+async def _stream_speech(body: MiniMaxSpeechRequest, answer: JsonObject) -> AsyncIterator[str]:
     step = 32_768
-    audio = whole["data"]["audio"]
+    audio = answer["data"]["audio"]
     for start in range(0, len(audio), step):
         part = {"audio": audio[start : start + step], "status": 1, "ced": ""}
-        yield format_event({"data": part, "trace_id": whole["trace_id"], "base_resp": _SUCCESS})
+        yield format_event({"data": part, "trace_id": answer["trace_id"], "base_resp": _SUCCESS})
     # The last event repeats the whole recording unless the caller opts out.
     if body.stream_options is not None and body.stream_options.exclude_aggregated_audio:
-        whole = {**whole, "data": {**whole["data"], "audio": ""}}
-    yield format_event(whole)
+        answer = {**answer, "data": {**answer["data"], "audio": ""}}
+    yield format_event(answer)

@@ -171,10 +171,10 @@ def _build_wire_routes(
     base_path: str, key: str, served: Mapping[str, bool], use_cache: UseCache
 ) -> list[BaseRoute]:
     def check_key(request: Request) -> None:
-        given = get_bearer_key(request)
-        if given is None:
+        bearer_key = get_bearer_key(request)
+        if bearer_key is None:
             raise refuse(401, "No API key was given; send it as `Authorization: Bearer <key>`.")
-        if given != key:
+        if bearer_key != key:
             raise refuse(401, "The API key given is not correct.", code="invalid_api_key")
 
     async def list_models(_request: Request) -> Response:
@@ -215,8 +215,8 @@ async def _complete_chat(
     model = _resolve_model(body.model, served)
     if served[model]:
         _check_newer_model(body)
-    for place, one in enumerate(body.messages):
-        if one.content is None and one.role != "assistant":
+    for place, turn in enumerate(body.messages):
+        if turn.content is None and turn.role != "assistant":
             fault = BodyFault(("messages", place, "content"), "missing", "Field required", None)
             raise _refuse_body([fault])
     schema, want_json = _parse_response_format(body)
@@ -271,19 +271,19 @@ def _check_newer_model(body: ChatRequest) -> None:
 
 def _parse_response_format(body: ChatRequest) -> tuple[JsonObject | None, bool]:
     """Parse the JSON schema asked for, and whether any JSON is asked for."""
-    wanted = body.response_format
-    if wanted is None or wanted.type == "text":
+    response_format = body.response_format
+    if response_format is None or response_format.type == "text":
         return None, False
-    if wanted.type == "json_object":
+    if response_format.type == "json_object":
         if "json" not in " ".join(turn.text for turn in parse_turns(body.messages)).lower():
             message = "'messages' must contain the word 'json' to use 'json_object'."
             raise refuse(400, message, "messages")
         return None, True
-    spec = wanted.json_schema
+    spec = response_format.json_schema
     if spec is None:
-        where = "response_format.json_schema"
-        message = f"Missing required parameter: '{where}'."
-        raise refuse(400, message, where, "missing_required_parameter")
+        param = "response_format.json_schema"
+        message = f"Missing required parameter: '{param}'."
+        raise refuse(400, message, param, "missing_required_parameter")
     if spec.strict:
         _check_strict(spec.json_schema, spec.name, "")
     return spec.json_schema, True
@@ -325,14 +325,14 @@ def _build_head(digest: str, model: str, tier: str) -> JsonObject:
 
 def _build_usage(reply: SimulatedReply, n: int, cache: CacheUse | None) -> JsonObject:
     completion = reply.completion_tokens * n
-    given: JsonObject = {"cached_tokens": 0, "audio_tokens": 0}
+    details: JsonObject = {"cached_tokens": 0, "audio_tokens": 0}
     if cache is not None:
-        given |= {"cached_tokens": cache.read, "cache_write_tokens": cache.written}
+        details |= {"cached_tokens": cache.read_tokens, "cache_write_tokens": cache.write_tokens}
     return {
         "prompt_tokens": reply.prompt_tokens,
         "completion_tokens": completion,
         "total_tokens": reply.prompt_tokens + completion,
-        "prompt_tokens_details": given,
+        "prompt_tokens_details": details,
         "completion_tokens_details": {
             "reasoning_tokens": reply.reasoning_tokens * n,
             "audio_tokens": 0,

@@ -19,8 +19,8 @@ LEADING_FIELDS = {"model", "prompt_cache_key", "tools", "response_format"}
 class CacheUse:
     """The tokens of a prompt that were read from the cache and written to it."""
 
-    read: int = 0
-    written: int = 0
+    read_tokens: int = 0
+    write_tokens: int = 0
 
 
 @dataclass(slots=True)
@@ -47,18 +47,18 @@ class PromptCache:
                 leaves that to breakpoints; without any, nothing is read or written.
         """
         prefixes = [_digest_prefix(leading, messages[:end]) for end in range(len(messages) + 1)]
-        marked = [n for n, one in enumerate(messages, start=1) if _has_breakpoint(one)]
+        marked = [n for n, message in enumerate(messages, start=1) if _has_breakpoint(message)]
         if not explicit:
             marked.append(len(messages))
         readable = marked if explicit else range(1, len(messages) + 1)
         cached = [end for end in readable if self._expiry_by_prefix.get(prefixes[end], 0) > now_s]
         read = _count_prefix_tokens(messages[: max(cached, default=0)])
         longest = max(marked, default=0)
-        whole = _count_prefix_tokens(messages[:longest])
-        if whole < MIN_CACHED_TOKENS or whole <= read:
+        total = _count_prefix_tokens(messages[:longest])
+        if total < MIN_CACHED_TOKENS or total <= read:
             return CacheUse(read)
         self._expiry_by_prefix[prefixes[longest]] = now_s + LIFETIME_S
-        return CacheUse(read, whole - read)
+        return CacheUse(read, total - read)
 
 
 def _has_breakpoint(message: ChatMessage) -> bool:
@@ -71,5 +71,5 @@ def _count_prefix_tokens(messages: Sequence[ChatMessage]) -> int:
 
 
 def _digest_prefix(leading: JsonObject, messages: Sequence[ChatMessage]) -> str:
-    spelled = json.dumps([leading, *(one.model_dump() for one in messages)], sort_keys=True)
+    spelled = json.dumps([leading, *(message.model_dump() for message in messages)], sort_keys=True)
     return sha256(spelled.encode()).hexdigest()

@@ -74,11 +74,11 @@ class _RunPodWire:
             return JSONResponse({LIST_KEYS[kind]: list(self._items[kind].values())})
         body = await _read_object(request)
         self._check_body(kind, body)
-        made = self._create_item(kind, body, request)
-        self._items[kind][made["id"]] = made
+        item = self._create_item(kind, body, request)
+        self._items[kind][item["id"]] = item
         if kind in ("pods", "network-volumes"):
             mark_billed(request)
-        return JSONResponse(made, 201)
+        return JSONResponse(item, 201)
 
     async def get_or_change(self, kind: str, request: Request) -> Response:
         item = self._find_item(kind, request.path_params["id"])
@@ -164,7 +164,7 @@ class _RunPodWire:
                 raise refuse(400, f"The network volume is in {place}, the pod would not be.")
 
     def _check_free_name(self, name: str) -> None:
-        if any(one["name"] == name for one in self._items["templates"].values()):
+        if any(template["name"] == name for template in self._items["templates"].values()):
             raise refuse(400, f"A template named {name!r} exists already.")
 
     def _check_unused(self, kind: str, identity: str) -> None:
@@ -172,8 +172,8 @@ class _RunPodWire:
         pods = self._items["pods"].values()
         bound = identity in self._account.bound_templates.values()
         uses = {
-            "templates": bound or any(one["template"] == identity for one in pods),
-            "network-volumes": any(identity in _list_volumes(one) for one in users),
+            "templates": bound or any(pod["template"] == identity for pod in pods),
+            "network-volumes": any(identity in _list_volumes(user) for user in users),
         }
         if uses.get(kind):
             raise refuse(400, f"{identity} is in use and cannot be deleted.")
@@ -197,7 +197,7 @@ class _RunPodWire:
     def _choose_data_center(self, body: JsonObject) -> str:
         """Choose the data centre of the volumes that a pod mounts, or the usual data centre."""
         volumes = self._items["network-volumes"]
-        places = [str(volumes[one]["dataCenter"]) for one in _list_volumes(body)]
+        places = [str(volumes[volume]["dataCenter"]) for volume in _list_volumes(body)]
         return places[0] if places else "EU-RO-1"
 
 
@@ -251,13 +251,13 @@ def _check_pod(body: JsonObject) -> None:
     gpu, cpu = body.get("gpu"), body.get("cpu")
     if bool(gpu) == bool(cpu):
         raise refuse(400, "Exactly one of gpu and cpu is needed.")
-    if gpu and gpu["id"] not in {one.id for one in GPUS}:
+    if gpu and gpu["id"] not in {model.id for model in GPUS}:
         raise refuse(422, "gpu.id must be an id of the catalogue.")
 
 
 def _compute_pod_cost(body: JsonObject) -> float:
     gpu = body.get("gpu") or {}
-    price = next((one.secure for one in GPUS if one.id == gpu.get("id")), 0.06)
+    price = next((model.secure for model in GPUS if model.id == gpu.get("id")), 0.06)
     return round(price * int(gpu.get("count", 1)), 3)
 
 

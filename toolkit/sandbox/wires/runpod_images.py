@@ -43,7 +43,7 @@ class PictureInput(RequestBody, extra="ignore"):
 class LinkedPicture:
     """A picture behind a link, which is drawn when it is fetched."""
 
-    asked: PictureInput
+    spec: PictureInput
     seed: int
     made_at: float
 
@@ -66,10 +66,10 @@ def build_routes(state: SandboxState) -> list[BaseRoute]:
     gallery = state.get_records(PictureGallery)
 
     async def show(request: Request) -> Response:
-        found = gallery.pictures.get(request.path_params["name"])
-        if found is None or state.clock() - found.made_at > PICTURE_RETENTION_S:
+        link = gallery.pictures.get(request.path_params["name"])
+        if link is None or state.clock() - link.made_at > PICTURE_RETENTION_S:
             return Response("Not Found", 404, media_type="text/plain")
-        picture = await run_in_threadpool(found.asked.draw, found.seed)
+        picture = await run_in_threadpool(link.spec.draw, link.seed)
         return Response(picture, media_type="image/png")
 
     return [Route("/{name}/output.png", show, methods=["GET"])]

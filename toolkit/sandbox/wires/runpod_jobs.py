@@ -231,8 +231,8 @@ class _RunPodJobsWire:
             return StreamingResponse(events, media_type="text/event-stream")
         message = {"role": "assistant", "content": text}
         choices = [{"index": 0, "message": message, "finish_reason": reply.finish}]
-        whole = {**head, "object": "chat.completion", "choices": choices, "usage": usage}
-        return JSONResponse(whole)
+        answer = {**head, "object": "chat.completion", "choices": choices, "usage": usage}
+        return JSONResponse(answer)
 
     async def _submit_job(self, request: Request, via: str) -> SimulatedJob:
         endpoint = request.path_params["endpoint"]
@@ -241,7 +241,7 @@ class _RunPodJobsWire:
             raise refuse(400, "the simulation knows its OpenAI-compatible path alone")
         if len(await request.body()) > _MAX_BODY_MB[via] * 1024 * 1024:
             raise refuse(400, f"the body is larger than {_MAX_BODY_MB[via]} MB")
-        given = (await read_body(request, JobRequest, _refuse_body)).input
+        payload = (await read_body(request, JobRequest, _refuse_body)).input
         digest = self._state.compute_fresh_digest("job", get_request_digest(request))
         identity = f"{digest[:8]}-{digest[8:12]}-4{digest[13:16]}-8{digest[17:20]}-{digest[20:32]}"
         cold = endpoint not in self._queue.warm
@@ -249,10 +249,10 @@ class _RunPodJobsWire:
             id=("sync-" if via == "runsync" else "") + identity + "-u1",
             endpoint=endpoint,
             worker=worker,
-            payload=given,
+            payload=payload,
             submitted_by=via,
             delay_ms=(_COLD_MS if cold else _WARM_MS) + int(digest[:2], 16),
-            execution_ms=_compute_execution_ms(given),
+            execution_ms=_compute_execution_ms(payload),
             price_factor=get_price_factor(request),
         )
         self._queue.jobs[job.id] = job
@@ -263,10 +263,10 @@ class _RunPodJobsWire:
         """Find the kind of worker that serves an endpoint."""
         if endpoint in PUBLIC_ENDPOINTS:
             return PUBLIC_ENDPOINTS[endpoint]
-        found = self._account.items["serverless"].get(endpoint)
-        if found is None:
+        config = self._account.items["serverless"].get(endpoint)
+        if config is None:
             raise refuse(404, "endpoint not found")
-        return choose_worker(str(found.get("image", "")))
+        return choose_worker(str(config.get("image", "")))
 
     def _find_job(self, request: Request) -> SimulatedJob:
         endpoint, identity = request.path_params["endpoint"], request.path_params["job"]
@@ -274,8 +274,8 @@ class _RunPodJobsWire:
         job = self._queue.jobs.get(identity)
         if job is None or job.endpoint != endpoint:
             raise refuse(404, "job not found")
-        kept = _RESULT_RETENTION_S[job.submitted_by]
-        if job.ended_at is not None and self._state.clock() - job.ended_at > kept:
+        retention_s = _RESULT_RETENTION_S[job.submitted_by]
+        if job.ended_at is not None and self._state.clock() - job.ended_at > retention_s:
             raise refuse(404, "job not found")
         return job
 
@@ -297,12 +297,12 @@ class _RunPodJobsWire:
 
     def _store_picture(self, job: SimulatedJob, request: Request) -> JsonObject:
         """Store a picture; return a public endpoint's output: its URL, and its cost."""
-        asked = PictureInput.model_validate(job.payload)
+        spec = PictureInput.model_validate(job.payload)
         name = self._state.compute_digest("picture", job.id)[:20]
-        seed, made_at = asked.choose_seed(self._state.seed), self._state.clock()
-        self._gallery.pictures[name] = LinkedPicture(asked, seed, made_at)
+        seed, made_at = spec.choose_seed(self._state.seed), self._state.clock()
+        self._gallery.pictures[name] = LinkedPicture(spec, seed, made_at)
         price = _USD_PER_MEGAPIXEL[job.worker] * job.price_factor
-        cost = asked.width * asked.height / 1_000_000 * price
+        cost = spec.width * spec.height / 1_000_000 * price
         return {"image_url": build_picture_url(request, name), "cost": round(cost, 6)}
 
     def _end_job(self, job: SimulatedJob, status: str) -> None:
@@ -339,59 +339,59 @@ def build_routes(state: SandboxState) -> list[BaseRoute]:
 
 def _check_key(request: Request) -> None:
     # This API also accepts the key without the word Bearer (the vendor's operation reference).
-    given = request.headers.get("authorization", "")
-    if re.sub(r"^bearer\s+", "", given, flags=re.I) != SANDBOX_KEYS["RUNPOD_API_KEY"]:
+    header = request.headers.get("authorization", "")
+    if re.sub(r"^bearer\s+", "", header, flags=re.I) != SANDBOX_KEYS["RUNPOD_API_KEY"]:
         raise refuse(401, "the API key is missing or not valid")
 
 
 def _describe_job(job: SimulatedJob) -> JsonObject:
-    shown: JsonObject = {"id": job.id, "status": job.status}
+    description: JsonObject = {"id": job.id, "status": job.status}
     if job.status != "IN_QUEUE":
-        shown |= {"delayTime": job.delay_ms, "workerId": f"worker{job.endpoint[:6]}"}
+        description |= {"delayTime": job.delay_ms, "workerId": f"worker{job.endpoint[:6]}"}
     if job.status in ("COMPLETED", "FAILED"):
-        shown["executionTime"] = job.execution_ms
+        description["executionTime"] = job.execution_ms
     if job.status == "COMPLETED":
-        shown["output"] = job.output
+        description["output"] = job.output
     if job.error:
-        shown["error"] = job.error
-    return shown
+        description["error"] = job.error
+    return description
 
 
-def _compute_execution_ms(given: JsonObject) -> int:
+def _compute_execution_ms(payload: JsonObject) -> int:
     try:
-        asked = PictureInput.model_validate(given)
+        spec = PictureInput.model_validate(payload)
     except ValidationError:
-        asked = PictureInput.model_construct(prompt="")
-    return 400 + int(asked.width * asked.height / 1_048_576 * asked.num_inference_steps * 90)
+        spec = PictureInput.model_construct(prompt="")
+    return 400 + int(spec.width * spec.height / 1_048_576 * spec.num_inference_steps * 90)
 
 
-def check_input(given: JsonObject, worker: str) -> str:
+def check_input(payload: JsonObject, worker: str) -> str:
     """Check a worker's input; return the reason of a refusal, or an empty text."""
     if worker == "comfyui":
-        return "" if isinstance(given.get("workflow"), dict) else "Missing 'workflow' parameter"
+        return "" if isinstance(payload.get("workflow"), dict) else "Missing 'workflow' parameter"
     try:
-        asked = PictureInput.model_validate(given)
+        spec = PictureInput.model_validate(payload)
     except ValidationError as error:
         fault = list_faults(error)[0]
         return f"{fault}."
     step = 64 if worker in _USD_PER_MEGAPIXEL else 8
-    if asked.width % step or asked.height % step:
+    if spec.width % step or spec.height % step:
         return f"width and height must be in steps of {step}."
-    most = _MAX_STEPS.get(worker, 150)
-    if "num_inference_steps" in asked.model_fields_set and asked.num_inference_steps > most:
-        return f"num_inference_steps must be at most {most}."
+    max_steps = _MAX_STEPS.get(worker, 150)
+    if "num_inference_steps" in spec.model_fields_set and spec.num_inference_steps > max_steps:
+        return f"num_inference_steps must be at most {max_steps}."
     return ""
 
 
-def run_worker(given: JsonObject, worker: str, sandbox_seed: int) -> object:
+def run_worker(payload: JsonObject, worker: str, sandbox_seed: int) -> object:
     """Draw the pictures, and return them in the format of this kind of worker."""
     if worker == "comfyui":
-        asked = PictureInput.model_construct(prompt=_extract_workflow_prompt(given))
-        picture = _encode(asked.draw(sandbox_seed))
+        spec = PictureInput.model_construct(prompt=_extract_workflow_prompt(payload))
+        picture = _encode(spec.draw(sandbox_seed))
         return {"images": [{"filename": "sandbox_00001_.png", "type": "base64", "data": picture}]}
-    asked = PictureInput.model_validate(given)
-    seed = asked.choose_seed(sandbox_seed)
-    drawn = (asked.draw(seed + place) for place in range(asked.num_images))
+    spec = PictureInput.model_validate(payload)
+    seed = spec.choose_seed(sandbox_seed)
+    drawn = (spec.draw(seed + place) for place in range(spec.num_images))
     pictures = [f"data:image/png;base64,{_encode(data)}" for data in drawn]
     return {"images": pictures, "image_url": pictures[0], "seed": seed}
 
@@ -400,9 +400,9 @@ def _encode(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
 
-def _extract_workflow_prompt(given: JsonObject) -> str:
+def _extract_workflow_prompt(payload: JsonObject) -> str:
     texts: list[str] = []
-    for node in given["workflow"].values():
+    for node in payload["workflow"].values():
         inputs = node.get("inputs", {}) if isinstance(node, dict) else {}
         values = inputs.values() if isinstance(inputs, dict) else ()
         texts += [value for value in values if isinstance(value, str)]

@@ -31,16 +31,16 @@ class _RunPodPodsWire:
             body = await read_json_object(request)
         except NotJsonError:
             return _make_validation_error("body", "Input should be a valid dictionary")
-        given = body.get("input")
-        if not isinstance(given, dict):
+        payload = body.get("input")
+        if not isinstance(payload, dict):
             return _make_validation_error("input", "Field required")
         digest = self._state.compute_fresh_digest("pod", get_request_digest(request))
         job: JsonObject = {"id": f"test-{digest[:32]}"}
         worker = choose_worker(str(pod.get("image", "")))
-        words = check_input(given, worker)
+        words = check_input(payload, worker)
         if words:
             return JSONResponse({**job, "status": "FAILED", "error": words})
-        output = await run_in_threadpool(run_worker, given, worker, self._state.seed)
+        output = await run_in_threadpool(run_worker, payload, worker, self._state.seed)
         return JSONResponse({**job, "status": "COMPLETED", "output": output})
 
 

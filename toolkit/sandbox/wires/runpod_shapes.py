@@ -183,14 +183,14 @@ def describe_endpoint(
 
     The template is resolved when the endpoint is created, and is not part of the answer.
     """
-    asked = {"allowedCudaVersions": template.get("allowedCudaVersions") or [], **body["gpu"]}
+    gpu = {"allowedCudaVersions": template.get("allowedCudaVersions") or [], **body["gpu"]}
     return {
         **_merge_container(body, template),
         "id": identity,
         "name": body["name"],
         "type": body["type"],
         "requestUrls": dict(urls),
-        "gpu": {"count": 1, "minCudaVersion": None, **asked},
+        "gpu": {"count": 1, "minCudaVersion": None, **gpu},
         "workers": {"min": 0, "max": 3, "idleTimeout": 10, **body.get("workers", {})},
         "scaling": body["scaling"],
         "dataCenterIds": body.get("dataCenterIds", []),
@@ -266,9 +266,9 @@ def describe_volume(identity: str, body: JsonObject) -> JsonObject:
 
 def _merge_container(body: JsonObject, template: JsonObject) -> JsonObject:
     """Merge the container settings of a request over a template's; `env` is merged by key."""
-    given = [
-        {k: one[k] for k in _CONTAINER_DEFAULTS if one.get(k) is not None}
-        for one in (template, body)
+    settings = [
+        {k: source[k] for k in _CONTAINER_DEFAULTS if source.get(k) is not None}
+        for source in (template, body)
     ]
     env = {**(template.get("env") or {}), **(body.get("env") or {})}
-    return {**_CONTAINER_DEFAULTS, **given[0], **given[1], "env": env}
+    return {**_CONTAINER_DEFAULTS, **settings[0], **settings[1], "env": env}
