@@ -105,10 +105,10 @@ def _describe_model(model: type[BaseModel]) -> dict[str, Any]:
     spec = getattr(sys.modules.get(module), "__spec__", None)
     if module != "__main__" and spec is not None and spec.origin is not None:
         try:
-            named: object = find_function(module, name)
+            target: object = find_function(module, name)
         except (ImportError, AttributeError):  # such as a class that a function has made
-            named = None
-        if named is model:
+            target = None
+        if target is model:
             return {"module": module, "name": name}
     return {"schema": model.model_json_schema()}
 

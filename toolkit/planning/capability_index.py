@@ -68,13 +68,15 @@ class CapabilityIndex:
 
     def find_missing(self, capabilities: Iterable[Capability]) -> list[Missing]:
         """List capabilities that lack a connection, each once; `any_of` may be empty."""
-        lacking = {c.id: c for c in capabilities if c.needs_connection and not self.is_connected(c)}
+        unconnected = {
+            c.id: c for c in capabilities if c.needs_connection and not self.is_connected(c)
+        }
         return [
             Missing(capability=c.id, any_of=self.list_missing_providers(c))
-            for c in lacking.values()
+            for c in unconnected.values()
         ]
 
     def list_keywords(self) -> dict[str, str]:
         """List the keywords of capabilities that make no known kind, with their ids."""
-        others = [c for c in self.available if self.find_kind(c) == c.id and c.alias_of is None]
-        return {keyword.lower(): c.id for c in others for keyword in c.keywords}
+        candidates = [c for c in self.available if self.find_kind(c) == c.id and c.alias_of is None]
+        return {keyword.lower(): c.id for c in candidates for keyword in c.keywords}

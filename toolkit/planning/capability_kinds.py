@@ -77,12 +77,12 @@ def find_instructed_field(capability: Capability) -> str | None:
     return find_role_field(capability, "objective") or find_role_field(capability, "prompt")
 
 
-def is_field_valid(capability: Capability, given: JsonObject, name: str) -> bool:
+def is_field_valid(capability: Capability, fields: JsonObject, name: str) -> bool:
     """Check whether an input field has a value that the capability's schema accepts."""
     if name not in capability.input_model.model_fields:
         return False
     try:
-        capability.input_model.model_validate(given, strict=True)
+        capability.input_model.model_validate(fields, strict=True)
     except ValidationError as error:
         return all(not e["loc"] or e["loc"][0] != name for e in error.errors(include_url=False))
     return True
@@ -113,11 +113,13 @@ def find_makers(capabilities: Sequence[Capability]) -> dict[str, list[Capability
 def _is_alike(capability: Capability, shape: CapabilityKind) -> bool:
     fields = capability.input_model.model_fields
     if shape.role == "reference":
-        asked = any(is_caller_supplied(name, info) for name, info in fields.items())
+        has_field = any(is_caller_supplied(name, info) for name, info in fields.items())
     else:
-        asked = find_role_field(capability, shape.role) is not None
+        has_field = find_role_field(capability, shape.role) is not None
     return (
-        asked and capability.status == "available" and fnmatchcase(capability.produces, shape.media)
+        has_field
+        and capability.status == "available"
+        and fnmatchcase(capability.produces, shape.media)
     )
 
 

@@ -64,26 +64,26 @@ def make_count_fault(count: int, max_nodes: int) -> Detail:
 def _find_reference_faults(nodes: Sequence[GraphNode]) -> list[Detail]:
     faults = []
     unknown = 0
-    known = dict.fromkeys(node.id for node in nodes)
+    ids = dict.fromkeys(node.id for node in nodes)
     seen: set[str] = set()
     for i, node in enumerate(nodes):
         if node.id in seen:
             faults.append(Detail(f"nodes.{i}.id", f"`{node.id}` is the id of an earlier node"))
         seen.add(node.id)
-        named: set[str] = set()
+        upstreams: set[str] = set()
         for j, upstream in enumerate(node.depends_on):
-            where = f"nodes.{i}.depends_on.{j}"
+            path = f"nodes.{i}.depends_on.{j}"
             if upstream == node.id:
-                faults.append(Detail(where, f"`{node.id}` depends on itself"))
-            elif upstream not in known:
+                faults.append(Detail(path, f"`{node.id}` depends on itself"))
+            elif upstream not in ids:
                 unknown += 1
-                told = f"`{node.id}` depends on an unknown node"
+                message = f"`{node.id}` depends on an unknown node"
                 if unknown <= MAX_SUGGESTIONS:
-                    told += f": {explain_unknown('node', upstream, known)}"
-                faults.append(Detail(where, told))
-            elif upstream in named:
-                faults.append(Detail(where, f"`{node.id}` names `{upstream}` twice"))
-            named.add(upstream)
+                    message += f": {explain_unknown('node', upstream, ids)}"
+                faults.append(Detail(path, message))
+            elif upstream in upstreams:
+                faults.append(Detail(path, f"`{node.id}` names `{upstream}` twice"))
+            upstreams.add(upstream)
     return faults
 
 
@@ -91,10 +91,10 @@ def _find_cycle_faults(nodes: Sequence[GraphNode]) -> list[Detail]:
     """Find one cycle in each strongly connected component; listing all could take forever."""
     if _is_ordered(nodes):
         return []
-    known = {node.id for node in nodes}
+    ids = {node.id for node in nodes}
     sorter = TopologicalSorter[str]()
     for node in nodes:
-        sorter.add(node.id, *(up for up in node.depends_on if up in known and up != node.id))
+        sorter.add(node.id, *(up for up in node.depends_on if up in ids and up != node.id))
     with suppress(CycleError):
         sorter.prepare()
         return []
@@ -139,26 +139,26 @@ def build_digraph(nodes: Sequence[GraphNode]) -> "nx.DiGraph[str]":
 
 def find_input_faults(
     capability: Capability,
-    given: Mapping[str, object],
+    fields: Mapping[str, object],
     fillable: Collection[str],
     path: str,
-    unsure: Collection[str] = (),
+    uncertain_fields: Collection[str] = (),
 ) -> list[Detail]:
     """Find where an input breaks a capability's schema; fields that upstream fills may be missing.
 
     Args:
         capability: capability that takes the input.
-        given: input to check.
+        fields: input to check.
         fillable: fields that upstream can fill.
         path: path of the input in the request.
-        unsure: fields that only optional nodes can fill, which may fail.
+        uncertain_fields: fields that only optional nodes can fill, which may fail.
     """
-    if FROM_ARTIFACTS in given:
+    if FROM_ARTIFACTS in fields:
         return [Detail(f"{path}.{FROM_ARTIFACTS}", "is set by the service alone")]
     try:
-        capability.input_model.model_validate(given, strict=True)
+        capability.input_model.model_validate(fields, strict=True)
     except ValidationError as error:
-        found = [
+        faults = [
             fault
             for fault in error.errors(include_url=False)
             if not (fault["type"] == "missing" and fault["loc"][0] in fillable)
@@ -167,12 +167,12 @@ def find_input_faults(
             Detail(
                 ".".join([path, *map(str, fault["loc"])]),
                 UNSURE_FIELD
-                if fault["type"] == "missing" and fault["loc"][0] in unsure
+                if fault["type"] == "missing" and fault["loc"][0] in uncertain_fields
                 else fault["msg"]
                 if n >= MAX_SUGGESTIONS
                 else explain_fault(capability.input_model, fault),
             )
-            for n, fault in enumerate(found)
+            for n, fault in enumerate(faults)
         ]
     return []
 

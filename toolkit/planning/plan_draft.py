@@ -48,9 +48,9 @@ class PlanDraft:
     @property
     def missing_capabilities(self) -> tuple[str, ...]:
         """The requested capabilities that nothing here provides."""
-        return tuple(one.capability for one in self.missing if not one.any_of)
+        return tuple(gap.capability for gap in self.missing if not gap.any_of)
 
     @property
     def missing_connections(self) -> tuple[str, ...]:
         """The ids of the providers, any of which would help."""
-        return tuple(dict.fromkeys(chain(*(one.any_of for one in self.missing))))
+        return tuple(dict.fromkeys(chain(*(gap.any_of for gap in self.missing))))

@@ -91,8 +91,8 @@ def _explain_unusable(name: str, rules: PlanRules) -> str | None:
     if capability is None:
         newest = rules.capabilities.get(name.partition("@")[0])
         if newest is None:
-            meant = ask_meant(name, dict.fromkeys(c.id for c in rules.capabilities.values()))
-            return f"`{name}` is no capability here. {meant}".removesuffix(". ")
+            hint = ask_meant(name, dict.fromkeys(c.id for c in rules.capabilities.values()))
+            return f"`{name}` is no capability here. {hint}".removesuffix(". ")
         version = name.partition("@")[2]
         return f"`{newest.id}` has no version `{version}`; its newest is `{newest.version}`"
     if capability.status != "available":
@@ -104,16 +104,16 @@ def _explain_unusable(name: str, rules: PlanRules) -> str | None:
 
 def _find_delivery_faults(nodes: Sequence[PlanNode], deliverables: Sequence[str]) -> list[Detail]:
     """Find unknown or repeated deliverables, and nodes that neither deliver nor feed a node."""
-    known = {node.id for node in nodes}
+    ids = {node.id for node in nodes}
     faults = []
     for i, node_id in enumerate(deliverables):
-        if node_id not in known:
+        if node_id not in ids:
             faults.append(Detail(f"deliverables.{i}", f"`{node_id}` is the id of no node"))
         elif node_id in deliverables[:i]:
             faults.append(Detail(f"deliverables.{i}", f"`{node_id}` is named twice"))
-    used = {up for node in nodes for up in node.depends_on} | set(deliverables)
+    sources = {up for node in nodes for up in node.depends_on} | set(deliverables)
     for i, node in enumerate(nodes):
-        if node.id not in used:
+        if node.id not in sources:
             reason = (
                 f"`{node.id}` delivers nothing: no node depends on it, and it was not asked for"
             )
@@ -124,9 +124,9 @@ def _find_delivery_faults(nodes: Sequence[PlanNode], deliverables: Sequence[str]
 def _find_edge_faults(nodes: Sequence[PlanNode], rules: PlanRules) -> list[Detail]:
     """Find the edges that feed nothing, and the inputs that their schemas reject."""
     capabilities = {
-        node.id: found
+        node.id: entry
         for node in nodes
-        if (found := rules.capabilities.get(node.capability)) is not None
+        if (entry := rules.capabilities.get(node.capability)) is not None
     }
     optional = {node.id for node in nodes if node.optional}
     faults = []
@@ -137,10 +137,12 @@ def _find_edge_faults(nodes: Sequence[PlanNode], rules: PlanRules) -> list[Detai
         ids = [up for up in node.depends_on if up != node.id and up in capabilities]
         ups = {up: capabilities[up] for up in ids}
         # An optional node may give no result, so it does not complete an input.
-        certain = [made for up, made in ups.items() if up not in optional]
-        fillable = find_fillable_fields(capability, certain)
-        unsure = find_fillable_fields(capability, ups.values()) - fillable
-        faults += find_input_faults(capability, node.input, fillable, f"nodes.{i}.input", unsure)
+        producers = [producer for up, producer in ups.items() if up not in optional]
+        fillable = find_fillable_fields(capability, producers)
+        uncertain_fields = find_fillable_fields(capability, ups.values()) - fillable
+        faults += find_input_faults(
+            capability, node.input, fillable, f"nodes.{i}.input", uncertain_fields
+        )
         for j, up in enumerate(node.depends_on):
             why = explain_idle_edge(node, capability, ups, up) if up in ups else None
             if why is not None:
@@ -169,13 +171,13 @@ def explain_idle_edge(
         return f"`{upstream}` makes {producer.produces}, which no field of `{capability.id}` takes"
     free = {name: binding for name, binding in takers.items() if name not in node.input}
     if not free:
-        named = ", ".join(f"`{name}`" for name in takers)
-        return f"`{upstream}` feeds nothing: {named} of `{node.id}` is given already"
+        names = ", ".join(f"`{name}`" for name in takers)
+        return f"`{upstream}` feeds nothing: {names} of `{node.id}` is given already"
     ids = list(producers)
-    later = [producers[one] for one in ids[ids.index(upstream) + 1 :]]
+    later = [producers[node_id] for node_id in ids[ids.index(upstream) + 1 :]]
     for name, binding in free.items():
         # Texts are joined; only the last artifact is used.
-        if binding.mode == "text" or not any(one.can_fill(capability, name) for one in later):
+        if binding.mode == "text" or not any(source.can_fill(capability, name) for source in later):
             return None
-    named = ", ".join(f"`{name}`" for name in free)
-    return f"`{upstream}` feeds nothing: {named} of `{node.id}` is filled by a later node"
+    names = ", ".join(f"`{name}`" for name in free)
+    return f"`{upstream}` feeds nothing: {names} of `{node.id}` is filled by a later node"

@@ -32,16 +32,16 @@ class QuotedText:
     def mark(self, quote: str) -> bool:
         """Mark the quoted letters, and return whether all parts of the quote match, in order."""
         parts = [letters for part in _ELLIPSIS.split(quote) if (letters := fold_letters(part))]
-        found, start = [], 0
+        spans, start = [], 0
         for letters in parts:
             at = self._find(letters, start)
             if at is not None:
-                found.append((at, at + len(letters)))
+                spans.append((at, at + len(letters)))
                 start = at + len(letters)
-        for first, end in found:
+        for first, end in spans:
             for at in self._places[first:end]:
                 self._marked[at] = 1
-        return bool(parts) and len(found) == len(parts)
+        return bool(parts) and len(spans) == len(parts)
 
     def list_words(self) -> list[tuple[str, bool]]:
         """List the words of the text, each with whether a part of it has been quoted."""
@@ -62,8 +62,8 @@ class QuotedText:
     def _is_edge(self, at: int) -> bool:
         if at in (0, len(self._places)):
             return True
-        before, here = self._places[at - 1], self._places[at]
-        return here > before + 1 or is_dense(self._text[before]) or is_dense(self._text[here])
+        before, after = self._places[at - 1], self._places[at]
+        return after > before + 1 or is_dense(self._text[before]) or is_dense(self._text[after])
 
 
 def fold_letters(text: str) -> str:

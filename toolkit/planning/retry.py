@@ -51,70 +51,70 @@ def make_action(
         for name, value in changes.items()
         if item.node.input.get(name) != value and _is_valid(item, name, value)
     }
-    asked = dict.fromkeys(issue.instruction for issue in issues if issue.instruction)
-    told = _instruct(item, [one for one in asked if one not in item.instructions])
+    requests = dict.fromkeys(issue.instruction for issue in issues if issue.instruction)
+    instructions = _instruct(item, [text for text in requests if text not in item.instructions])
     provider = None
-    if not changes and not told and item.error_code not in OUTAGES:
+    if not changes and not instructions and item.error_code not in OUTAGES:
         if not item.has_failed_before:
-            changes, told = _vary(item, attempt)
-        if not changes and not told:
+            changes, instructions = _vary(item, attempt)
+        if not changes and not instructions:
             provider = next(iter(item.other_providers), None)
-        if not changes and not told and provider is None and not item.has_failed_before:
+        if not changes and not instructions and provider is None and not item.has_failed_before:
             changes = _vary_speed(item)
-        if not changes and not told and provider is None:
+        if not changes and not instructions and provider is None:
             return None
     field = find_instructed_field(item.capability)
-    if told and field is not None:
-        changes[field] = add_instructions(item, told)
+    if instructions and field is not None:
+        changes[field] = add_instructions(item, instructions)
     return RecommendedAction(
         node_id=item.node.id,
         action=REGENERATE,
         constraints=changes,
-        instructions=told,
+        instructions=instructions,
         provider=provider,
     )
 
 
 def make_asked_actions(
     evidence: Sequence[Evidence],
-    named: str,
+    node_id: str,
     remarks: Sequence[str],
     constraints: JsonObject,
     attempt: int,
 ) -> list[RecommendedAction]:
     """Make the actions of a person's retry; returns an empty list if nothing would change.
 
-    Without constraints, the actions are for the nearest nodes at or before `named` that can take
+    Without constraints, the actions are for the nearest nodes at or before `node_id` that can take
     the remarks or be changed in another way.
 
     Args:
         evidence: evidence of all nodes, dependencies before dependents.
-        named: id of the node to run again.
+        node_id: id of the node to run again.
         remarks: faults that the person reports.
         constraints: input members to set on that node.
         attempt: number of earlier reviews.
     """
     items = {item.node.id: item for item in evidence}
-    set_on = items[named].node.input
+    set_on = items[node_id].node.input
     if any(name not in set_on or set_on[name] != value for name, value in constraints.items()):
-        told = list(remarks) if find_instructed_field(items[named].capability) else []
-        return [_make_asked(items[named], told, constraints)]
+        instructions = list(remarks) if find_instructed_field(items[node_id].capability) else []
+        return [_make_asked(items[node_id], instructions, constraints)]
 
     def tell(item: Evidence) -> RecommendedAction | None:
         return _make_asked(item, remarks) if find_instructed_field(item.capability) else None
 
     def change(item: Evidence) -> RecommendedAction | None:
-        done = item.status == "completed"
-        return make_action(item, (), attempt) if done else _make_asked(item)
+        is_completed = item.status == "completed"
+        return make_action(item, (), attempt) if is_completed else _make_asked(item)
 
-    return (_find_nearest(items, named, tell) if remarks else []) or _find_nearest(
-        items, named, change
+    return (_find_nearest(items, node_id, tell) if remarks else []) or _find_nearest(
+        items, node_id, change
     )
 
 
 def tell_remarks(evidence: Sequence[Evidence], action: RecommendedAction) -> RecommendedAction:
     """Add a person's remarks, which the evidence now includes, to the action's request."""
-    item = next(one for one in evidence if one.node.id == action.node_id)
+    item = next(entry for entry in evidence if entry.node.id == action.node_id)
     field = find_instructed_field(item.capability)
     if action.action != ASKED or not item.remarks or field is None:
         return action
@@ -134,21 +134,21 @@ def _make_asked(
 
 
 def _find_nearest(
-    items: Mapping[str, Evidence], named: str, make: Callable[[Evidence], RecommendedAction | None]
+    items: Mapping[str, Evidence], start: str, make: Callable[[Evidence], RecommendedAction | None]
 ) -> list[RecommendedAction]:
-    """Make actions for the nearest nodes at or before `named`, the farthest node first."""
-    found: dict[str, RecommendedAction] = {}
-    ahead, seen = [named], {named}
+    """Make actions for the nearest nodes at or before `start`, the farthest node first."""
+    actions: dict[str, RecommendedAction] = {}
+    ahead, seen = [start], {start}
     while ahead:
         item = items[ahead.pop()]
         action = make(item)
         if action is not None:
-            found[item.node.id] = action
+            actions[item.node.id] = action
             continue
         fresh = [up for up in item.node.depends_on if up not in seen]
         seen.update(fresh)
         ahead += fresh
-    return [found[node_id] for node_id in items if node_id in found]
+    return [actions[node_id] for node_id in items if node_id in actions]
 
 
 def add_instructions(item: Evidence, instructions: Sequence[str]) -> str:
@@ -158,20 +158,20 @@ def add_instructions(item: Evidence, instructions: Sequence[str]) -> str:
     not fit into the field, the oldest are left out.
     """
     field = find_instructed_field(item.capability) or ""
-    whole = item.brief.rstrip()
+    text = item.brief.rstrip()
     if item.instructions or instructions:
-        whole += "" if whole.endswith(_SENTENCE_ENDS) else "."
+        text += "" if text.endswith(_SENTENCE_ENDS) else "."
     for sentence in [*item.instructions, *instructions]:
-        longer = f"{whole} {sentence}"
-        whole = longer if _is_valid(item, field, longer) else whole
-    said = list(item.remarks)
-    while said:
-        listed = "\n".join(f"- {remark}" for remark in said)
-        longer = f"{whole}\n\n{REMARKS_HEAD}\n{fence_text(listed)[1]}"
-        if _is_valid(item, field, longer):
-            return longer
-        del said[0]
-    return whole
+        candidate = f"{text} {sentence}"
+        text = candidate if _is_valid(item, field, candidate) else text
+    remarks = list(item.remarks)
+    while remarks:
+        listed = "\n".join(f"- {remark}" for remark in remarks)
+        candidate = f"{text}\n\n{REMARKS_HEAD}\n{fence_text(listed)[1]}"
+        if _is_valid(item, field, candidate):
+            return candidate
+        del remarks[0]
+    return text
 
 
 def _instruct(item: Evidence, sentences: Sequence[str]) -> list[str]:
@@ -179,8 +179,8 @@ def _instruct(item: Evidence, sentences: Sequence[str]) -> list[str]:
     field = find_role_field(item.capability, "objective")
     if field is None:
         return []
-    whole = str(item.node.input.get(field, item.brief))
-    return [one for one in sentences if _is_valid(item, field, f"{whole} {one}")]
+    text = str(item.node.input.get(field, item.brief))
+    return [sentence for sentence in sentences if _is_valid(item, field, f"{text} {sentence}")]
 
 
 def _vary(item: Evidence, attempt: int) -> tuple[JsonObject, list[str]]:

@@ -64,12 +64,14 @@ def _read_view(text: str) -> PlannerView:
 
 def write_rules(rules: PlanRules) -> str:
     """Write the rules of plans as JSON."""
-    unique = {id(one): one for one in rules.capabilities.values()}
+    unique = {id(capability): capability for capability in rules.capabilities.values()}
     places = {key: n for n, key in enumerate(unique)}
     return json.dumps(
         {
             "capabilities": describe_capabilities(unique.values()),
-            "names": {name: places[id(one)] for name, one in rules.capabilities.items()},
+            "names": {
+                name: places[id(capability)] for name, capability in rules.capabilities.items()
+            },
             "allowed": None if rules.allowed is None else sorted(rules.allowed),
         }
     )
@@ -88,8 +90,8 @@ def _read_rules(text: str) -> PlanRules:
 
 def plan_objective(objective: str, constraints: str, view: str) -> bytes:
     """Plan an objective by keywords, and return the draft as JSON."""
-    given = Constraints.model_validate_json(constraints)
-    return DRAFT.dump_json(make_plan(objective, given, _read_view(view)))
+    limits = Constraints.model_validate_json(constraints)
+    return DRAFT.dump_json(make_plan(objective, limits, _read_view(view)))
 
 
 def read_reply(text: str, objective: str, view: str, rules: str) -> bytes:
@@ -100,8 +102,8 @@ def read_reply(text: str, objective: str, view: str, rules: str) -> bytes:
 
 def find_faults(nodes: bytes, deliverables: Sequence[str], rules: str) -> list[tuple[str, str]]:
     """Find every fault of a plan, as paths and messages."""
-    found = find_plan_faults(NODES.validate_json(nodes), deliverables, _read_rules(rules))
-    return [(fault.path, fault.message) for fault in found]
+    faults = find_plan_faults(NODES.validate_json(nodes), deliverables, _read_rules(rules))
+    return [(fault.path, fault.message) for fault in faults]
 
 
 def read_judgement(text: str, brief: str) -> bytes:
@@ -122,10 +124,10 @@ def check_results(
     thresholds: str,
 ) -> bytes:
     """Check the results of a task's workflow, and return the issues as JSON."""
-    known = _read_capabilities(capabilities)
+    catalog = _read_capabilities(capabilities)
     issues = find_issues(
         objective,
-        [_read_evidence(one, known) for one in evidence],
+        [_read_evidence(document, catalog) for document in evidence],
         deliverables,
         attempt=attempt,
         thresholds=ReviewThresholds.model_validate_json(thresholds),
@@ -139,17 +141,17 @@ def write_evidence(evidence: Sequence[Evidence]) -> tuple[str, list[dict[str, An
     Returns:
         its capabilities as JSON, and a document for each result.
     """
-    unique = {id(one.capability): one.capability for one in evidence}
+    unique = {id(item.capability): item.capability for item in evidence}
     places = {key: n for n, key in enumerate(unique)}
     documents = [
         {
-            **{each.name: getattr(one, each.name) for each in fields(one)},
-            "node": one.node.model_dump_json(),
-            "capability": places[id(one.capability)],
-            "blob": _write_blob(one.blob),
-            "pictures": {name: _write_blob(blob) for name, blob in one.pictures.items()},
+            **{attribute.name: getattr(item, attribute.name) for attribute in fields(item)},
+            "node": item.node.model_dump_json(),
+            "capability": places[id(item.capability)],
+            "blob": _write_blob(item.blob),
+            "pictures": {name: _write_blob(blob) for name, blob in item.pictures.items()},
         }
-        for one in evidence
+        for item in evidence
     ]
     return json.dumps(describe_capabilities(unique.values())), documents
 
@@ -159,13 +161,13 @@ def _read_capabilities(text: str) -> Sequence[Capability]:
     return rebuild_capabilities(json.loads(text))
 
 
-def _read_evidence(document: Mapping[str, Any], known: Sequence[Capability]) -> Evidence:
+def _read_evidence(document: Mapping[str, Any], catalog: Sequence[Capability]) -> Evidence:
     sequences = ("instructions", "remarks", "other_providers")
     rebuilt: dict[str, Any] = {
         "node": PlanNode.model_validate_json(document["node"]),
-        "capability": known[document["capability"]],
+        "capability": catalog[document["capability"]],
         "blob": _read_blob(document["blob"]),
-        "pictures": {name: _read_blob(one) for name, one in document["pictures"].items()},
+        "pictures": {name: _read_blob(blob) for name, blob in document["pictures"].items()},
         **{name: tuple(document[name]) for name in sequences},
     }
     return Evidence(**{**document, **rebuilt})

@@ -99,10 +99,10 @@ class Reading:
 
     def _split(self, terms: Chunk) -> Iterator[tuple[Chunk, Chunk]]:
         """Split sentences where a further act or thing begins; yield each joint and clause."""
-        for whole in terms.find_all(self._rules["sentence"]):
-            is_question = whole["clause"].match(self._rules["question"])
-            clauses = whole["clause"].find_all(self._rules["clause"])
-            for parts in [whole] if is_question else clauses:
+        for sentence in terms.find_all(self._rules["sentence"]):
+            is_question = sentence["clause"].match(self._rules["question"])
+            clauses = sentence["clause"].find_all(self._rules["clause"])
+            for parts in [sentence] if is_question else clauses:
                 yield parts["joint"], parts["clause"]
 
     def _place(self, clause: Chunk, joint: Chunk) -> bool:

@@ -84,8 +84,8 @@ def _write_group(group: re.Match[str]) -> str:
         "".join(_SIGNS.setdefault(name, chr(0x100 + len(_SIGNS))) for name in names.split("|"))
         for names in group.groups()
     )
-    rest = f"[^ {bars}]*"
-    return f"(?:{rest}[{signs}]{rest} )" if group[1] else f"(?:{rest} )"
+    filler = f"[^ {bars}]*"
+    return f"(?:{filler}[{signs}]{filler} )" if group[1] else f"(?:{filler} )"
 
 
 GRAMMARS = {

@@ -56,8 +56,8 @@ def fold(text: str) -> str:
     'cafe strasse'
     """
     plain = unicodedata.normalize("NFKD", text.casefold())
-    kept = "".join(c for c in plain if not unicodedata.combining(c) or "゙" <= c <= "゜")
-    return unicodedata.normalize("NFC", kept).translate(_LETTERS)
+    letters = "".join(c for c in plain if not unicodedata.combining(c) or "゙" <= c <= "゜")
+    return unicodedata.normalize("NFC", letters).translate(_LETTERS)
 
 
 @dataclass(slots=True)

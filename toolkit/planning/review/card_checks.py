@@ -39,10 +39,10 @@ def check_layout(look: Inspection) -> Iterator[ReviewIssue]:
     output = item.output or {}
     if "text_boxes" not in item.capability.output_model.model_fields:
         return
-    asked = item.node.input.get("format")
-    if item.blob is not None and asked == "svg" and item.blob.media_type != SVG:
+    file_format = item.node.input.get("format")
+    if item.blob is not None and file_format == "svg" and item.blob.media_type != SVG:
         yield block_result(item, 0.7, f"The card is {item.blob.media_type}, and SVG was asked for.")
-    elif item.blob is not None and asked == "png" and item.blob.media_type == SVG:
+    elif item.blob is not None and file_format == "png" and item.blob.media_type == SVG:
         yield block_result(item, 0.7, "The card is SVG, and PNG was asked for.")
     if not output.get("text_boxes"):
         message = "The layout has no text on it."
@@ -60,7 +60,7 @@ def check_glyphs(look: Inspection) -> Iterator[ReviewIssue]:
     output = item.output or {}
     lacked = _read_strings(output.get("missing_glyphs"))
     drawn = "".join(box.text for box in _read_drawn(item))
-    text = "".join(text for _, text in _list_wanted(item)) or drawn
+    text = "".join(text for _, text in _list_input_texts(item)) or drawn
     letters = [char for char in text if _is_letter(char)]
     # A text by an earlier node is not in the input, and is drawn without the lost letters.
     lost = max(sum(char in lacked for char in letters), sum(map(_is_letter, lacked)))
@@ -81,25 +81,25 @@ def check_card_texts(look: Inspection) -> Iterator[ReviewIssue]:
     drawn, output = _read_drawn(item), item.output or {}
     if not drawn or output.get("missing_glyphs"):
         return
-    there = set(_split_words(" ".join(box.text for box in drawn)))
+    card_words = set(_split_words(" ".join(box.text for box in drawn)))
     warned = " ".join(_read_strings(output.get("warnings")))
     is_cut = bool(warned) or any(_ends_cut(box.text) for box in drawn)
-    for role, text in _list_wanted(item):
+    for role, text in _list_input_texts(item):
         if role in warned and role != "title":
             continue  # there was no room for it, and another layout would have none either
         words = _split_words(text)
-        share = sum(word in there for word in words) / len(words) if words else 1.0
+        share = sum(word in card_words for word in words) / len(words) if words else 1.0
         if share < (limits.min_cut_share if is_cut else limits.min_text_share):
             message = f"Of the {role} that was given, {share:.0%} stands on the card."
             yield ReviewIssue(item.node.id, "output_completeness", 0.9, message, is_blocking=True)
     yield from _check_source(item, drawn, limits.min_source_share)
-    known = {word for _, text in _list_wanted(item) for word in _split_words(text)}
-    known.update(_split_words(item.upstream_text or ""))
+    input_words = {word for _, text in _list_input_texts(item) for word in _split_words(text)}
+    input_words.update(_split_words(item.upstream_text or ""))
     # The input does not always include the text of the body.
-    own = [box for box in drawn if box.role != "body" or "body" in item.node.input]
-    for box in own:
+    boxes = [box for box in drawn if box.role != "body" or "body" in item.node.input]
+    for box in boxes:
         words = _split_words(box.text)
-        foreign = [word for word in words if word not in known]
+        foreign = [word for word in words if word not in input_words]
         if len(foreign) > max(1, limits.max_foreign_share * len(words)):
             message = (
                 f"{len(foreign)} of {len(words)} words of the {box.role} were not given, such as "
@@ -109,14 +109,16 @@ def check_card_texts(look: Inspection) -> Iterator[ReviewIssue]:
             return
 
 
-def _check_source(item: Evidence, drawn: list[DrawnText], least: float) -> Iterator[ReviewIssue]:
+def _check_source(
+    item: Evidence, drawn: list[DrawnText], min_share: float
+) -> Iterator[ReviewIssue]:
     """Check that a body that an earlier node wrote is on the card."""
     if "body" in item.node.input or not item.upstream_text:
         return
     body = _split_words(" ".join(box.text for box in drawn if box.role == "body"))
     source = set(_split_words(item.upstream_text))
     share = sum(word in source for word in body) / len(body) if body else 1.0
-    if share < least:
+    if share < min_share:
         message = f"Of the card's body, {share:.0%} is from the text that it was made from."
         yield ReviewIssue(item.node.id, "objective_alignment", 0.8, message, is_blocking=True)
 
@@ -143,17 +145,17 @@ def check_places(look: Inspection) -> Iterator[ReviewIssue]:
             )
             yield block_result(item, 0.7, message)
     for place, box in enumerate(drawn):
-        for other in drawn[place + 1 :]:
-            share = _measure_overlap(box, other)
+        for second in drawn[place + 1 :]:
+            share = _measure_overlap(box, second)
             if share > limits.max_overlap:
-                message = f"{share:.0%} of the {other.role} lies upon the {box.role}."
+                message = f"{share:.0%} of the {second.role} lies upon the {box.role}."
                 yield block_result(item, 0.8, message)
                 return
 
 
 def check_contrast(look: Inspection) -> Iterator[ReviewIssue]:
     """Check that each text is on the card and stands out from its background."""
-    item, blob, least = look.item, look.item.blob, look.thresholds.card.min_contrast
+    item, blob, min_contrast = look.item, look.item.blob, look.thresholds.card.min_contrast
     drawn = _read_drawn(item)
     if blob is None or not drawn:
         return
@@ -165,7 +167,7 @@ def check_contrast(look: Inspection) -> Iterator[ReviewIssue]:
         boxes = [(box.x, box.y, box.width, box.height) for box in drawn]
         contrasts = measure_text_contrasts(blob.data, boxes) or []
     for box, contrast in zip(drawn, contrasts, strict=False):
-        if contrast < least:
+        if contrast < min_contrast:
             message = f"The {box.role} cannot be seen: its contrast is {contrast:.1f} to 1."
             yield block_result(item, 0.8, message)
 
@@ -173,14 +175,18 @@ def check_contrast(look: Inspection) -> Iterator[ReviewIssue]:
 def _measure_svg_contrasts(data: bytes, drawn: list[DrawnText]) -> list[float]:
     """Measure the contrasts of texts in an SVG; the contrast of a missing text is 1."""
     texts = read_svg_texts(data)
-    whole = " ".join(_split_words(html.unescape(" ".join(text.text for text in texts))))
-    found = []
+    content = " ".join(_split_words(html.unescape(" ".join(text.text for text in texts))))
+    contrasts = []
     for box in drawn:
         words = _split_words(box.text)
-        lines = [t for t in texts if (own := _split_words(t.text)) and set(own) <= set(words)]
-        is_there = not words or all(word in whole for word in words)
-        found.append(min((t.contrast for t in lines), default=21.0) if is_there else 1.0)
-    return found
+        lines = [
+            t
+            for t in texts
+            if (line_words := _split_words(t.text)) and set(line_words) <= set(words)
+        ]
+        is_there = not words or all(word in content for word in words)
+        contrasts.append(min((t.contrast for t in lines), default=21.0) if is_there else 1.0)
+    return contrasts
 
 
 def check_card_picture(look: Inspection) -> Iterator[ReviewIssue]:
@@ -222,14 +228,14 @@ def _read_strings(value: object) -> list[str]:
     return [part for part in value if isinstance(part, str)] if isinstance(value, list) else []
 
 
-def _list_wanted(item: Evidence) -> list[tuple[str, str]]:
+def _list_input_texts(item: Evidence) -> list[tuple[str, str]]:
     """List the texts that a card's input gives, with their roles."""
     if "text_boxes" not in item.capability.output_model.model_fields:
         return []
-    given = item.node.input
-    wanted = [(role, text) for role in _ROLES if isinstance(text := given.get(role), str)]
-    wanted += [("bullets", text) for text in _read_strings(given.get("bullets"))]
-    return [(role, text) for role, text in wanted if text.strip()]
+    fields = item.node.input
+    texts = [(role, text) for role in _ROLES if isinstance(text := fields.get(role), str)]
+    texts += [("bullets", text) for text in _read_strings(fields.get("bullets"))]
+    return [(role, text) for role, text in texts if text.strip()]
 
 
 def _split_words(text: str) -> list[str]:
@@ -253,9 +259,9 @@ def _ends_cut(text: str) -> bool:
     return text.rstrip().endswith(("…", "..."))
 
 
-def _measure_overlap(one: DrawnText, other: DrawnText) -> float:
+def _measure_overlap(first: DrawnText, second: DrawnText) -> float:
     """Measure the share of the smaller of two texts that lies upon the other."""
-    wide = min(one.x + one.width, other.x + other.width) - max(one.x, other.x)
-    tall = min(one.y + one.height, other.y + other.height) - max(one.y, other.y)
-    smaller = min(one.width * one.height, other.width * other.height)
+    wide = min(first.x + first.width, second.x + second.width) - max(first.x, second.x)
+    tall = min(first.y + first.height, second.y + second.height) - max(first.y, second.y)
+    smaller = min(first.width * first.height, second.width * second.height)
     return max(0.0, wide) * max(0.0, tall) / smaller if smaller > 0 else 0.0

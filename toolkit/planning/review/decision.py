@@ -48,7 +48,7 @@ def decide(
     blocking = [issue for issue in issues if issue.is_blocking]
     if not blocking and score >= pass_score:
         return Verdict("pass")
-    to_remedy = [one for one in blocking or issues if one.remedy is not Remedy.FIX_UPSTREAM]
+    to_remedy = [issue for issue in blocking or issues if issue.remedy is not Remedy.FIX_UPSTREAM]
     is_final = any(issue.remedy is Remedy.NONE for issue in to_remedy)
     if not to_remedy or is_final or retries_left <= 0:
         return Verdict("fail")
@@ -61,8 +61,8 @@ def decide(
             changed.add(item.node.id)
         if item.node.id not in blamed:
             continue
-        own = [one for one in to_remedy if one.node_id == item.node.id]
-        action = make_action(item, own, attempt)
+        node_issues = [issue for issue in to_remedy if issue.node_id == item.node.id]
+        action = make_action(item, node_issues, attempt)
         if action is None and item.node.id in changed:
             action = RecommendedAction(node_id=item.node.id, action=REGENERATE)
         if action is None:

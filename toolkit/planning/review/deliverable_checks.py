@@ -44,12 +44,12 @@ def check_media(
     from toolkit.planning.keywords.clauses import Reading
 
     reading = Reading(objective)
-    named = {term["thing"] for term in reading.terms.terms}
-    if reading.unplaced or reading.missing or reading.banned or "text" in named:
+    things = {term["thing"] for term in reading.terms.terms}
+    if reading.unplaced or reading.missing or reading.banned or "text" in things:
         return
     delivered = [item for item in evidence if item.node.id in deliverables]
     media = {item.capability.produces.partition("/")[0] for item in delivered}
-    requested = sorted({_MEDIA[kind] for kind in named & reading.kinds if kind in _MEDIA})
+    requested = sorted({_MEDIA[kind] for kind in things & reading.kinds if kind in _MEDIA})
     for medium in requested:
         if delivered and medium not in media:
             message = f"The objective asks for a {_NAMES[medium]}, and none is delivered."

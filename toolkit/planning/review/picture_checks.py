@@ -44,21 +44,21 @@ def check_picture_file(look: Inspection) -> Iterator[ReviewIssue]:
     if item.picture is None:
         yield block_result(item, 1.0, "The image does not open.")
         return
-    found = f"image/{item.picture.kind.lower()}"
-    if found not in {"image/png", "image/jpeg", "image/webp"}:
-        yield block_result(item, 0.8, f"The image is {found}, which few programs show.")
-    elif found != blob.media_type:
+    media_type = f"image/{item.picture.kind.lower()}"
+    if media_type not in {"image/png", "image/jpeg", "image/webp"}:
+        yield block_result(item, 0.8, f"The image is {media_type}, which few programs show.")
+    elif media_type != blob.media_type:
         yield block_result(
-            item, 0.8, f"The image is {found}, and not {blob.media_type} as it is called."
+            item, 0.8, f"The image is {media_type}, and not {blob.media_type} as it is called."
         )
 
 
 def check_picture_size(look: Inspection) -> Iterator[ReviewIssue]:
     """Check that a picture has the requested size."""
-    size, wanted = look.item.size, _find_expected_size(look.item)
-    if size is not None and wanted is not None and size != wanted:
-        message = f"The image is {size[0]} × {size[1]}, not {wanted[0]} × {wanted[1]}."
-        changes: JsonObject = {"width": wanted[0], "height": wanted[1]}
+    size, expected = look.item.size, _find_expected_size(look.item)
+    if size is not None and expected is not None and size != expected:
+        message = f"The image is {size[0]} × {size[1]}, not {expected[0]} × {expected[1]}."
+        changes: JsonObject = {"width": expected[0], "height": expected[1]}
         yield block_result(look.item, 0.7, message, changes)
 
 
@@ -103,17 +103,17 @@ def check_detail(look: Inspection) -> Iterator[ReviewIssue]:
     picture = item.picture
     if picture is None or _is_layout(item):
         return
-    asked = " ".join(value for value in item.node.input.values() if isinstance(value, str))
+    text = " ".join(value for value in item.node.input.values() if isinstance(value, str))
     changes = vary_seed(item, look.attempt)
     is_soft = (
         picture.finest_detail < limits.min_finest_detail
         and picture.turns > limits.min_turns
         and picture.contrast > limits.min_detailed_contrast
     )
-    if picture.block >= limits.min_block and not _COARSE.search(asked):
+    if picture.block >= limits.min_block and not _COARSE.search(text):
         message = f"The image is made of blocks of {picture.block} × {picture.block} pixels."
         yield block_result(item, 0.7, message, changes)
-    elif is_soft and not _SOFT.search(asked):
+    elif is_soft and not _SOFT.search(text):
         message = (
             "The image was blown up: half as large, it loses "
             f"{picture.finest_detail:.0f} of 255 levels where it is sharpest."
@@ -135,7 +135,7 @@ def check_variety(items: Sequence[Evidence], *, attempt: int, max_bits: int) -> 
         attempt: number of earlier reviews.
         max_bits: maximum number of different bits, of 192, in fingerprints of equal pictures.
     """
-    known: list[tuple[Evidence, int]] = []
+    marks: list[tuple[Evidence, int]] = []
     issues: list[ReviewIssue] = []
     for item in items:
         if item.status != "completed" or _is_layout(item) or item.picture is None:
@@ -143,12 +143,14 @@ def check_variety(items: Sequence[Evidence], *, attempt: int, max_bits: int) -> 
         if item.capability.operation is None or item.picture.contrast < 1:
             continue
         mark = item.picture.fingerprint
-        twin = next((o for o, other in known if (mark ^ other).bit_count() <= max_bits), None)
+        twin = next(
+            (o for o, fingerprint in marks if (mark ^ fingerprint).bit_count() <= max_bits), None
+        )
         if twin is not None:
             message = f"The image looks the same as that of `{twin.node.id}`."
-            changes = vary_seed(item, attempt + len(known))
+            changes = vary_seed(item, attempt + len(marks))
             issues.append(replace(block_result(item, 0.7, message, changes), check="variety"))
-        known.append((item, mark))
+        marks.append((item, mark))
     return issues
 
 

@@ -17,12 +17,14 @@ def check_sound_file(look: Inspection) -> Iterator[ReviewIssue]:
     item, blob = look.item, look.item.blob
     if blob is None:
         return
-    found = match_signature(blob.data)
+    media_type = match_signature(blob.data)
     called, promised = blob.media_type, item.capability.produces
     if item.sound is None and called == "audio/mpeg":
         yield block_result(item, 1.0, "The MP3 does not play.")
-    elif found is not None and found != called:
-        yield block_result(item, 0.9, f"The file is {found}, and not {called} as it is called.")
+    elif media_type is not None and media_type != called:
+        yield block_result(
+            item, 0.9, f"The file is {media_type}, and not {called} as it is called."
+        )
     elif promised.startswith("audio/") and "*" not in promised and called != promised:
         yield block_result(item, 0.8, f"The sound is {called}, not {promised}.")
     elif item.sound is None:
@@ -42,8 +44,8 @@ def check_silence(look: Inspection) -> Iterator[ReviewIssue]:
         yield block_result(item, 1.0, message)
         return
     time = _estimate_time(item) if sound.is_whole else None
-    least = max(limits.min_heard_s, time.least_s * limits.heard_share if time else 0.0)
-    if sound.heard_s < least:
+    min_s = max(limits.min_heard_s, time.least_s * limits.heard_share if time else 0.0)
+    if sound.heard_s < min_s:
         yield block_result(item, 1.0, f"Of {sound.seconds:.1f} s {sound.heard_s:.2f} s are heard.")
 
 
@@ -125,11 +127,11 @@ def check_duration(look: Inspection) -> Iterator[ReviewIssue]:
         return
     if (time := _estimate_time(item)) is None:
         return
-    told = f"{sound.spoken_s:.1f} s are spoken; its text needs"
+    lead = f"{sound.spoken_s:.1f} s are spoken; its text needs"
     if sound.spoken_s < time.least_s:
-        yield block_result(item, 0.8, f"{told} {time.least_s:.1f} s.")
+        yield block_result(item, 0.8, f"{lead} {time.least_s:.1f} s.")
     elif sound.spoken_s > time.most_s:
-        yield block_result(item, 0.8, f"{told} {time.most_s:.1f} s at most.")
+        yield block_result(item, 0.8, f"{lead} {time.most_s:.1f} s at most.")
 
 
 def check_end(look: Inspection) -> Iterator[ReviewIssue]:
@@ -154,9 +156,9 @@ def find_spoken_text(item: Evidence) -> str | None:
     spoken = find_role_field(item.capability, "text")
     if spoken is None:
         return None
-    given = item.node.input.get(spoken)
-    if isinstance(given, str):
-        return given
+    text = item.node.input.get(spoken)
+    if isinstance(text, str):
+        return text
     rules = item.capability.input_model.model_fields[spoken].metadata
     limits = (getattr(rule, "max_length", None) for rule in rules)
     longest = next((limit for limit in limits if isinstance(limit, int)), None)
