@@ -82,5 +82,5 @@ def test_an_address_is_listened_on_and_told(
 
 def test_an_executor_does_not_tell_where_its_workers_are(notebook: Write) -> None:
     """Given 0.0.0.0 and an executor, then an address is asked for, as none can be found."""
-    with pytest.raises(RequestError, match="name this machine's own by --host"):
+    with pytest.raises(RequestError, match="give this machine's own address by --host"):
         run_batch(notebook("x: int = 1"), ONE, executor=PROCESSES, host="0.0.0.0")

@@ -139,8 +139,8 @@ def _print_review(console: Console, task: dict[str, Any]) -> None:
         console.print(f"\n[bold]No review[/]: {error.get('code')}: {error.get('message')}")
         return
     scores = {"score": review["score"], **(review["criteria"] or {})}
-    told = [f"{k.replace('_', ' ')} {v:.2f}" for k, v in scores.items() if v is not None]
-    console.print(f"\n[bold]Review[/]: {', '.join([review['decision'], *told])}")
+    figures = [f"{k.replace('_', ' ')} {v:.2f}" for k, v in scores.items() if v is not None]
+    console.print(f"\n[bold]Review[/]: {', '.join([review['decision'], *figures])}")
     for issue in review["issues"]:
         console.print(Text(f"  - {issue}"))
     cost = task["cost_usd"]

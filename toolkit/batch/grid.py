@@ -21,7 +21,7 @@ Grid = str | Path | Sequence[Mapping[str, Any]] | Mapping[str, Any]
 
 def read_defaults(notebook: Mapping[str, Any]) -> dict[str, Any]:
     """Read the plain values that the cell tagged `parameters` assigns."""
-    found: dict[str, Any] = {}
+    defaults: dict[str, Any] = {}
     for tree in parse_cells(notebook, tag="parameters"):
         for node in tree.body:
             targets: Sequence[ast.expr] = ()
@@ -32,27 +32,29 @@ def read_defaults(notebook: Mapping[str, Any]) -> dict[str, Any]:
                 targets, value = [node.target], node.value
             for target in targets:
                 if isinstance(target, ast.Name):
-                    found[target.id] = _evaluate_literal(value)
-    return found
+                    defaults[target.id] = _evaluate_literal(value)
+    return defaults
 
 
-def load_rows(grid: Grid, known: Mapping[str, Any]) -> list[Parameters]:
+def load_rows(grid: Grid, defaults: Mapping[str, Any]) -> list[Parameters]:
     """Load the rows of a grid, in order.
 
     Args:
         grid: a file ending in .csv, .yaml or .yml; a list of rows; or a mapping whose lists are
             combined, each value with each.
-        known: parameters of the notebook, with their defaults.
+        defaults: parameters of the notebook, with their defaults.
 
     Raises:
         RequestError: if the grid cannot be read, has two equal rows, a value that looks like a
             key, or a parameter that the notebook does not have.
     """
-    given = _read_file(Path(grid), known) if isinstance(grid, str | Path) else grid
-    rows = _combine_lists(given) if isinstance(given, Mapping) else [dict(row) for row in given]
+    content = _read_file(Path(grid), defaults) if isinstance(grid, str | Path) else grid
+    rows = (
+        _combine_lists(content) if isinstance(content, Mapping) else [dict(row) for row in content]
+    )
     if not rows:
         raise _build_refusal("The grid has no rows: give at least one.")
-    _check_names(rows, known)
+    _check_names(rows, defaults)
     seen: dict[str, int] = {}
     for number, row in enumerate(rows, 1):
         for name, value in row.items():
@@ -68,28 +70,28 @@ def load_rows(grid: Grid, known: Mapping[str, Any]) -> list[Parameters]:
 
 
 def _read_file(
-    path: Path, known: Mapping[str, Any]
+    path: Path, defaults: Mapping[str, Any]
 ) -> Sequence[Mapping[str, Any]] | Mapping[str, Any]:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise make_file_error(f"The grid {path}", error) from None
     if path.suffix.lower() == ".csv":
-        return _parse_csv(text, known)
+        return _parse_csv(text, defaults)
     if path.suffix.lower() not in (".yaml", ".yml"):
         raise _build_refusal(f"The grid {path.name} is of no known kind: name it .csv or .yaml.")
     try:
-        found = yaml.safe_load(text)
+        content = yaml.safe_load(text)
     except yaml.YAMLError:
         raise _build_refusal(f"The grid {path.name} is not YAML: check its indentation.") from None
-    if isinstance(found, Mapping) or (
-        isinstance(found, list) and all(isinstance(row, Mapping) for row in found)
+    if isinstance(content, Mapping) or (
+        isinstance(content, list) and all(isinstance(row, Mapping) for row in content)
     ):
-        return found
+        return content
     raise _build_refusal(f"The grid {path.name} must be a list of rows, or a mapping of lists.")
 
 
-def _parse_csv(text: str, known: Mapping[str, Any]) -> list[Parameters]:
+def _parse_csv(text: str, defaults: Mapping[str, Any]) -> list[Parameters]:
     reader = csv.DictReader(text.splitlines())
     rows = []
     for number, row in enumerate(reader, 1):
@@ -99,7 +101,7 @@ def _parse_csv(text: str, known: Mapping[str, Any]) -> list[Parameters]:
             )
         rows.append(
             {
-                name.strip(): _parse_cell(cell, known.get(name.strip()))
+                name.strip(): _parse_cell(cell, defaults.get(name.strip()))
                 for name, cell in row.items()
                 if cell.strip()
             }
@@ -127,10 +129,10 @@ def _combine_lists(lists: Mapping[str, Any]) -> list[Parameters]:
     return [dict(row) for row in itertools.product(*choices)] if choices else []
 
 
-def _check_names(rows: Sequence[Parameters], known: Mapping[str, Any]) -> None:
-    unknown = sorted({str(name) for row in rows for name in row} - set(known))
+def _check_names(rows: Sequence[Parameters], defaults: Mapping[str, Any]) -> None:
+    unknown = sorted({str(name) for row in rows for name in row} - set(defaults))
     if unknown:
-        has = ", ".join(known) or "none: tag a cell `parameters`"
+        has = ", ".join(defaults) or "none: tag a cell `parameters`"
         raise _build_refusal(
             f"The notebook has no parameter {', '.join(f'`{name}`' for name in unknown)}; "
             f"it has {has}."

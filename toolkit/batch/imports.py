@@ -30,17 +30,19 @@ def find_preloads(notebook: Mapping[str, Any]) -> tuple[str, ...]:
     The author's own modules are left to each run, because their side effects at import may differ.
     A call of `Client.local`, which imports the embedded engine, adds that engine at its place.
     """
-    found: dict[str, None] = {}
+    modules: dict[str, None] = {}
     for tree in parse_cells(notebook):
         for node in tree.body:
             if isinstance(node, ast.Import):
-                found |= dict.fromkeys(alias.name for alias in node.names)
+                modules |= dict.fromkeys(alias.name for alias in node.names)
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 names = [f":{alias.name}" if alias.name != "*" else "" for alias in node.names]
-                found |= dict.fromkeys(f"{node.module}{name}" for name in names)
+                modules |= dict.fromkeys(f"{node.module}{name}" for name in names)
         if _opens_engine(tree):
-            found["toolkit.local"] = None
-    return tuple(name for name in found if _is_installed(name.partition(":")[0].partition(".")[0]))
+            modules["toolkit.local"] = None
+    return tuple(
+        name for name in modules if _is_installed(name.partition(":")[0].partition(".")[0])
+    )
 
 
 def _opens_engine(tree: ast.Module) -> bool:

@@ -140,14 +140,14 @@ def run_job(
     stopped: threading.Event,
 ) -> RowOutcome | None:
     """Run one row and keep its notebook. Returns None if the batch was stopped before its end."""
-    done = execute_notebook(
+    execution = execute_notebook(
         template.notebook,
         job.parameters,
         name=job.name,
         came_from=describe_origin(template, out),
         wish=wish,
     )
-    return None if done.error and stopped.is_set() else keep_notebook(job, out, done)
+    return None if execution.error and stopped.is_set() else keep_notebook(job, out, execution)
 
 
 def describe_origin(template: NotebookTemplate, out: Path) -> str:
@@ -174,18 +174,20 @@ def execute_notebook(
     return ExecutedNotebook(notebook, error, round(time.monotonic() - started, 3))
 
 
-def keep_notebook(job: NotebookJob, out: Path, done: ExecutedNotebook) -> RowOutcome:
+def keep_notebook(job: NotebookJob, out: Path, execution: ExecutedNotebook) -> RowOutcome:
     """Keep an executed notebook in the folder of its batch; return its row."""
-    status: RowStatus = "failed" if done.error else "completed"
-    done.notebook.metadata[METADATA_KEY] = {
+    status: RowStatus = "failed" if execution.error else "completed"
+    execution.notebook.metadata[METADATA_KEY] = {
         "fingerprint": job.fingerprint,
         "status": status,
-        "seconds": done.seconds,
-        "error": done.error,
+        "seconds": execution.seconds,
+        "error": execution.error,
     }
-    replace_file(out / job.name, nbformat.writes(done.notebook))
-    recorded = read_records(done.notebook)
-    return RowOutcome(job.parameters, job.name, status, done.error, done.seconds, recorded)
+    replace_file(out / job.name, nbformat.writes(execution.notebook))
+    recorded = read_records(execution.notebook)
+    return RowOutcome(
+        job.parameters, job.name, status, execution.error, execution.seconds, recorded
+    )
 
 
 def _run_cells(notebook: Any, wish: KernelWish) -> str | None:

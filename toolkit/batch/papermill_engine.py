@@ -49,14 +49,14 @@ class WarmProvisioner(LocalProvisioner):
         """Launch a kernel; use a prepared kernel if there is one of this kind."""
         kwargs["env"] = {**kwargs["env"], IN_BATCH_VARIABLE: "1"}
         cwd = str(kwargs.get("cwd") or os.getcwd())
-        wanted = KernelRequest(tuple(cmd), cwd, kwargs["env"], self.preload)
+        request = KernelRequest(tuple(cmd), cwd, kwargs["env"], self.preload)
         try:
-            process, at = self.source.start(wanted)
+            process, connection = self.source.start(request)
         except NotWarmError:
             return await super().launch_kernel(cmd, **kwargs)
         self.process = cast("Any", process)
         self.pid, self.cwd = process.pid, cast("Any", cwd)
-        self.connection_info = cast("KernelConnectionInfo", at)
+        self.connection_info = cast("KernelConnectionInfo", connection)
         return self.connection_info
 
     async def send_signal(self, signum: int) -> None:
@@ -153,16 +153,16 @@ class WarmClient(PapermillNotebookClient):
         """
         give_up = time.monotonic() + self.startup_timeout
         while time.monotonic() < give_up:
-            asked = client.kernel_info()
+            request_id = client.kernel_info()
             try:
                 while True:
-                    heard = await client.get_iopub_msg(timeout=ANSWER_TIMEOUT_S)
-                    idle = heard["content"].get("execution_state") == "idle"
-                    answers = heard["parent_header"].get("msg_id") == asked
-                    if heard["msg_type"] == "iopub_welcome" or (idle and answers):
+                    message = await client.get_iopub_msg(timeout=ANSWER_TIMEOUT_S)
+                    idle = message["content"].get("execution_state") == "idle"
+                    answers = message["parent_header"].get("msg_id") == request_id
+                    if message["msg_type"] == "iopub_welcome" or (idle and answers):
                         break
-                told = await client.get_shell_msg(timeout=ANSWER_TIMEOUT_S)
-                self.nb.metadata["language_info"] = told["content"]["language_info"]
+                reply = await client.get_shell_msg(timeout=ANSWER_TIMEOUT_S)
+                self.nb.metadata["language_info"] = reply["content"]["language_info"]
                 return
             except Empty:
                 await self._async_check_alive()

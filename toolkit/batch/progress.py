@@ -12,11 +12,11 @@ LINE_INTERVAL_S = 5.0
 class BatchProgress:
     """A display on standard error of completed and failed rows, and of the remaining time."""
 
-    def __init__(self, total: int, *, shown: bool = True, stream: TextIO | None = None) -> None:
+    def __init__(self, total: int, *, is_shown: bool = True, stream: TextIO | None = None) -> None:
         self._total = total
-        self._shown = shown and total > 0
+        self._is_shown = is_shown and total > 0
         self._stream = stream or sys.stderr
-        self._bar = self._shown and self._stream.isatty()
+        self._bar = self._is_shown and self._stream.isatty()
         self._started = self._line_written_at = time.monotonic()
         self._done = self._failed = 0
 
@@ -34,7 +34,7 @@ class BatchProgress:
         """Count a notebook that has ended; a failure is shown at once."""
         self._done += 1
         self._failed += outcome.status == "failed"
-        if not self._shown:
+        if not self._is_shown:
             return
         now = time.monotonic()
         if outcome.status == "failed":
@@ -48,10 +48,10 @@ class BatchProgress:
     def format_line(self) -> str:
         """Write the progress in one line."""
         spent = time.monotonic() - self._started
-        left = spent / self._done * (self._total - self._done) if self._done else None
+        remaining = spent / self._done * (self._total - self._done) if self._done else None
         failed = f", {self._failed} failed" if self._failed else ""
-        rest = f", {_format_duration(left)} left" if left else ""
-        return f"{self._done}/{self._total}{failed}, {_format_duration(spent)}{rest}"
+        estimate = f", {_format_duration(remaining)} left" if remaining else ""
+        return f"{self._done}/{self._total}{failed}, {_format_duration(spent)}{estimate}"
 
     def _print_text(self, text: str) -> None:
         clear = "\r\x1b[2K" if self._bar else ""
@@ -67,8 +67,8 @@ class BatchProgress:
 
 
 def _format_duration(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
+    minutes, remainder = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     if hours:
         return f"{hours} h {minutes:02} min"
-    return f"{minutes} min {rest:02} s" if minutes else f"{rest} s"
+    return f"{minutes} min {remainder:02} s" if minutes else f"{remainder} s"

@@ -52,13 +52,13 @@ def record(name: str, value: object) -> None:
 
 def read_records(notebook: Mapping[str, Any]) -> dict[str, Any]:
     """Read the values that an executed notebook recorded, in order."""
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for cell in notebook["cells"]:
         for output in cell.get("outputs", ()):
-            kept = output.get("data", {}).get(RECORD_MIME)
-            if kept is not None:
-                found[kept["name"]] = json.loads(kept["value"])
-    return found
+            entry = output.get("data", {}).get(RECORD_MIME)
+            if entry is not None:
+                values[entry["name"]] = json.loads(entry["value"])
+    return values
 
 
 def _to_plain_number(value: object) -> object:

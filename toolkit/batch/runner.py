@@ -134,23 +134,23 @@ def run_batch(batch: BatchOptions, grid: Grid, *, progress: bool = True) -> list
     jobs = [template.create_job(row) for row in load_rows(grid, read_defaults(template.notebook))]
     batch.out.mkdir(parents=True, exist_ok=True)
     started = time.monotonic()
-    done = {
+    results = {
         job.fingerprint: old
         for job in jobs
         if batch.resume and (old := load_outcome(job, batch.out))
     }
-    left = [job for job in jobs if job.fingerprint not in done]
+    remaining = [job for job in jobs if job.fingerprint not in results]
     try:
-        with BatchProgress(len(left), shown=progress) as bar:
+        with BatchProgress(len(remaining), is_shown=progress) as bar:
 
             def add(job: NotebookJob, outcome: RowOutcome) -> None:
-                done[job.fingerprint] = outcome
+                results[job.fingerprint] = outcome
                 bar.add(outcome)
 
-            _run_jobs(batch, template, left, add)
+            _run_jobs(batch, template, remaining, add)
     finally:
         outcomes = [
-            done.get(j.fingerprint) or RowOutcome(j.parameters, j.name, "not run") for j in jobs
+            results.get(j.fingerprint) or RowOutcome(j.parameters, j.name, "not run") for j in jobs
         ]
         write_results(
             batch.out, outcomes, _build_report(batch, outcomes, time.monotonic() - started)
@@ -177,26 +177,28 @@ def _run_jobs(
     workers = min(batch.worker_count, len(jobs))
     source = KernelSource(fork=batch.fork, spares=workers, renew_after=batch.renew_after)
     wish = KernelWish(template.kernel, source, preload, batch.timeout)
-    stopped, telling = threading.Event(), threading.Lock()
+    stopped, lock = threading.Event(), threading.Lock()
 
     def work(job: NotebookJob) -> None:
         if stopped.is_set():
             return
         try:
-            done = run_job(template, job, batch.out, wish, stopped)
+            outcome = run_job(template, job, batch.out, wish, stopped)
         finally:
             ensure_event_loop().close()  # this thread's, which papermill's client opens
-        if done is not None:
-            with telling:
-                add(job, done)
+        if outcome is not None:
+            with lock:
+                add(job, outcome)
 
     with ThreadPoolExecutor(workers, thread_name_prefix="batch") as pool:
         try:
-            left = {pool.submit(work, job) for job in jobs}
-            while left:
+            futures = {pool.submit(work, job) for job in jobs}
+            while futures:
                 # Not without limit, because a Ctrl-C in another thread does not end this wait.
-                ended, left = wait(left, timeout=POLL_INTERVAL_S, return_when=FIRST_EXCEPTION)
-                for future in ended:
+                completed, futures = wait(
+                    futures, timeout=POLL_INTERVAL_S, return_when=FIRST_EXCEPTION
+                )
+                for future in completed:
                     future.result()
         finally:
             stopped.set()
@@ -206,15 +208,15 @@ def _run_jobs(
 def _build_report(
     batch: BatchOptions, outcomes: Sequence[RowOutcome], seconds: float
 ) -> dict[str, object]:
-    statuses = [one.status for one in outcomes]
+    statuses = [outcome.status for outcome in outcomes]
     return {
         "notebook": os.path.relpath(batch.notebook, batch.out),
         "workers": batch.worker_count,
         "seconds": round(seconds, 3),
-        "kept": sum(one.reused for one in outcomes),
+        "kept": sum(outcome.reused for outcome in outcomes),
         "counts": {name: statuses.count(name) for name in ("completed", "failed", "not run")},
         "rows": [
-            {name: getattr(one, name) for name in ("parameters", "recorded", *RESERVED_NAMES)}
-            for one in outcomes
+            {name: getattr(outcome, name) for name in ("parameters", "recorded", *RESERVED_NAMES)}
+            for outcome in outcomes
         ],
     }

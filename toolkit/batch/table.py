@@ -45,18 +45,20 @@ def build_columns(outcomes: Sequence[RowOutcome]) -> dict[str, list[Any]]:
 
     If two columns have the same name, they become `parameter.name` and `recorded.name`.
     """
-    parameters = dict.fromkeys(name for one in outcomes for name in one.parameters)
-    recorded = dict.fromkeys(name for one in outcomes for name in one.recorded)
-    found: dict[str, list[Any]] = {}
+    parameters = dict.fromkeys(name for outcome in outcomes for name in outcome.parameters)
+    recorded = dict.fromkeys(name for outcome in outcomes for name in outcome.recorded)
+    columns: dict[str, list[Any]] = {}
     for name in parameters:
-        found[_disambiguate(name, "parameter", RESERVED_NAMES)] = [
-            one.parameters.get(name) for one in outcomes
+        columns[_disambiguate(name, "parameter", RESERVED_NAMES)] = [
+            outcome.parameters.get(name) for outcome in outcomes
         ]
     for name in recorded:
-        found[_disambiguate(name, "recorded", parameters)] = [
-            one.recorded.get(name) for one in outcomes
+        columns[_disambiguate(name, "recorded", parameters)] = [
+            outcome.recorded.get(name) for outcome in outcomes
         ]
-    return found | {name: [getattr(one, name) for one in outcomes] for name in RESERVED_NAMES}
+    return columns | {
+        name: [getattr(outcome, name) for outcome in outcomes] for name in RESERVED_NAMES
+    }
 
 
 def to_frame(outcomes: Sequence[RowOutcome]) -> "pd.DataFrame":
@@ -73,19 +75,19 @@ def to_frame(outcomes: Sequence[RowOutcome]) -> "pd.DataFrame":
     )
 
 
-def _disambiguate(name: str, kind: str, taken: Iterable[str]) -> str:
-    return f"{kind}.{name}" if name in taken else name
+def _disambiguate(name: str, kind: str, names: Iterable[str]) -> str:
+    return f"{kind}.{name}" if name in names else name
 
 
 def write_results(out: Path, outcomes: Sequence[RowOutcome], report: Mapping[str, Any]) -> None:
     """Write `results.csv` and `report.json`, each completely or not at all."""
-    named = build_columns(outcomes)
+    columns = build_columns(outcomes)
     text = io.StringIO()
     rows = csv.writer(text, lineterminator="\n")
-    rows.writerow(named)
+    rows.writerow(columns)
     rows.writerows(
         [json.dumps(value) if isinstance(value, dict | list) else value for value in row]
-        for row in zip(*named.values(), strict=True)
+        for row in zip(*columns.values(), strict=True)
     )
     replace_file(out / "results.csv", text.getvalue())
     replace_file(out / "report.json", json.dumps(report, indent=2, ensure_ascii=False) + "\n")

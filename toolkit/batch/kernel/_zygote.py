@@ -86,9 +86,9 @@ class Zygote:
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             self._channel.sendall(json.dumps(what).encode() + b"\n")
 
-    def _handle_request(self, asked: dict[str, Any]) -> None:
-        if "signal" in asked:
-            pid, number = asked["signal"]
+    def _handle_request(self, request: dict[str, Any]) -> None:
+        if "signal" in request:
+            pid, number = request["signal"]
             # Only a kernel that was not reaped, because no other process can have its number yet.
             if pid in self._kernels:
                 self._signal(pid, number)
@@ -99,7 +99,7 @@ class Zygote:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             for fd in self._fds:
                 os.close(fd)
-            run_kernel(self._announce_listening, **asked["fork"])
+            run_kernel(self._announce_listening, **request["fork"])
         self._kernels.add(pid)
         self.send_message({"forked": pid})
 
@@ -186,10 +186,10 @@ def preload_module(name: str) -> None:
 
     The names come from the batch's starter, or from the cells of the notebook that runs anyway.
     """
-    module, _, member = name.partition(":")
-    found = importlib.import_module(module)  # nosemgrep: rules.no-import-of-data
-    if member and not hasattr(found, member):
-        importlib.import_module(f"{module}.{member}")  # nosemgrep: rules.no-import-of-data
+    path, _, member = name.partition(":")
+    module = importlib.import_module(path)  # nosemgrep: rules.no-import-of-data
+    if member and not hasattr(module, member):
+        importlib.import_module(f"{path}.{member}")  # nosemgrep: rules.no-import-of-data
 
 
 def main() -> None:

@@ -133,11 +133,11 @@ class ForkServer:
         self._reader.join()
 
     def _next_reply(self) -> "bool | ForkedKernel":
-        told = self._replies.get(timeout=READY_TIMEOUT_S)
-        if told is None:
+        reply = self._replies.get(timeout=READY_TIMEOUT_S)
+        if reply is None:
             self._replies.put(None)
             raise NotWarmError
-        return told
+        return reply
 
     def _send(self, what: dict[str, object]) -> None:
         try:
@@ -157,8 +157,8 @@ class ForkServer:
             kernel.mark_ended(-signal.SIGKILL)
         self._process.wait()
 
-    def _handle_message(self, told: dict[str, object]) -> None:
-        match told:
+    def _handle_message(self, message: dict[str, object]) -> None:
+        match message:
             case {"threads": int(count)}:
                 self._replies.put(count == 1)
             case {"forked": int(pid)}:

@@ -61,10 +61,10 @@ class KernelPool:
         self._issued: list[Kernel] = []
         self._closed = False
 
-    def start(self, wanted: KernelRequest) -> tuple[Kernel, ConnectionInfo]:
+    def start(self, request: KernelRequest) -> tuple[Kernel, ConnectionInfo]:
         """Return the oldest ready kernel, and make another in its place."""
-        env = frozenset(wanted.env.items())
-        kind = (wanted.split_command(), wanted.cwd, env, wanted.preload)
+        env = frozenset(request.env.items())
+        kind = (request.split_command(), request.cwd, env, request.preload)
         with self._lock:
             if self._closed:
                 raise SourceClosedError
@@ -72,9 +72,11 @@ class KernelPool:
                 self._discard_ready()
                 self._kind = kind
             while self._ready.qsize() <= self._number:
-                self._ready.put(self._factory(wanted, self._folder / f"{next(self._numbers)}.json"))
+                self._ready.put(
+                    self._factory(request, self._folder / f"{next(self._numbers)}.json")
+                )
             spare = self._ready.get()
-            self._issued = [given for given in self._issued if given.poll() is None]
+            self._issued = [kernel for kernel in self._issued if kernel.poll() is None]
             self._issued.append(spare.kernel)
         return spare.kernel, spare.wait_for_connection()
 
@@ -94,22 +96,22 @@ class KernelPool:
             kernel.wait()
 
 
-def launch_cold(wanted: KernelRequest, path: Path) -> SpareKernel:
+def launch_cold(request: KernelRequest, path: Path) -> SpareKernel:
     """Start a kernel in a process of its own, as papermill does."""
     from jupyter_client.launcher import launch_kernel
 
-    interpreter, options = wanted.split_command()
+    interpreter, options = request.split_command()
     # Port 0: the kernel picks ports that are free and writes them into the file.
     write_connection_file(path, {**dict.fromkeys(PORTS, 0), "ip": "127.0.0.1", "transport": "tcp"})
     command = [*interpreter, "-m", LAUNCHER, "-f", str(path), *options]
-    process = launch_kernel(command, cwd=wanted.cwd, env={**wanted.env})
+    process = launch_kernel(command, cwd=request.cwd, env={**request.env})
     return SpareKernel(process, lambda: _wait_for_ports(process, path))
 
 
-def write_connection_file(path: Path, where: ConnectionInfo) -> ConnectionInfo:
+def write_connection_file(path: Path, address: ConnectionInfo) -> ConnectionInfo:
     """Write a connection file with a key of its own, which only this user can read."""
     key = secrets.token_hex(16)
-    info = {**where, "signature_scheme": "hmac-sha256", "key": key}
+    info = {**address, "signature_scheme": "hmac-sha256", "key": key}
     path.touch(0o600)
     path.write_text(json.dumps(info), encoding="utf-8")
     return {**info, "key": key.encode()}

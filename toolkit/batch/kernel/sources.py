@@ -61,15 +61,15 @@ class KernelSource:
         self._retired: list[ForkServer] = []
         self._closed = False
 
-    def prepare(self, wanted: KernelRequest) -> None:
+    def prepare(self, request: KernelRequest) -> None:
         """Start the process that will be forked: it does its imports meanwhile.
 
         Other kernels are not started early: they are wasted if the request is of another kind.
         """
         if self._forks:
-            self._get_server(wanted.split_command()[0], wanted)
+            self._get_server(request.split_command()[0], request)
 
-    def start(self, wanted: KernelRequest) -> tuple[Kernel, ConnectionInfo]:
+    def start(self, request: KernelRequest) -> tuple[Kernel, ConnectionInfo]:
         """Return a kernel that was never used, and the address at which it listens.
 
         Raises:
@@ -78,10 +78,10 @@ class KernelSource:
         """
         for _ in range(2 if self._forks else 0):  # the first may have died with its zygote
             try:
-                return self._forked_pool.start(wanted)
+                return self._forked_pool.start(request)
             except NotWarmError:
                 continue
-        return self._cold_pool.start(wanted)
+        return self._cold_pool.start(request)
 
     def close(self) -> None:
         """Kill all kernels of the source, running kernels too."""
@@ -94,13 +94,13 @@ class KernelSource:
         self._cold_pool.close()
         rmtree(self.folder, ignore_errors=True)
 
-    def _fork(self, wanted: KernelRequest, path: Path) -> SpareKernel:
-        interpreter, options = wanted.split_command()
-        where: ConnectionInfo = {"ip": str(path.with_suffix("")), "transport": "ipc"}
-        where |= {port: number for number, port in enumerate(PORTS, 1)}
-        connection = write_connection_file(path, where)
-        kernel = self._get_server(interpreter, wanted).fork(
-            ("-f", str(path), *options), wanted.cwd, wanted.env
+    def _fork(self, request: KernelRequest, path: Path) -> SpareKernel:
+        interpreter, options = request.split_command()
+        address: ConnectionInfo = {"ip": str(path.with_suffix("")), "transport": "ipc"}
+        address |= {port: number for number, port in enumerate(PORTS, 1)}
+        connection = write_connection_file(path, address)
+        kernel = self._get_server(interpreter, request).fork(
+            ("-f", str(path), *options), request.cwd, request.env
         )
 
         def wait_for_connection() -> ConnectionInfo:
@@ -112,11 +112,13 @@ class KernelSource:
 
         return SpareKernel(kernel, wait_for_connection)
 
-    def _get_server(self, interpreter: tuple[str, ...], wanted: KernelRequest) -> ForkServer:
+    def _get_server(self, interpreter: tuple[str, ...], request: KernelRequest) -> ForkServer:
         env = frozenset(
-            item for item in wanted.env.items() if not item[0].startswith(_KERNEL_VARIABLE_PREFIXES)
+            item
+            for item in request.env.items()
+            if not item[0].startswith(_KERNEL_VARIABLE_PREFIXES)
         )
-        key = (interpreter, wanted.preload, env)
+        key = (interpreter, request.preload, env)
         with self._lock:
             if self._closed:
                 raise SourceClosedError
@@ -124,7 +126,7 @@ class KernelSource:
             if zygote is not None and zygote.forks >= self._renew_after:
                 self._retire(zygote)
             if zygote is None or not zygote.is_alive:
-                zygote = ForkServer(interpreter, wanted.env, wanted.preload)
+                zygote = ForkServer(interpreter, request.env, request.preload)
             self._servers[key] = zygote
             while len(self._servers) > MAX_ZYGOTES:
                 self._retire(self._servers.popitem(last=False)[1])

@@ -66,7 +66,7 @@ class DaskRowExecutor(Executor):
     def _connect(self) -> None:
         """Connect to the scheduler, waiting while it is away; the wait is reported once."""
         wait_s = self._settings.scheduler_wait_s
-        give_up, told = 0.0, False
+        give_up, is_reported = 0.0, False
         while True:
             try:
                 # Not counted: the process imports Dask.
@@ -92,8 +92,8 @@ class DaskRowExecutor(Executor):
                         ErrorCode.UNAVAILABLE,
                         f"The Dask scheduler at {self._address} does not answer: start it.",
                     ) from None
-                if not told:
-                    told = True
+                if not is_reported:
+                    is_reported = True
                     _tell(
                         f"The Dask scheduler at {self._address} does not answer: it is waited for,"
                         f" up to {wait_s:g} s."

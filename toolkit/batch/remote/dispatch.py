@@ -139,7 +139,7 @@ class RowDispatcher:
     def _collect(self, rows: RowQueue) -> Exception | None:
         """Collect the notebooks that have ended; return how the executor was lost, if it was."""
         # Futures of submitit do not report that they run.
-        running = {one for one in self._under_way if getattr(one, "running", bool)()}
+        running = {future for future in self._under_way if getattr(future, "running", bool)()}
         self._begun = running | (self._begun & self._under_way.keys())
         again, killed = Counter[str](), []
         lost: Exception | None = None
@@ -181,7 +181,7 @@ class RowDispatcher:
             ServiceError: `UNAVAILABLE` if that makes no progress.
         """
         reason, jobs = _to_line(lost), list(self._under_way.values())
-        begun = [job for future, job in self._under_way.items() if future in self._begun]
+        suspects = [job for future, job in self._under_way.items() if future in self._begun]
         idle = [job for future, job in self._under_way.items() if future not in self._begun]
         self._under_way, self._begun = {}, set()
         if not jobs:
@@ -198,9 +198,9 @@ class RowDispatcher:
         elif len(jobs) == 1:
             _tell_losses(Counter(self._blame(rows, jobs[0], lost)))
             return
-        elif begun:
+        elif suspects:
             rows.give_back(idle)
-            rows.suspect(begun)
+            rows.suspect(suspects)
         else:  # the executor does not report it: all may have begun
             rows.suspect(jobs)
         _tell_losses(Counter({reason: len(jobs)}))
@@ -236,13 +236,13 @@ def _wait_for_any(futures: list[Any]) -> list[Any]:
 
     SLURM's submitit has no futures of the standard library, but its jobs have `done()`, too.
     """
-    if all(isinstance(one, Future) for one in futures):
+    if all(isinstance(future, Future) for future in futures):
         wait(futures, timeout=POLL_INTERVAL_S, return_when=FIRST_COMPLETED)
-        return [one for one in futures if one.done()]
-    ended = [one for one in futures if one.done()]
-    if not ended:
+        return [future for future in futures if future.done()]
+    completed = [future for future in futures if future.done()]
+    if not completed:
         time.sleep(POLL_INTERVAL_S)
-    return ended
+    return completed
 
 
 def _to_line(error: BaseException) -> str:

@@ -82,16 +82,16 @@ class LentKeys:
     def _lend(self) -> None:
         keys = self._client.api_keys
         if self._ids:
-            made = keys.rotate(self._ids[-1], overlap_s=LIFETIME_S)
+            key = keys.rotate(self._ids[-1], overlap_s=LIFETIME_S)
         else:
-            made = keys.create(
+            key = keys.create(
                 name=KEY_NAME,
                 scopes=SCOPES,
                 max_cost_usd=self._max_cost_usd,
                 expires_in_s=LIFETIME_S,
             )
-        self._ids.append(made.id)
-        self._key = made.api_key
+        self._ids.append(key.id)
+        self._key = key.api_key
 
     def take_back(self) -> None:
         """Revoke all lent keys."""
@@ -112,12 +112,12 @@ def _serve_own(choice: EngineChoice, host: EngineHost) -> Iterator[tuple[str, st
     from toolkit.server.listening import bind_socket
     from toolkit.server.serve import serve_beside
 
-    listener = bind_socket(host.listens, 0)
+    listener = bind_socket(host.listen_address, 0)
     port = listener.getsockname()[1]
-    url = f"http://{_quote_host(host.told)}:{port}"
+    url = f"http://{_quote_host(host.worker_address)}:{port}"
     if not host.is_loopback:
         print(
-            f"The batch's engine listens on {_quote_host(host.listens)}:{port}, beyond this"
+            f"The batch's engine listens on {_quote_host(host.listen_address)}:{port}, beyond this"
             f" machine: workers ask it at {url}, by a key, until the batch ends.",
             file=sys.stderr,
         )

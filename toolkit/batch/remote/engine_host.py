@@ -17,17 +17,17 @@ class EngineHost:
     """The address that an engine listens on, and the address that workers receive.
 
     Attributes:
-        listens: address to listen on, which may be the wildcard address of all networks.
-        told: address for workers, which is never the wildcard address.
+        listen_address: address to listen on, which may be the wildcard address of all networks.
+        worker_address: address for workers, which is never the wildcard address.
     """
 
-    listens: str
-    told: str
+    listen_address: str
+    worker_address: str
 
     @property
     def is_loopback(self) -> bool:
         """Return True if only this machine can reach it."""
-        return _is_loopback(self.listens)
+        return _is_loopback(self.listen_address)
 
 
 def choose_engine_host(choice: EngineChoice) -> EngineHost:
@@ -36,45 +36,45 @@ def choose_engine_host(choice: EngineChoice) -> EngineHost:
     Raises:
         RequestError: `INVALID_REQUEST` if workers would not reach it.
     """
-    listens = choice.host or LOOPBACK
+    host = choice.host or LOOPBACK
     route = None if choice.scheduler is None else _find_route(choice.scheduler)
-    if _is_unspecified(listens):
+    if _is_unspecified(host):
         if route is None:
             raise RequestError(
                 ErrorCode.INVALID_REQUEST,
-                f"{listens} is no address by which workers reach the engine here: name this"
-                " machine's own by --host (`host=`), or a server by --base-url.",
+                f"Workers cannot reach an engine at {host}, which is the address of all networks:"
+                " give this machine's own address by --host (`host=`), or a server by --base-url.",
             )
-        return EngineHost(listens, route.here)
-    if route is None or not _is_loopback(listens) or _is_loopback(route.there):
-        return EngineHost(listens, listens)
-    if choice.host is None or route.here != route.there:
+        return EngineHost(host, route.local_address)
+    if route is None or not _is_loopback(host) or _is_loopback(route.scheduler_address):
+        return EngineHost(host, host)
+    if choice.host is None or route.local_address != route.scheduler_address:
         raise RequestError(
             ErrorCode.INVALID_REQUEST,
-            f"The workers of the Dask scheduler at {choice.scheduler} do not reach an engine on"
-            f" {listens}: name this machine's address by --host {route.here} (`host=`), where it"
-            " then listens, or a server by --base-url.",
+            f"The workers of the Dask scheduler at {choice.scheduler} cannot reach an engine on"
+            f" {host}: give this machine's address by --host {route.local_address} (`host=`), or a"
+            " server by --base-url.",
         )
-    return EngineHost(listens, listens)
+    return EngineHost(host, host)
 
 
 @dataclass(frozen=True, slots=True)
 class _Route:
     """The addresses of a scheduler, and of this machine as the scheduler sees it."""
 
-    there: str
-    here: str
+    scheduler_address: str
+    local_address: str
 
 
 def _find_route(scheduler: str) -> _Route | None:
     """Find the route to a scheduler. Returns None if its name or the route is unknown."""
     host, _, port = scheduler.rpartition("://")[2].rpartition(":")
     with suppress(OSError, ValueError):
-        found = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_DGRAM)
-        family, kind, _, _, address = found[0]
-        with socket.socket(family, kind) as asking:
-            asking.connect(address)  # of UDP: it only looks for the way
-            return _Route(str(address[0]), str(asking.getsockname()[0]))
+        addresses = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_DGRAM)
+        family, kind, _, _, address = addresses[0]
+        with socket.socket(family, kind) as probe:
+            probe.connect(address)  # of UDP: it only looks for the way
+            return _Route(str(address[0]), str(probe.getsockname()[0]))
     return None
 
 

@@ -28,12 +28,12 @@ def load_factory(name: str) -> ExecutorFactory:
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())  # as `python -m` has it
     try:
-        found: Any = find_function(module, path)  # the starter of the batch names it
+        member: Any = find_function(module, path)  # the starter of the batch names it
     except (ImportError, AttributeError, ValueError) as error:
         raise RequestError(
             ErrorCode.INVALID_REQUEST, f"There is no executor `{name}` (module:factory): {error}."
         ) from None
-    factory: ExecutorFactory = found
+    factory: ExecutorFactory = member
     return factory
 
 

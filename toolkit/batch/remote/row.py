@@ -84,40 +84,40 @@ def _kill_kernels(batch_id: str) -> None:
 
 def answer_request(text: str) -> str:
     """Run the notebook of a row; return its answer as JSON."""
-    asked = RowRequest(**json.loads(text))
-    refusal = explain_other_version(asked.version)
+    request = RowRequest(**json.loads(text))
+    refusal = explain_other_version(request.version)
     if refusal is not None:
         return json.dumps(asdict(RowAnswer(refusal=refusal)))
     papermill_engine.register_engine()
-    task_id = _find_task_id() or f"{asked.batch_id}/{asked.name}"
-    with get_step_runner().hold(task_id, partial(_kill_kernels, asked.batch_id)) as wanted:
-        if not wanted:
+    task_id = _find_task_id() or f"{request.batch_id}/{request.name}"
+    with get_step_runner().hold(task_id, partial(_kill_kernels, request.batch_id)) as is_active:
+        if not is_active:
             return json.dumps(asdict(RowAnswer(error="It was cancelled")))
-        return json.dumps(asdict(_execute(asked)))
+        return json.dumps(asdict(_execute(request)))
 
 
-def _execute(asked: RowRequest) -> RowAnswer:
+def _execute(request: RowRequest) -> RowAnswer:
     keeper = get_source_keeper()
-    with keeper.use(asked.batch_id, fork=asked.fork, renew_after=asked.renew_after) as source:
+    with keeper.use(request.batch_id, fork=request.fork, renew_after=request.renew_after) as source:
         try:
-            done = execute_notebook(
-                nbformat.reads(asked.notebook, as_version=4),
-                asked.parameters,
-                name=asked.name,
-                came_from=asked.came_from,
+            execution = execute_notebook(
+                nbformat.reads(request.notebook, as_version=4),
+                request.parameters,
+                name=request.name,
+                came_from=request.came_from,
                 wish=KernelWish(
-                    asked.kernel,
+                    request.kernel,
                     source,
-                    tuple(asked.preload),
-                    asked.timeout,
-                    asked.folder if os.path.isdir(asked.folder) else None,
-                    asked.environment,
+                    tuple(request.preload),
+                    request.timeout,
+                    request.folder if os.path.isdir(request.folder) else None,
+                    request.environment,
                 ),
             )
         finally:
             with suppress(RuntimeError):
                 ensure_event_loop().close()  # this thread's, which papermill's client opens
-    return RowAnswer(nbformat.writes(done.notebook), done.error, done.seconds)
+    return RowAnswer(nbformat.writes(execution.notebook), execution.error, execution.seconds)
 
 
 def _find_task_id() -> str | None:

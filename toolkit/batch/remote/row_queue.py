@@ -73,6 +73,6 @@ class RowQueue:
         if self._group:
             self._group = self._compute_group(min(self._group, len(jobs)))
 
-    def _compute_group(self, among: int) -> int:
+    def _compute_group(self, suspects: int) -> int:
         """Compute how many suspects run at once, given the number that hides the culprit."""
-        return max(1, min(among // 2, self._limit, MAX_SUSPECTS_TOGETHER))
+        return max(1, min(suspects // 2, self._limit, MAX_SUSPECTS_TOGETHER))

@@ -57,11 +57,11 @@ def run_remote_jobs(
             renew_after=batch.renew_after,
         )
 
-    def keep(job: NotebookJob, done: ExecutedNotebook | str) -> None:
-        if isinstance(done, str):
-            add(job, RowOutcome(job.parameters, job.name, "failed", done))
+    def keep(job: NotebookJob, execution: ExecutedNotebook | str) -> None:
+        if isinstance(execution, str):
+            add(job, RowOutcome(job.parameters, job.name, "failed", execution))
         else:
-            add(job, keep_notebook(job, batch.out, done))
+            add(job, keep_notebook(job, batch.out, execution))
 
     def open_executor() -> Executor:
         executor = remote.factory()

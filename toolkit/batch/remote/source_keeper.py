@@ -23,7 +23,7 @@ class SourceKeeper:
     def use(self, batch_id: str, *, fork: bool, renew_after: int) -> Iterator[KernelSource]:
         """Yield the source of a batch; close the source of another batch if it is unused."""
         with self._lock:
-            for old in [one for one in self._sources if one != batch_id and not self._users[one]]:
+            for old in [key for key in self._sources if key != batch_id and not self._users[key]]:
                 self._discard(old)
             if batch_id not in self._sources:
                 self._sources[batch_id] = KernelSource(fork=fork, spares=1, renew_after=renew_after)
