@@ -104,7 +104,7 @@ def test_duplicate_is_no_success_elsewhere(drive: VendorDrive) -> None:
 @pytest.mark.parametrize("file", [None, {}, {"file_id": "12"}, {"file_id": True}])
 def test_upload_without_an_id(drive: VendorDrive, file: object) -> None:
     """Given an upload that names no file, no voice is asked for."""
-    with pytest.raises(ProviderError, match="named no file"):
+    with pytest.raises(ProviderError, match="returned no file id"):
         drive(flow("minimax", CLONE), ok({"file": file, "base_resp": SUCCESS}))
     assert len(drive.requests) == 1
 

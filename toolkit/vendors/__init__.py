@@ -32,9 +32,9 @@ def load_vendors() -> dict[str, Vendor]:
             log.warning("entry point %s failed to load: %s", point.name, type(error).__name__)
             continue
         if not isinstance(plugin, Vendor) or plugin.id in vendors:
-            log.warning("entry point %s is no vendor, or its id is taken", point.name)
+            log.warning("entry point %s is not a vendor, or its id is already in use", point.name)
         elif plugin.wire and plugin.wire not in vendors:
-            log.warning("entry point %s speaks the wire of no vendor there is", point.name)
+            log.warning("entry point %s names a wire that no vendor has", point.name)
         else:
             vendors[plugin.id] = _add_wire_flows(plugin, vendors)
     return vendors

@@ -30,7 +30,7 @@ def decode_base64(text: str) -> bytes:
         ValueError: the text is not Base64.
     """
     if 0 <= text.find("=") < len(text) - 2:
-        raise ValueError("it goes on behind its end")
+        raise ValueError("data follows the padding")
     return b"".join(base64.b64decode(piece, validate=True) for piece in _split_pieces(text))
 
 

@@ -99,7 +99,7 @@ class VendorResponse:
         )
         raise self.build_error(
             (ErrorCode.PROVIDER_BAD_RESPONSE, None),
-            f"{self.vendor} answered with {content} where a JSON object was due.",
+            f"{self.vendor} answered with {content} instead of a JSON object.",
         )
 
     def build_failure(
@@ -284,7 +284,7 @@ def quote_path_segment(name: str) -> str:
     """
     if name in (".", ".."):
         raise ProviderError(
-            ErrorCode.PROVIDER_REJECTED, "No model or voice is named by dots alone."
+            ErrorCode.PROVIDER_REJECTED, "The name of a model or voice cannot be `.` or `..`."
         )
     return quote(name, safe="")
 
@@ -308,8 +308,7 @@ def check_header_safe(secret: str) -> str:
     if not (secret.isascii() and secret.isprintable()) or secret.lstrip().startswith("{"):
         raise ProviderError(
             ErrorCode.SECRET_UNRESOLVED,
-            "The secret has characters that no key has: a line break, a brace, or a letter outside"
-            " ASCII.",
+            "The secret is not a key: it has a line break, a brace, or a character outside ASCII.",
         )
     return secret
 

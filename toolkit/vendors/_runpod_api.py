@@ -59,7 +59,7 @@ def check_id(name: object) -> str:
         ProviderError: `PROVIDER_BAD_RESPONSE` for a value that is no id.
     """
     if not isinstance(name, str) or not _ID_PATTERN.fullmatch(name):
-        raise build_bad_response("runpod named something by what is no id.")
+        raise build_bad_response("An id of a runpod resource is not valid.")
     return name
 
 

@@ -63,7 +63,7 @@ def attach_job_id(fault: ProviderError, job: str) -> ProviderError:
     is_gone = fault.status == 404
     return ProviderError(
         ErrorCode.PROVIDER_BAD_RESPONSE if is_gone else fault.code,
-        "runpod does not know the job any more: results are kept for half an hour."
+        "runpod no longer has the job: it keeps results for 30 minutes."
         if is_gone
         else fault.message,
         retryable=fault.retryable,
@@ -82,12 +82,12 @@ def _fetch_result(output: object, access: Access, job: str) -> Flow[bytes]:
     if url is None:
         if links:
             raise build_bad_response(
-                "The output links to a host that results are not fetched from.", job
+                "The output links to a host that is not trusted for results.", job
             )
         words = _read_worker_error(output, access)
         if words:
             code, retryable = REFUSED
-            message = f"The worker refused this: {words}"
+            message = f"The worker refused the request: {words}"
             raise ProviderError(code, message, retryable=retryable, vendor_request_id=job)
         raise build_bad_response("The worker's output has no image in it.", job)
     try:
@@ -104,7 +104,7 @@ def _fetch_result(output: object, access: Access, job: str) -> Flow[bytes]:
                 ErrorCode.PROVIDER_UNAVAILABLE if is_transient else ErrorCode.PROVIDER_BAD_RESPONSE,
                 is_transient,
             ),
-            f"The result's link leads to no PNG, JPEG or WebP ({answer.status}).",
+            f"The result's link does not return a PNG, JPEG or WebP ({answer.status}).",
             request_id=job,
         )
     return answer.response.content

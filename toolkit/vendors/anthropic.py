@@ -225,7 +225,7 @@ VENDOR = Vendor(
     models=load_models("anthropic"),
     bounds={
         TextRequest: TokenBound(
-            "API reference, messages: max_tokens is the most that is generated, thinking included;"
+            "API reference, messages: max_tokens limits the output, thinking included;"
             " guide to structured outputs: a schema adds a system prompt to the input"
         )
     },

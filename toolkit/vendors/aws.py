@@ -309,8 +309,8 @@ VENDOR = Vendor(
     models=_MODELS,
     bounds={
         TextRequest: TokenBound(
-            "API reference, InferenceConfiguration: maxTokens is the most that is generated; what"
-            " models that reason whatever they are told do with it is not said",
+            "API reference, InferenceConfiguration: maxTokens limits the output; it is not"
+            " documented for models that always reason",
             unless_it_reasons=True,
         )
     },

@@ -59,7 +59,7 @@ def generate_speech(operation: SpeechRequest, access: Access) -> Flow[SpeechRepl
     if not _MIN_SPEED <= operation.speed <= _MAX_SPEED:
         raise ProviderError(
             ErrorCode.PROVIDER_REJECTED,
-            f"elevenlabs speaks at {_MIN_SPEED} to {_MAX_SPEED} times the usual speed.",
+            f"elevenlabs supports speeds from {_MIN_SPEED} to {_MAX_SPEED}.",
         )
     if operation.speed != 1.0:
         fields["voice_settings"] = {"speed": operation.speed}
@@ -96,7 +96,7 @@ def clone_voice(operation: CloneRequest, access: Access) -> Flow[CloneReply]:
     """
     if operation.media_type not in _SUFFIXES:
         raise ProviderError(
-            ErrorCode.PROVIDER_REJECTED, "elevenlabs clones voices from MP3, M4A and WAV alone."
+            ErrorCode.PROVIDER_REJECTED, "elevenlabs clones voices only from MP3, M4A and WAV."
         )
     name = f"reference.{_SUFFIXES[operation.media_type]}"
     request = httpx.Request(
@@ -113,13 +113,14 @@ def clone_voice(operation: CloneRequest, access: Access) -> Flow[CloneReply]:
     voice = answer.read_label(body.get("voice_id"))
     if voice is None:
         raise answer.build_error(
-            (ErrorCode.PROVIDER_BAD_RESPONSE, None), "elevenlabs took the audio but named no voice."
+            (ErrorCode.PROVIDER_BAD_RESPONSE, None),
+            "elevenlabs accepted the audio but returned no voice id.",
         )
     if body.get("requires_verification") is True:
         raise answer.build_error(
             REFUSED,
-            f"elevenlabs made the voice `{voice}`, but a person has to verify it on its site"
-            " before it can speak.",
+            f"elevenlabs created the voice `{voice}`, but it cannot speak yet: verify it on the"
+            " site of elevenlabs.",
         )
     return CloneReply(
         voice=voice,

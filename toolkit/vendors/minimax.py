@@ -152,7 +152,7 @@ def clone_voice(operation: CloneRequest, access: Access) -> Flow[CloneReply]:
     """
     if operation.media_type not in _SUFFIXES:
         raise ProviderError(
-            ErrorCode.PROVIDER_REJECTED, "minimax clones voices from MP3, M4A and WAV alone."
+            ErrorCode.PROVIDER_REJECTED, "minimax clones voices only from MP3, M4A and WAV."
         )
     file_id = yield from _upload_reference(operation, access)
     voice = build_voice_id(operation)
@@ -206,7 +206,8 @@ def _upload_reference(operation: CloneRequest, access: Access) -> Flow[int]:
     file_id = get_object(_read_body(answer), "file").get("file_id")
     if isinstance(file_id, bool) or not isinstance(file_id, int):
         raise answer.build_error(
-            (ErrorCode.PROVIDER_BAD_RESPONSE, None), "minimax took the audio but named no file."
+            (ErrorCode.PROVIDER_BAD_RESPONSE, None),
+            "minimax accepted the audio but returned no file id.",
         )
     return file_id
 
@@ -263,8 +264,8 @@ VENDOR = Vendor(
     models=load_models("minimax"),
     bounds={
         TextRequest: TokenBound(
-            "API reference, chat completions: max_completion_tokens is the most that is generated;"
-            " where a model reasons whatever it is told, its own limit counts",
+            "API reference, chat completions: max_completion_tokens limits the output; for"
+            " a model that always reasons, the model's own limit counts",
             unless_it_reasons=True,
         ),
         SpeechRequest: CharacterBound(

@@ -89,8 +89,8 @@ VENDOR = Vendor(
     models=load_models("openai"),
     bounds={
         TextRequest: TokenBound(
-            "API reference, chat completions: max_completion_tokens bounds what is generated,"
-            " visible tokens and reasoning tokens alike"
+            "API reference, chat completions: max_completion_tokens limits the output,"
+            " which is visible tokens and reasoning tokens"
         )
     },
     probe=probe,

@@ -173,7 +173,7 @@ def generate_text(operation: TextRequest, access: Access) -> Flow[TextReply]:
     if access.endpoint is None and public is None:
         raise ProviderError(
             ErrorCode.PROVIDER_REJECTED,
-            "runpod generates this at an endpoint of yours alone: name it by options.endpoint_id.",
+            "runpod generates this only on your own endpoint: give its id in options.endpoint_id.",
         )
     at = f"/{check_id(access.endpoint or access.model)}/openai/v1"
     model = public or access.model
@@ -239,7 +239,7 @@ def _read_status(access: Access, endpoint: str, job: str) -> Flow[Json]:
         raise ProviderError(code, message, retryable=retryable)
     if status not in _LIVE_STATES:
         raise answer.build_error(
-            (ErrorCode.PROVIDER_BAD_RESPONSE, None), "runpod did not say how the job stands."
+            (ErrorCode.PROVIDER_BAD_RESPONSE, None), "runpod returned an unknown status of the job."
         )
     return body
 
@@ -272,8 +272,8 @@ VENDOR = Vendor(
     on_endpoint=frozenset({"text"}),
     in_pod=frozenset({"image"}),
     endpoint_time=WorkerTime(
-        "guide to serverless pricing: from a worker's start to its stop, by the second; the time"
-        " limit is ours, and how long a start takes nobody bounds: this is far beyond the usual",
+        "guide to serverless pricing: by the second, from a worker's start to its stop; the time"
+        " limit is ours; the time of a start has no limit, so the value is far above the usual",
         limit_s=JOB_POLICY["executionTimeout"] / 1000,
         start_s=MAX_START_S,
         idle_s=5.0,
@@ -283,8 +283,8 @@ VENDOR = Vendor(
     bounds={
         ImageRequest: PixelBound("page of the public endpoint: by the megapixel"),
         TextRequest: TokenBound(
-            "page of the public endpoint: max_tokens is the most that is put out, which in vLLM's"
-            " server, the worker behind it, counts thoughts and answer alike"
+            "page of the public endpoint: max_tokens limits the output; vLLM's server, which is"
+            " the worker, counts thoughts and answer"
         ),
     },
     probe=probe,
