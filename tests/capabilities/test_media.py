@@ -139,10 +139,10 @@ def test_clone(drive: CapabilityDrive, audio: bytes, media_type: str, duration: 
         (make_silent_wav(9.9), r"lasts 9\.9 s"),
         (mp3(301.0), r"lasts 30"),
         (bytes(20_000_001), "20000001 bytes"),
-        (b"", "does not read"),
-        (random.Random(3).randbytes(900), "does not read"),
-        (b"RIFF\x00\x00\x00\x00WAVEjunk", "does not read"),
-        (b"\x00\x00\x00\x18ftypM4A mvhd\x00", "does not read"),
+        (b"", "is not a readable"),
+        (random.Random(3).randbytes(900), "is not a readable"),
+        (b"RIFF\x00\x00\x00\x00WAVEjunk", "is not a readable"),
+        (b"\x00\x00\x00\x18ftypM4A mvhd\x00", "is not a readable"),
     ],
 )
 def test_refused_reference_audio(drive: CapabilityDrive, audio: bytes, said: str) -> None:

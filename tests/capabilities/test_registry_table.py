@@ -221,9 +221,9 @@ def test_installed_capabilities(
         names = [capability.name for capability in load_capabilities()]
     assert names == [*BUILT_IN, "llm.generate@2", "translate.text@1"]
     assert [record.getMessage() for record in caplog.records] == [
-        "entry point a-no-capability: no toolkit.plugins.Capability",
+        "entry point a-no-capability: it is not a toolkit.plugins.Capability",
         "entry point b-broken: failed to load with RuntimeError",
-        "entry point d-taken: llm.generate@1 is taken",
+        "entry point d-taken: another capability has the name llm.generate@1",
     ]
 
 

@@ -39,7 +39,9 @@ def load_capabilities() -> "list[Capability]":
         if capability is None:
             continue
         if capability.name in capabilities:
-            log.warning("entry point %s: %s is taken", point.name, capability.name)
+            log.warning(
+                "entry point %s: another capability has the name %s", point.name, capability.name
+            )
             continue
         capabilities[capability.name] = capability
     return list(capabilities.values())
@@ -71,5 +73,5 @@ def _load_entry_point(point: EntryPoint) -> "Capability | None":
         return None
     if isinstance(loaded, Capability):
         return loaded
-    log.warning("entry point %s: no toolkit.plugins.Capability", point.name)
+    log.warning("entry point %s: it is not a toolkit.plugins.Capability", point.name)
     return None

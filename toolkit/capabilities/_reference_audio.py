@@ -13,11 +13,11 @@ def measure_reference(data: bytes) -> tuple[str, int | None]:
         ValueError: the data is no audio, too large, too short or too long; the text says which.
     """
     if len(data) > MAX_REFERENCE_BYTES:
-        raise ValueError(f"is {len(data)} bytes, and at most {MAX_REFERENCE_BYTES} are taken")
+        raise ValueError(f"is {len(data)} bytes; at most {MAX_REFERENCE_BYTES} are accepted")
     try:
         media_type, duration = measure_sound(data)
     except ValueError:
-        raise ValueError("does not read as MP3, M4A or WAV") from None
+        raise ValueError("is not a readable MP3, M4A or WAV file") from None
     if duration is not None and not MIN_REFERENCE_MS <= duration <= MAX_REFERENCE_MS:
         raise ValueError(f"lasts {duration / 1000:.1f} s, and 10 s to 5 min are taken")
     return media_type, duration

@@ -79,7 +79,7 @@ def read_bounded_schema(schema: JsonObject) -> BoundedSchema:
     try:
         text = json.dumps(schema, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     except (RecursionError, TypeError, ValueError):
-        raise ValueError("is nested too deeply, or is no JSON") from None
+        raise ValueError("is nested too deeply, or is not JSON") from None
     if len(text) > MAX_CHARACTERS:
         raise ValueError(f"is longer than {MAX_CHARACTERS} characters")
     return _read_schema(text)
@@ -127,12 +127,12 @@ def _explain_refusal(error: "ValidationError") -> ValueError:
     place = _spell_path(error.instance_path)
     if error.kind.name == "format":  # of the meta-schema: a pattern has the format `regex`
         return ValueError(
-            f"has a pattern at `{place}` that is no regular expression, is too large, "
+            f"has a pattern at `{place}` that is not a regular expression, is too large, "
             "or uses look-around or back-references"
         )
     if not error.kind.name:  # an unknown format breaks no rule of the meta-schema
         return ValueError(f"has a format at `{place}` that is not supported here")
-    return ValueError(f"is no JSON schema at `{place}`")
+    return ValueError(f"is not a JSON schema at `{place}`")
 
 
 class _ReferenceExpander:
@@ -199,9 +199,9 @@ class _ReferenceExpander:
         parts = str(reference).split("/")
         home = self._root.get(parts[1]) if len(parts) == 3 else None
         if parts[0] != "#" or parts[1:2] not in (["$defs"], ["definitions"]):
-            raise ValueError("may only refer to its own `$defs`")
+            raise ValueError("may refer only to its own `$defs`")
         if not isinstance(home, dict) or parts[2] not in home:
-            raise ValueError(f"refers to `{reference}`, which it does not have")
+            raise ValueError(f"refers to `{reference}`, which does not exist")
         if reference in trail:
             raise ValueError(f"refers to itself at `{reference}`")
         target: object = home[parts[2]]
@@ -231,12 +231,12 @@ def _count_parts_at_one_place(schema: object) -> int:
         counts = [_count_parts_at_one_place(part) for part in inner]
         count += sum(counts) if name in _SAME_VALUE_KEYWORDS else 0
     if count > MAX_PARTS_AT_ONE_PLACE:
-        raise ValueError(f"holds more than {MAX_PARTS_AT_ONE_PLACE} parts against one value")
+        raise ValueError(f"checks more than {MAX_PARTS_AT_ONE_PLACE} parts against one value")
     return count
 
 
 def _build_schema_error(path: tuple[str, ...]) -> ValueError:
-    return ValueError(f"is no JSON schema at `{_spell_path(path)}`")
+    return ValueError(f"is not a JSON schema at `{_spell_path(path)}`")
 
 
 def _spell_path(path: Iterable[str | int]) -> str:

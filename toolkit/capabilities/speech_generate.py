@@ -75,7 +75,7 @@ def generate_speech(call: Call[SpeechInput]) -> Flow[Result]:
     except ValueError:
         raise ProviderError(
             ErrorCode.INVALID_OUTPUT,
-            "What the provider sent is no MP3 that plays.",
+            "The provider's file is not a playable MP3.",
             vendor_request_id=reply.vendor_request_id,
         ) from None
     duration = reply.duration_ms if reply.duration_ms is not None else measured

@@ -130,7 +130,7 @@ def _find_bundled_folder() -> Path:
     # Only located, not imported: importing matplotlib takes longer than drawing a card.
     spec = importlib.util.find_spec("matplotlib")
     if spec is None or spec.origin is None:
-        raise RuntimeError("matplotlib, whose fonts cards are drawn with, is not installed")
+        raise RuntimeError("matplotlib is not installed, and cards need its fonts")
     return Path(spec.origin).parent / "mpl-data" / "fonts" / "ttf"
 
 

@@ -90,7 +90,7 @@ def _build_failure(response: httpx.Response) -> ProviderError | None:
             after = max(after or 0.0, MIN_LAG_WAIT_S)
     elif status == 429:
         code = ErrorCode.PROVIDER_RATE_LIMITED
-        message = "The encyclopedia limits how often it may be asked."
+        message = "The encyclopedia limits the rate of requests."
         after = MIN_LAG_WAIT_S if after is None else after
     elif status >= 500 or status == 408:
         code = ErrorCode.PROVIDER_UNAVAILABLE

@@ -131,7 +131,7 @@ class HttpEncyclopedia:
             value = None
         if not isinstance(value, dict):
             raise ProviderError(
-                ErrorCode.PROVIDER_BAD_RESPONSE, "The encyclopedia's answer is no JSON object."
+                ErrorCode.PROVIDER_BAD_RESPONSE, "The encyclopedia's answer is not a JSON object."
             )
         return value
 
