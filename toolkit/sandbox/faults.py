@@ -185,7 +185,7 @@ class Faults:
         try:
             tables = tomllib.loads(Path(path).read_text(encoding="utf-8"))["fault"]
         except (tomllib.TOMLDecodeError, KeyError) as error:
-            raise ValueError(f"{path} is no script of faults: {error}") from None
+            raise ValueError(f"{path} is not a script of faults: {error}") from None
         for place, table in enumerate(tables, start=1):
             try:
                 faults.add(Fault(**table))
@@ -267,7 +267,7 @@ class Faults:
             ValueError: for an unknown vendor, or no words.
         """
         if not when.strip():
-            raise ValueError("when is some words of the request")
+            raise ValueError("when must be words of the request")
         wires = self._find_wires(vendor)
         with self._lock:
             self._answers.append(PreparedAnswer(wires, text, when))

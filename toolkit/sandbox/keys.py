@@ -9,4 +9,4 @@ SANDBOX_KEYS: dict[str, str] = {
     "AWS_BEARER_TOKEN_BEDROCK": "sandbox-aws",
     "RUNPOD_API_KEY": "sandbox-runpod",
 }
-"""The one key that each simulated vendor accepts, by its conventional environment variable."""
+"""The only key that each simulated vendor accepts, by its conventional environment variable."""

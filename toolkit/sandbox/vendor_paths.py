@@ -96,5 +96,5 @@ def find_wires(name: str, compatible: tuple[str, ...] = ()) -> frozenset[str]:
     close = get_close_matches(str(name).lower(), wires_by_name, n=1)
     hint = f" Did you mean {close[0]!r}?" if close else ""
     raise ValueError(
-        f"vendor cannot be {name!r}.{hint} It is one of {', '.join(wires_by_name)}, or '*' for all."
+        f"vendor cannot be {name!r}.{hint} Use one of {', '.join(wires_by_name)}, or '*' for all."
     )

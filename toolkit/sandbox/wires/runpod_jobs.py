@@ -238,7 +238,7 @@ class _RunPodJobsWire:
         endpoint = request.path_params["endpoint"]
         worker = self._find_worker(endpoint)
         if worker == "text":
-            raise refuse(400, "the simulation knows its OpenAI-compatible path alone")
+            raise refuse(400, "the simulation supports only its OpenAI-compatible path")
         if len(await request.body()) > _MAX_BODY_MB[via] * 1024 * 1024:
             raise refuse(400, f"the body is larger than {_MAX_BODY_MB[via]} MB")
         payload = (await read_body(request, JobRequest, _refuse_body)).input
