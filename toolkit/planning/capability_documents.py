@@ -94,7 +94,7 @@ def _rebuild_capability(document: Mapping[str, Any]) -> Capability:
 
 
 def _refuse_call(_call: Call[Any]) -> Flow[Result]:
-    raise NotImplementedError("a rebuilt capability is planned with, and never carried out")
+    raise NotImplementedError("a rebuilt capability is only for planning and cannot run")
     yield
 
 

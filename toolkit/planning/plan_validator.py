@@ -108,7 +108,7 @@ def _find_delivery_faults(nodes: Sequence[PlanNode], deliverables: Sequence[str]
     faults = []
     for i, node_id in enumerate(deliverables):
         if node_id not in ids:
-            faults.append(Detail(f"deliverables.{i}", f"`{node_id}` is the id of no node"))
+            faults.append(Detail(f"deliverables.{i}", f"no node has the id `{node_id}`"))
         elif node_id in deliverables[:i]:
             faults.append(Detail(f"deliverables.{i}", f"`{node_id}` is named twice"))
     sources = {up for node in nodes for up in node.depends_on} | set(deliverables)

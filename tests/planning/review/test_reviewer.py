@@ -306,7 +306,7 @@ def test_a_missing_deliverable_fails() -> None:
     assert verdict.decision == "fail"
     assert verdict.criteria is not None
     assert verdict.criteria.output_completeness == 0
-    assert verdict.issues == ["narration: It was to be delivered and is not there."]
+    assert verdict.issues == ["narration: The deliverable is missing."]
 
 
 def test_warnings_count_and_do_not_block() -> None:

@@ -41,9 +41,9 @@ def check_layout(look: Inspection) -> Iterator[ReviewIssue]:
         return
     file_format = item.node.input.get("format")
     if item.blob is not None and file_format == "svg" and item.blob.media_type != SVG:
-        yield block_result(item, 0.7, f"The card is {item.blob.media_type}, and SVG was asked for.")
+        yield block_result(item, 0.7, f"The card is {item.blob.media_type}, not SVG as requested.")
     elif item.blob is not None and file_format == "png" and item.blob.media_type == SVG:
-        yield block_result(item, 0.7, "The card is SVG, and PNG was asked for.")
+        yield block_result(item, 0.7, "The card is SVG, not PNG as requested.")
     if not output.get("text_boxes"):
         message = "The layout has no text on it."
         yield ReviewIssue(item.node.id, "output_completeness", 0.9, message, is_blocking=True)
@@ -90,7 +90,7 @@ def check_card_texts(look: Inspection) -> Iterator[ReviewIssue]:
         words = _split_words(text)
         share = sum(word in card_words for word in words) / len(words) if words else 1.0
         if share < (limits.min_cut_share if is_cut else limits.min_text_share):
-            message = f"Of the {role} that was given, {share:.0%} stands on the card."
+            message = f"Only {share:.0%} of the given {role} is on the card."
             yield ReviewIssue(item.node.id, "output_completeness", 0.9, message, is_blocking=True)
     yield from _check_source(item, drawn, limits.min_source_share)
     input_words = {word for _, text in _list_input_texts(item) for word in _split_words(text)}
@@ -119,7 +119,7 @@ def _check_source(
     source = set(_split_words(item.upstream_text))
     share = sum(word in source for word in body) / len(body) if body else 1.0
     if share < min_share:
-        message = f"Of the card's body, {share:.0%} is from the text that it was made from."
+        message = f"Only {share:.0%} of the card's body is from its source text."
         yield ReviewIssue(item.node.id, "objective_alignment", 0.8, message, is_blocking=True)
 
 
@@ -134,7 +134,7 @@ def check_places(look: Inspection) -> Iterator[ReviewIssue]:
             -box.x, -box.y, box.x + box.width - size[0], box.y + box.height - size[1]
         )  # fmt: skip
         if out > limits.max_outside * min(size):
-            message = f"The {box.role} stands out of the card by {out:.0f} pixels."
+            message = f"The {box.role} extends beyond the card by {out:.0f} pixels."
             yield block_result(item, 0.8, message)
         # Small type is hard to read on any card, but type shrinks with a small card.
         small = min(limits.legible_px, _SMALL_TYPE * min(size))
@@ -148,7 +148,7 @@ def check_places(look: Inspection) -> Iterator[ReviewIssue]:
         for second in drawn[place + 1 :]:
             share = _measure_overlap(box, second)
             if share > limits.max_overlap:
-                message = f"{share:.0%} of the {second.role} lies upon the {box.role}."
+                message = f"The {box.role} overlaps {share:.0%} of the {second.role}."
                 yield block_result(item, 0.8, message)
                 return
 
@@ -196,7 +196,7 @@ def check_card_picture(look: Inspection) -> Iterator[ReviewIssue]:
         return
     if blob.media_type == SVG:
         if item.pictures and b"<image" not in blob.data:
-            yield block_result(item, 0.8, "The picture that was given is not on the card.")
+            yield block_result(item, 0.8, "The given picture is not on the card.")
         return
     from toolkit.media.card_measures import measure_shown_share
 
@@ -205,7 +205,7 @@ def check_card_picture(look: Inspection) -> Iterator[ReviewIssue]:
             continue  # it lies in the shade there
         share = measure_shown_share(blob.data, picture.data)
         if share is not None and share < look.thresholds.card.min_picture_share:
-            message = f"The picture is not on the card: {share:.0%} of its colours are."
+            message = f"The picture is not on the card: only {share:.0%} of its colours are."
             yield block_result(item, 0.8, message)
 
 

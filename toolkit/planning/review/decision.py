@@ -66,7 +66,9 @@ def decide(
         if action is None and item.node.id in changed:
             action = RecommendedAction(node_id=item.node.id, action=REGENERATE)
         if action is None:
-            reasons.append(f"{item.node.id}: It is not run again, as nothing is left to change.")
+            reasons.append(
+                f"{item.node.id}: It is not run again, because nothing is left to change."
+            )
             continue
         changed.add(item.node.id)
         actions[item.node.id] = action

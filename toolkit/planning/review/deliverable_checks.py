@@ -30,7 +30,7 @@ def check_deliverables(
     node_ids = {item.node.id for item in evidence}
     for name in deliverables:
         if name not in node_ids:
-            yield _report_absence(name, "It was to be delivered and is not there.")
+            yield _report_absence(name, "The deliverable is missing.")
 
 
 def check_media(

@@ -49,7 +49,7 @@ def check_picture_file(look: Inspection) -> Iterator[ReviewIssue]:
         yield block_result(item, 0.8, f"The image is {media_type}, which few programs show.")
     elif media_type != blob.media_type:
         yield block_result(
-            item, 0.8, f"The image is {media_type}, and not {blob.media_type} as it is called."
+            item, 0.8, f"The image is {media_type}, not {blob.media_type} as declared."
         )
 
 
@@ -81,10 +81,7 @@ def check_picture_noise(look: Inspection) -> Iterator[ReviewIssue]:
     item, limits = look.item, look.thresholds.picture
     picture = item.picture
     if picture is not None and not _is_layout(item) and picture.noise > limits.max_noise:
-        message = (
-            f"The image is noise: its pixels have {1 - picture.noise:.0%} in common with those "
-            "beside them."
-        )
+        message = f"The image is noise: neighbouring pixels have {1 - picture.noise:.0%} in common."
         yield block_result(item, 0.9, message, vary_seed(item, look.attempt))
 
 
@@ -93,7 +90,7 @@ def check_dead_area(look: Inspection) -> Iterator[ReviewIssue]:
     item, limits = look.item, look.thresholds.picture
     picture = item.picture
     if picture is not None and not _is_layout(item) and picture.dead_share > limits.max_dead_share:
-        message = f"{picture.dead_share:.0%} of the image is one colour, cut off from the rest."
+        message = f"{picture.dead_share:.0%} of the image is one colour with a hard edge."
         yield block_result(item, 0.7, message, vary_seed(item, look.attempt))
 
 
@@ -115,7 +112,7 @@ def check_detail(look: Inspection) -> Iterator[ReviewIssue]:
         yield block_result(item, 0.7, message, changes)
     elif is_soft and not _SOFT.search(text):
         message = (
-            "The image was blown up: half as large, it loses "
+            "The image was enlarged: at half the size it loses only "
             f"{picture.finest_detail:.0f} of 255 levels where it is sharpest."
         )
         yield block_result(item, 0.7, message, changes)

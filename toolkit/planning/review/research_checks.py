@@ -83,9 +83,11 @@ def check_substance(look: Inspection) -> Iterator[ReviewIssue]:
     letters = sum(char.isalpha() for text in filled for char in text)
     long = [text for text in filled if len(text) > limits.min_letters]
     if wrong := _opens_with("nothing_found", f"{title} {summary}"):
-        yield _block(item, f"It says that there is nothing: `{wrong}`.")
+        yield _block(item, f"The facts say that nothing was found: `{wrong}`.")
     elif letters < limits.min_letters or summary not in filled:
-        message = f"{len(filled)} of {len(texts)} parts have facts, of {letters} letters in all."
+        message = (
+            f"{len(filled)} of {len(texts)} parts have facts, with {letters} letters in total."
+        )
         yield _block(item, message)
     elif len(filled) < limits.min_filled_share * len(texts):
         yield _block(item, f"{len(texts) - len(filled)} of {len(texts)} parts are empty.")

@@ -22,13 +22,11 @@ def check_sound_file(look: Inspection) -> Iterator[ReviewIssue]:
     if item.sound is None and called == "audio/mpeg":
         yield block_result(item, 1.0, "The MP3 does not play.")
     elif media_type is not None and media_type != called:
-        yield block_result(
-            item, 0.9, f"The file is {media_type}, and not {called} as it is called."
-        )
+        yield block_result(item, 0.9, f"The file is {media_type}, not {called} as declared.")
     elif promised.startswith("audio/") and "*" not in promised and called != promised:
         yield block_result(item, 0.8, f"The sound is {called}, not {promised}.")
     elif item.sound is None:
-        message = f"The sound is {called}, which cannot be listened to here."
+        message = f"The sound is {called}, which cannot be checked here."
         yield ReviewIssue(item.node.id, "technical_success", 0.0, message)
 
 
@@ -39,14 +37,16 @@ def check_silence(look: Inspection) -> Iterator[ReviewIssue]:
         return
     if sound.loudness_db < limits.min_loudness_db:
         message = (
-            f"Of {sound.seconds:.1f} s nothing is heard: the loudest is {sound.loudness_db:.0f} dB."
+            f"The sound of {sound.seconds:.1f} s is silent: its peak is {sound.loudness_db:.0f} dB."
         )
         yield block_result(item, 1.0, message)
         return
     time = _estimate_time(item) if sound.is_whole else None
     min_s = max(limits.min_heard_s, time.least_s * limits.heard_share if time else 0.0)
     if sound.heard_s < min_s:
-        yield block_result(item, 1.0, f"Of {sound.seconds:.1f} s {sound.heard_s:.2f} s are heard.")
+        yield block_result(
+            item, 1.0, f"Only {sound.heard_s:.2f} s of {sound.seconds:.1f} s are audible."
+        )
 
 
 def check_noise(look: Inspection) -> Iterator[ReviewIssue]:
@@ -57,8 +57,8 @@ def check_noise(look: Inspection) -> Iterator[ReviewIssue]:
         return
     if sound.shape_change_db < limits.min_shape_change_db:
         message = (
-            "The sound is noise: its spectrum stays the same within "
-            f"{sound.shape_change_db:.1f} dB, where that of speech changes by three and more."
+            f"The sound is noise: its spectrum changes by {sound.shape_change_db:.1f} dB, and that "
+            "of speech by 3 dB or more."
         )
         yield block_result(item, 1.0, message)
 
@@ -69,11 +69,11 @@ def check_tone(look: Inspection) -> Iterator[ReviewIssue]:
     if (sound := item.sound) is None or not is_tone(look):
         return
     if sound.steady_share > limits.max_steady_share:
-        message = f"The sound is steady tones for {sound.steady_share:.0%} of what is heard."
+        message = f"{sound.steady_share:.0%} of the audible sound is steady tones."
     elif sound.tonal_share > limits.max_tonal_share:
-        message = f"The sound is a single pure tone for {sound.tonal_share:.0%} of what is heard."
+        message = f"{sound.tonal_share:.0%} of the audible sound is a single pure tone."
     else:
-        message = f"The sound is as loud all through, within {sound.level_change_db:.1f} dB."
+        message = f"The loudness of the sound varies by only {sound.level_change_db:.1f} dB."
     yield block_result(item, 1.0, message)
 
 

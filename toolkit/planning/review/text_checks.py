@@ -155,7 +155,7 @@ def check_hidden(case: TextCase) -> Iterator[ReviewIssue]:
     hidden = find_hidden_signs(case.sample, case.thresholds.hidden_share)
     if hidden:
         names = sorted({f"U+{ord(char):04X}" for char in hidden})
-        message = f"The text has signs that are not seen: {', '.join(names[:4])}."
+        message = f"The text has invisible characters: {', '.join(names[:4])}."
         yield case.report(message, 0.6, criterion="technical_success")
 
 
@@ -197,7 +197,7 @@ def check_sources(case: TextCase) -> Iterator[ReviewIssue]:
     allowed = {_cut_address(address) for address in _ADDRESS.findall(case.material)}
     cited = {_cut_address(address) for address in _ADDRESS.findall(case.text)}
     if allowed and cited and not any(part in address for part in cited for address in allowed):
-        message = f"The text cites an address that nobody gave: {quote(min(cited))}."
+        message = f"The text cites an address that is not in the material: {quote(min(cited))}."
         yield case.report(message, instruction="Cite the addresses of the material alone.")
     elif not (cited or (not allowed and _names_source(case))):
         message = "The text names no source, though its brief asks for them."
