@@ -61,9 +61,9 @@ def test_a_mapping_is_combined_and_a_list_is_not(tmp_path: Path) -> None:
         ("grid.yaml", "alpha: [1", "not YAML"),
         ("grid.yaml", "7", "a list of rows"),
         ("grid.yaml", "{}", "no rows"),
-        ("grid.json", "{}", "name it .csv or .yaml"),
+        ("grid.json", "{}", "use .csv or .yaml"),
         ("grid.yaml", "- {alpha: 1}\n- {alpha: 2}\n- {alpha: 1}", "Rows 1 and 3 are equal"),
-        ("grid.yaml", "deep: [{inner: 2026-01-01}]", "is a date: write it as text"),
+        ("grid.yaml", "deep: [{inner: 2026-01-01}]", "is of type date: write it as text"),
         ("grid.yaml", "deep: [[{k: sk-abcdefghijklmnop}]]", "`rows.1.deep` looks like a key"),
     ],
 )
@@ -83,5 +83,5 @@ def test_a_long_path_is_no_key(tmp_path: Path) -> None:
     assert load_rows([{"city": str(folder / "file")}], KNOWN)
     with pytest.raises(RequestError, match="looks like a key"):
         load_rows([{"city": "x" * 30 + "/" + "y" * 30}], KNOWN)
-    with pytest.raises(RequestError, match="is a date"):
+    with pytest.raises(RequestError, match="is of type date"):
         load_rows([{"city": date(2026, 1, 1)}], KNOWN)

@@ -117,7 +117,7 @@ def test_what_kernels_are_forked_from_is_replaced(notebook: Write) -> None:
     parents = list(table["parent"])
     assert parents[0] == parents[1]
     assert len({parents[1], parents[2], parents[4]}) == 3
-    assert table["error"][3] == "Its kernel died"
+    assert table["error"][3] == "The kernel died"
 
 
 def test_a_preload_that_starts_threads_is_not_forked(

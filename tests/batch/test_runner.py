@@ -43,8 +43,8 @@ record("ended", True)
 ENDS = {
     "nothing": ("completed", None),
     "raises": ("failed", "ValueError: no such luck"),
-    "exits": ("failed", "Its kernel died"),
-    "crashes": ("failed", "Its kernel died"),
+    "exits": ("failed", "The kernel died"),
+    "crashes": ("failed", "The kernel died"),
     "hangs": ("failed", "Timed out after 1.5 s"),
     "leaves": ("completed", None),
 }
@@ -188,7 +188,7 @@ def test_a_refused_grid_runs_nothing(tmp_path: Path, notebook: Write) -> None:
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda path: path.write_text("print(1)"), r"a\.ipynb cannot be read as a notebook"),
+        (lambda path: path.write_text("print(1)"), r"a\.ipynb is not a Jupyter notebook"),
         (Path.mkdir, "directory"),
     ],
 )

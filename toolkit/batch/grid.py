@@ -62,8 +62,8 @@ def load_rows(grid: Grid, defaults: Mapping[str, Any]) -> list[Parameters]:
         text = json.dumps(row, sort_keys=True)
         if text in seen:
             raise _build_refusal(
-                f"Rows {seen[text]} and {number} are equal: to run one twice, add a parameter "
-                "that tells them apart, such as a seed."
+                f"Rows {seen[text]} and {number} are equal: to run a row twice, add a parameter "
+                "that differs, such as a seed."
             )
         seen[text] = number
     return rows
@@ -79,7 +79,7 @@ def _read_file(
     if path.suffix.lower() == ".csv":
         return _parse_csv(text, defaults)
     if path.suffix.lower() not in (".yaml", ".yml"):
-        raise _build_refusal(f"The grid {path.name} is of no known kind: name it .csv or .yaml.")
+        raise _build_refusal(f"The grid {path.name} has an unknown file type: use .csv or .yaml.")
     try:
         content = yaml.safe_load(text)
     except yaml.YAMLError:
@@ -97,7 +97,7 @@ def _parse_csv(text: str, defaults: Mapping[str, Any]) -> list[Parameters]:
     for number, row in enumerate(reader, 1):
         if None in row or None in row.values():
             raise _build_refusal(
-                f"Row {number} of the grid has not as many cells as there are names."
+                f"Row {number} of the grid does not have a cell for each name of the first row."
             )
         rows.append(
             {
@@ -144,12 +144,12 @@ def _check_value(path: str, value: Any) -> None:
         if isinstance(leaf, str) and looks_like_key(leaf) and not _is_in_existing_folder(leaf):
             # The value is not echoed, because it may be a key.
             raise _build_refusal(
-                f"The value at `{path}` looks like a key, and notebooks keep their parameters: "
-                "give the name of the variable that holds it."
+                f"The value at `{path}` looks like a key, and notebooks store their parameters: "
+                "give the name of an environment variable that holds the key."
             )
         if not isinstance(leaf, bool | int | float | str | None):
             kind = type(leaf).__name__
-            raise _build_refusal(f"The value at `{path}` is a {kind}: write it as text.")
+            raise _build_refusal(f"The value at `{path}` is of type {kind}: write it as text.")
 
 
 def _is_in_existing_folder(text: str) -> bool:

@@ -64,7 +64,7 @@ class NotebookTemplate:
         except (ValueError, nbformat.reader.NotJSONError):
             raise RequestError(
                 ErrorCode.INVALID_REQUEST,
-                f"{path.name} cannot be read as a notebook: its content is not a notebook in JSON.",
+                f"{path.name} is not a Jupyter notebook: its content is not notebook JSON.",
             ) from None
         self.kernel = self.notebook.metadata.get("kernelspec", {}).get("name") or "python3"
         self._content = [
@@ -212,7 +212,7 @@ def _run_cells(notebook: Any, wish: KernelWish) -> str | None:
     except CellTimeoutError:
         return f"Timed out after {wish.timeout:g} s"
     except DeadKernelError:
-        return "Its kernel died"
+        return "The kernel died"
     except Exception as failed:
         return _to_line(f"{type(failed).__name__}: {failed}")
     return None

@@ -18,7 +18,7 @@ class BatchProgress:
         self._stream = stream or sys.stderr
         self._bar = self._is_shown and self._stream.isatty()
         self._started = self._line_written_at = time.monotonic()
-        self._done = self._failed = 0
+        self._count = self._failures = 0
 
     def __enter__(self) -> Self:
         if self._bar:
@@ -32,8 +32,8 @@ class BatchProgress:
 
     def add(self, outcome: RowOutcome) -> None:
         """Count a notebook that has ended; a failure is shown at once."""
-        self._done += 1
-        self._failed += outcome.status == "failed"
+        self._count += 1
+        self._failures += outcome.status == "failed"
         if not self._is_shown:
             return
         now = time.monotonic()
@@ -41,17 +41,17 @@ class BatchProgress:
             self._print_text(f"{outcome.path}: {outcome.error}")
         if self._bar:
             self._write_line("\r")
-        elif now - self._line_written_at >= LINE_INTERVAL_S or self._done == self._total:
+        elif now - self._line_written_at >= LINE_INTERVAL_S or self._count == self._total:
             self._line_written_at = now
             self._write_line("", "\n")
 
     def format_line(self) -> str:
         """Write the progress in one line."""
         spent = time.monotonic() - self._started
-        remaining = spent / self._done * (self._total - self._done) if self._done else None
-        failed = f", {self._failed} failed" if self._failed else ""
+        remaining = spent / self._count * (self._total - self._count) if self._count else None
+        failed = f", {self._failures} failed" if self._failures else ""
         estimate = f", {_format_duration(remaining)} left" if remaining else ""
-        return f"{self._done}/{self._total}{failed}, {_format_duration(spent)}{estimate}"
+        return f"{self._count}/{self._total}{failed}, {_format_duration(spent)}{estimate}"
 
     def _print_text(self, text: str) -> None:
         clear = "\r\x1b[2K" if self._bar else ""
@@ -60,7 +60,7 @@ class BatchProgress:
     def _write_line(self, before: str, after: str = "") -> None:
         bar = ""
         if self._bar:
-            full = 24 * self._done // self._total
+            full = 24 * self._count // self._total
             bar = f"\x1b[2K[{'█' * full}{' ' * (24 - full)}] "
         self._stream.write(f"{before}{bar}{self.format_line()}{after}")
         self._stream.flush()

@@ -28,8 +28,8 @@ def record(name: str, value: object) -> None:
     if not name or name in RESERVED_NAMES:
         raise RequestError(
             ErrorCode.INVALID_REQUEST,
-            f"Record it by another name than `{name}`: the table has {', '.join(RESERVED_NAMES)}"
-            " itself.",
+            f"`{name}` cannot be the name of a recorded value: it must not be empty or one of"
+            f" {', '.join(RESERVED_NAMES)}.",
         )
     try:
         # As text, because messages of kernels keep neither NaN nor large integers.
@@ -37,7 +37,7 @@ def record(name: str, value: object) -> None:
     except (TypeError, ValueError):
         raise RequestError(
             ErrorCode.INVALID_REQUEST,
-            f"`{name}` cannot be recorded: give a number, text, truth value, list or dictionary.",
+            f"`{name}` cannot be recorded: give a number, text, Boolean, list or dictionary.",
         ) from None
     ipython = sys.modules.get("IPython")
     if (

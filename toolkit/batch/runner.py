@@ -129,7 +129,9 @@ def run_batch(batch: BatchOptions, grid: Grid, *, progress: bool = True) -> list
         KeyboardInterrupt: if it was stopped; the table is written then, too.
     """
     if batch.worker_count < 1 or batch.renew_after < 1:
-        raise RequestError(ErrorCode.INVALID_REQUEST, "Give at least one worker and one run.")
+        raise RequestError(
+            ErrorCode.INVALID_REQUEST, "`workers` and `renew_after` must be at least 1."
+        )
     template = NotebookTemplate(batch.notebook)
     jobs = [template.create_job(row) for row in load_rows(grid, read_defaults(template.notebook))]
     batch.out.mkdir(parents=True, exist_ok=True)

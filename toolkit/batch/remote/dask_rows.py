@@ -76,8 +76,8 @@ class DaskRowExecutor(Executor):
             except UntrustedSchedulerError:
                 raise ServiceError(
                     ErrorCode.UNAVAILABLE,
-                    f"The Dask scheduler at {self._address} has no certificate that `dispatch_tls`"
-                    " vouches for: correct it, or the scheduler's.",
+                    f"The certificate of the Dask scheduler at {self._address} does not match"
+                    " `dispatch_tls`: correct the setting, or the scheduler's certificate.",
                 ) from None
             except ClusterFailureError as error:
                 raise ServiceError(
@@ -95,7 +95,7 @@ class DaskRowExecutor(Executor):
                 if not is_reported:
                     is_reported = True
                     _tell(
-                        f"The Dask scheduler at {self._address} does not answer: it is waited for,"
+                        f"The Dask scheduler at {self._address} does not answer; waiting"
                         f" up to {wait_s:g} s."
                     )
                 if self._gateway.has_ended:
@@ -150,22 +150,22 @@ class DaskRowExecutor(Executor):
             self._workerless_since = None
             return
         missing, wait_s = (
-            f"No worker of the Dask cluster at {self._address} is there",
+            f"The Dask cluster at {self._address} has no worker",
             self._settings.worker_wait_s,
         )
         if self._workerless_since is None:
             self._workerless_since = now
-            _tell(f"{missing}: notebooks wait for one, up to {wait_s:g} s.")
+            _tell(f"{missing}; notebooks wait up to {wait_s:g} s for a worker.")
         if now - self._workerless_since >= wait_s:
             raise ServiceError(
                 ErrorCode.UNAVAILABLE,
-                f"{missing}, and was not for {wait_s:g} s of worker_wait_s: start one.",
+                f"{missing}, and none joined in {wait_s:g} s (worker_wait_s): start one.",
             )
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         """Submit a call of a named function, without keywords, to a worker."""
         if kwargs:
-            raise TypeError("a call on a Dask cluster has no keywords")
+            raise TypeError("a call on a Dask cluster takes no keyword arguments")
         module, name = get_function_name(fn)
         submitted = self._gateway.request(
             "run",

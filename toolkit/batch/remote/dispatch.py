@@ -64,7 +64,7 @@ class RowDispatcher:
         self._refusals = 0  # by executors, one after the other
         self._losses = 0  # executors lost since a notebook ended
         self._under_way: dict[Any, NotebookJob] = {}
-        self._begun: set[Any] = set()  # of these, if the executor reports it
+        self._running: set[Any] = set()  # of these, if the executor reports it
         self._executor: Executor | None = None
 
     def __enter__(self) -> Self:
@@ -124,7 +124,7 @@ class RowDispatcher:
                 if self._refusals >= MAX_ATTEMPTS:
                     raise ServiceError(
                         ErrorCode.UNAVAILABLE,
-                        f"The executor takes no notebooks ({_to_line(error)}).",
+                        f"The executor rejects notebooks ({_to_line(error)}): check that it runs.",
                     ) from None
                 return error
         return None
@@ -140,7 +140,7 @@ class RowDispatcher:
         """Collect the notebooks that have ended; return how the executor was lost, if it was."""
         # Futures of submitit do not report that they run.
         running = {future for future in self._under_way if getattr(future, "running", bool)()}
-        self._begun = running | (self._begun & self._under_way.keys())
+        self._running = running | (self._running & self._under_way.keys())
         again, killed = Counter[str](), []
         lost: Exception | None = None
         for future in _wait_for_any(list(self._under_way)):
@@ -181,9 +181,9 @@ class RowDispatcher:
             ServiceError: `UNAVAILABLE` if that makes no progress.
         """
         reason, jobs = _to_line(lost), list(self._under_way.values())
-        suspects = [job for future, job in self._under_way.items() if future in self._begun]
-        idle = [job for future, job in self._under_way.items() if future not in self._begun]
-        self._under_way, self._begun = {}, set()
+        suspects = [job for future, job in self._under_way.items() if future in self._running]
+        idle = [job for future, job in self._under_way.items() if future not in self._running]
+        self._under_way, self._running = {}, set()
         if not jobs:
             return
         if not isinstance(lost, BrokenExecutor):
@@ -191,8 +191,8 @@ class RowDispatcher:
             if self._losses >= MAX_ATTEMPTS:
                 raise ServiceError(
                     ErrorCode.UNAVAILABLE,
-                    f"The executor was lost {MAX_ATTEMPTS} times before a notebook came to its end"
-                    f" ({reason}): see to it, and run the batch again, which goes on from here.",
+                    f"The executor was lost {MAX_ATTEMPTS} times before any notebook ended"
+                    f" ({reason}): repair it and run the batch again, which continues from here.",
                 )
             rows.give_back(jobs)
         elif len(jobs) == 1:
@@ -215,8 +215,8 @@ class RowDispatcher:
         if rows.blame(job, is_certain=is_certain):
             return [reason]
         self._losses = 0
-        times = "each time" if is_certain else f"{MAX_ATTEMPTS} times"
-        self._add(job, f"Its worker was lost {times} that it ran ({reason})")
+        attempts = "at each attempt" if is_certain else f"at {MAX_ATTEMPTS} attempts"
+        self._add(job, f"The worker was lost {attempts} ({reason})")
         return []
 
 

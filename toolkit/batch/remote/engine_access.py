@@ -106,7 +106,7 @@ def _serve_own(choice: EngineChoice, host: EngineHost) -> Iterator[tuple[str, st
     if find_spec("uvicorn") is None:
         raise ServiceError(
             ErrorCode.UNAVAILABLE,
-            "Workers ask an engine over HTTP, which needs an extra: pip install"
+            "Workers reach the engine over HTTP, which needs an extra: pip install"
             " 'capability-toolkit[server]'.",
         )
     from toolkit.server.listening import bind_socket
@@ -117,8 +117,8 @@ def _serve_own(choice: EngineChoice, host: EngineHost) -> Iterator[tuple[str, st
     url = f"http://{_quote_host(host.worker_address)}:{port}"
     if not host.is_loopback:
         print(
-            f"The batch's engine listens on {_quote_host(host.listen_address)}:{port}, beyond this"
-            f" machine: workers ask it at {url}, by a key, until the batch ends.",
+            f"The batch's engine listens on {_quote_host(host.listen_address)}:{port}, which other"
+            f" machines can reach: workers call {url} with a key until the batch ends.",
             file=sys.stderr,
         )
     try:
@@ -140,7 +140,10 @@ def _serve_own(choice: EngineChoice, host: EngineHost) -> Iterator[tuple[str, st
         try:
             serving.result(STOP_TIMEOUT_S)
         except TimeoutError:
-            print("A request is still being answered: it is cut off.", file=sys.stderr)
+            print(
+                "A request to the batch's engine did not end in time and is cancelled.",
+                file=sys.stderr,
+            )
         thread.close()
 
 

@@ -31,7 +31,8 @@ def load_factory(name: str) -> ExecutorFactory:
         member: Any = find_function(module, path)  # the starter of the batch names it
     except (ImportError, AttributeError, ValueError) as error:
         raise RequestError(
-            ErrorCode.INVALID_REQUEST, f"There is no executor `{name}` (module:factory): {error}."
+            ErrorCode.INVALID_REQUEST,
+            f"The executor `{name}` (module:factory) cannot be loaded: {error}.",
         ) from None
     factory: ExecutorFactory = member
     return factory
@@ -83,7 +84,7 @@ def choose_workers(
     """
     if dask is not None and executor is not None:
         raise RequestError(
-            ErrorCode.INVALID_REQUEST, "Notebooks run on Dask or by an executor: name one of them."
+            ErrorCode.INVALID_REQUEST, "Both Dask and an executor are given: give only one."
         )
     if dask is not None:
         return RemoteWorkers(partial(DaskRowExecutor, dask), replace(engine, scheduler=dask))
