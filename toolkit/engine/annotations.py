@@ -30,21 +30,21 @@ class Annotations:
 
     async def change(self, account_id: str, work_id: str, request: WorkAnnotate) -> None:
         """Change the tags, the note or both of the account's work."""
-        changed: dict[str, object] = {}
+        values: dict[str, object] = {}
         if request.tags is not None:
-            changed["tags"] = _dump_tags(request.tags)
+            values["tags"] = _dump_tags(request.tags)
         if request.note is not None:
-            changed["note"] = request.note
-        if not changed:
+            values["note"] = request.note
+        if not values:
             return
         if await self._store.get_row(_TABLE, work_id, "id") is None:
             try:
-                await self._store.write([_make_insert(account_id, work_id, changed)])
+                await self._store.write([_make_insert(account_id, work_id, values)])
             except Conflict:
                 pass  # another request was first, so the row exists now
             else:
                 return
-        await self._store.write([UpdateRow(_TABLE, work_id, changed)])
+        await self._store.write([UpdateRow(_TABLE, work_id, values)])
 
 
 def build_annotation(account_id: str, work_id: str, tags: Sequence[str], note: str) -> list[Change]:
@@ -58,8 +58,8 @@ def annotate_record(record: R, row: Mapping[str, Any]) -> R:
     """Return a record with the tags and the note of a row, which may have none."""
     if row["tags"] is None:
         return record
-    told = {"tags": json.loads(row["tags"]), "note": row["note"] or None}
-    return record.model_copy(update=told)
+    update = {"tags": json.loads(row["tags"]), "note": row["note"] or None}
+    return record.model_copy(update=update)
 
 
 def list_given_tags(tags: Sequence[str]) -> list[str]:
@@ -71,6 +71,6 @@ def _dump_tags(tags: Sequence[str]) -> str:
     return json.dumps(list_given_tags(tags), ensure_ascii=False)
 
 
-def _make_insert(account_id: str, work_id: str, given: Row) -> InsertRow:
+def _make_insert(account_id: str, work_id: str, values: Row) -> InsertRow:
     row = {"id": work_id, "account_id": account_id, "created_at": format_rfc3339(now())}
-    return InsertRow(_TABLE, {**row, "tags": "[]", "note": "", **given})
+    return InsertRow(_TABLE, {**row, "tags": "[]", "note": "", **values})

@@ -59,7 +59,7 @@ class EngineContext(ProviderContext):
         settings, store = self.settings, self.store
         self.records = Records(store)
         self.shares = Shares(store)
-        self.grants = Grants(store, [one.variable for one in self.registry.vendors.values()])
+        self.grants = Grants(store, [vendor.variable for vendor in self.registry.vendors.values()])
         self.gates = GateRegistry(settings, store, self.deployment)
         self.allowances = Allowances(store)
         self.quotas = Quotas(store, settings)
@@ -102,18 +102,18 @@ class EngineContext(ProviderContext):
             WorkError: `SECRET_UNRESOLVED`; `CREDENTIALS_MISSING` if the connection was deleted, or
                 is no longer shared with the account that works through it.
         """
-        granted = await self._granted.find((connection.id, find_borrower(connection)))
+        variables = await self._granted.find((connection.id, find_borrower(connection)))
         return await self.resolver.resolve(
-            connection.connection_type, connection.secret_ref, granted
+            connection.connection_type, connection.secret_ref, variables
         )
 
     @cached_property
     def _granted(self) -> ConfigurationCache[tuple[str, str | None], frozenset[str]]:
         return ConfigurationCache(self.store, self._load_granted)
 
-    async def _load_granted(self, asked: tuple[str, str | None]) -> frozenset[str]:
+    async def _load_granted(self, key: tuple[str, str | None]) -> frozenset[str]:
         """Load the variables that a connection may point to, if its account may use it."""
-        connection_id, borrower = asked
+        connection_id, borrower = key
         await self.shares.check_usable(connection_id, borrower)
         return await self.grants.find_variables(connection_id)
 

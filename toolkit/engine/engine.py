@@ -218,9 +218,9 @@ class Engine:
         takes_up = not engine.is_held and take_up is not False
         try:
             await deployment.open()
-            told = await store.claim_artifact_place()
-            if told is not None:
-                log.warning(told)
+            warning = await store.claim_artifact_place()
+            if warning is not None:
+                log.warning(warning)
             await engine.leases.open(take_up=takes_up)
         except BaseException:
             await engine.close(0)
@@ -318,8 +318,14 @@ class Engine:
         """
         if plans:
             self._prepare_planning()
-        local = [each for each in self.core.registry.by_name.values() if each.operation is None]
-        self.core.driver.prepare_steps([step for each in local for step in each.cpu_steps])
+        local = [
+            capability
+            for capability in self.core.registry.by_name.values()
+            if capability.operation is None
+        ]
+        self.core.driver.prepare_steps(
+            [step for capability in local for step in capability.cpu_steps]
+        )
 
     async def run_in_worker(
         self, account_id: str, function: Callable[[Unpack[Args]], T], *args: *Args
@@ -330,10 +336,10 @@ class Engine:
             ServiceError: `UNAVAILABLE` if it took too long, or the process died.
         """
         try:
-            found = await self.core.driver.run_in_process(RunInProcess(function, args), account_id)
+            value = await self.core.driver.run_in_process(RunInProcess(function, args), account_id)
         except ProviderError as fault:
             raise ServiceError(ErrorCode.UNAVAILABLE, fault.message) from None
-        return cast("T", found)
+        return cast("T", value)
 
     async def wait(self, context: RequestContext, resource_id: str, seconds: float) -> Run | None:
         """Wait until a run, workflow or task has ended, or until the timeout.
@@ -341,8 +347,8 @@ class Engine:
         Returns:
             the ended run if this process accepted it; None for all other work, which must be read.
         """
-        until = time.monotonic() + seconds
-        ended = await self.runs.wait_for_end(context, resource_id, seconds)
-        if ended is None:
-            await self.events.wait(context, resource_id, until - time.monotonic())
-        return ended
+        deadline = time.monotonic() + seconds
+        run = await self.runs.wait_for_end(context, resource_id, seconds)
+        if run is None:
+            await self.events.wait(context, resource_id, deadline - time.monotonic())
+        return run

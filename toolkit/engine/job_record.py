@@ -31,9 +31,9 @@ from toolkit.contract.runs import Run
 from toolkit.engine.ranking import Ranking, StoredUsd, read_routing, unpack_ranking
 
 
-def _read_ranking(stored: object) -> object:
+def _read_ranking(ranking: object) -> object:
     """Unpack a packed decision."""
-    return unpack_ranking(stored) if isinstance(stored, bytes) else stored
+    return unpack_ranking(ranking) if isinstance(ranking, bytes) else ranking
 
 
 StoredRanking = Annotated[Ranking | None, BeforeValidator(_read_ranking), Field(exclude=True)]
@@ -112,10 +112,10 @@ class JobRecord:
 
     def to_json(self) -> str:
         """Return the document to store, without default values."""
-        known = _STORED_JOB.dump_json(self, exclude_none=True, exclude_defaults=True)
+        document = _STORED_JOB.dump_json(self, exclude_none=True, exclude_defaults=True)
         if self.unknown:
-            known = b"%s,%s" % (known[:-1], to_json(self.unknown)[1:])
-        return known.decode()
+            document = b"%s,%s" % (document[:-1], to_json(self.unknown)[1:])
+        return document.decode()
 
     @property
     def packed_ranking(self) -> bytes | None:
@@ -138,15 +138,15 @@ class JobRecord:
 
 
 _STORED_JOB = TypeAdapter(JobRecord)
-_MEMBERS = frozenset(each.name for each in fields(JobRecord))
+_MEMBERS = frozenset(member.name for member in fields(JobRecord))
 
 
 def read_job(row: Mapping[str, Any]) -> JobRecord:
     """Read a row of the store, of this version or the next."""
-    stored = _load_stored(row)
-    job = _STORED_JOB.validate_python(stored)
-    if unknown := stored.keys() - _MEMBERS:
-        job.unknown = {name: stored[name] for name in unknown}
+    document = _load_stored(row)
+    job = _STORED_JOB.validate_python(document)
+    if unknown := document.keys() - _MEMBERS:
+        job.unknown = {name: document[name] for name in unknown}
     for attempt in job.attempts:
         attempt.is_counted = attempt.status != "running"
     return job
@@ -164,19 +164,19 @@ def read_wire_run(row: Mapping[str, Any]) -> Run:
 
 def _load_stored(row: Mapping[str, Any]) -> dict[str, Any]:
     """Load the document of a row, with the decision in its stored form."""
-    stored: dict[str, Any] = from_json(row["doc"])
+    document: dict[str, Any] = from_json(row["doc"])
     if packed := row.get("ranking"):
-        stored["routing"] = packed
-    return stored
+        document["routing"] = packed
+    return document
 
 
 def _make_run_members(members: dict[str, Any]) -> dict[str, Any]:
     return {**members, "id": members["run_id"], "job_id": members["id"]}
 
 
-def _make_wire_members(stored: dict[str, Any]) -> dict[str, Any]:
-    if upstream := stored.pop(FROM_ARTIFACTS, None):
-        stored["input"] = {**stored["input"], FROM_ARTIFACTS: upstream}
-    if isinstance(packed := stored.get("routing"), bytes):
-        stored["routing"] = read_routing(packed)
-    return stored
+def _make_wire_members(document: dict[str, Any]) -> dict[str, Any]:
+    if upstream := document.pop(FROM_ARTIFACTS, None):
+        document["input"] = {**document["input"], FROM_ARTIFACTS: upstream}
+    if isinstance(packed := document.get("routing"), bytes):
+        document["routing"] = read_routing(packed)
+    return document

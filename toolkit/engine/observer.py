@@ -78,22 +78,22 @@ class CompositeObserver(Observer):
 
     def watch_workflow(self, watched: WatchedWorkflow) -> Span:
         """Return a span around all that this process does for a workflow."""
-        return combine_spans([each.watch_workflow(watched) for each in self._observers])
+        return combine_spans([observer.watch_workflow(watched) for observer in self._observers])
 
     def watch_job(self, observed: ObservedJob) -> Span:
         """Return a span around a job, from before it waits for its turn to its end."""
-        return combine_spans([each.watch_job(observed) for each in self._observers])
+        return combine_spans([observer.watch_job(observed) for observer in self._observers])
 
     def watch_call(self, observed: ObservedJob, attempt: AttemptRecord, vendor: Vendor) -> Span:
         """Return a span around one call to a vendor."""
         return combine_spans(
-            [each.watch_call(observed, attempt, vendor) for each in self._observers]
+            [observer.watch_call(observed, attempt, vendor) for observer in self._observers]
         )
 
     def record_commit(self, seconds: float) -> None:
         """Note that a transaction became durable."""
-        for each in self._observers:
-            each.record_commit(seconds)
+        for observer in self._observers:
+            observer.record_commit(seconds)
 
 
 def combine_spans(spans: Iterable[Span]) -> Span:

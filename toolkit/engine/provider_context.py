@@ -46,11 +46,11 @@ class ProviderContext:
 
     def get_timeouts(self, vendor_id: str, capability_id: str = "") -> Timeouts:
         """Return the timeouts of a call; computed once, because every job needs them."""
-        found = self._timeouts.get((vendor_id, capability_id))
-        if found is None:
-            found = self.settings.resolve_timeouts(vendor_id, capability_id)
-            self._timeouts[vendor_id, capability_id] = found
-        return found
+        timeouts = self._timeouts.get((vendor_id, capability_id))
+        if timeouts is None:
+            timeouts = self.settings.resolve_timeouts(vendor_id, capability_id)
+            self._timeouts[vendor_id, capability_id] = timeouts
+        return timeouts
 
     async def resolve_access(
         self,
@@ -89,20 +89,20 @@ class ProviderContext:
 
     def _get_hosts(self, vendor: Vendor) -> VendorHosts:
         """Return a vendor's hosts; computed once, because every call needs them."""
-        found = self._known_hosts.get(vendor.id)
-        if found is None:
+        hosts = self._known_hosts.get(vendor.id)
+        if hosts is None:
             settings = self.settings.vendors.get(vendor.id)
             base_urls = {**vendor.base_urls, **(settings.base_urls if settings else {})}
-            own = {httpx.URL(url).host for url in (*vendor.base_urls.values(), SANDBOX_URL)}
-            is_other = httpx.URL(base_urls.get("api", SANDBOX_URL)).host not in own
-            found = self._known_hosts[vendor.id] = VendorHosts(base_urls, is_other)
-        return found
+            own_hosts = {httpx.URL(url).host for url in (*vendor.base_urls.values(), SANDBOX_URL)}
+            is_other = httpx.URL(base_urls.get("api", SANDBOX_URL)).host not in own_hosts
+            hosts = self._known_hosts[vendor.id] = VendorHosts(base_urls, is_other)
+        return hosts
 
-    def _get_refusals(self, asked: tuple[str | None, ...]) -> set[str]:
+    def _get_refusals(self, key: tuple[str | None, ...]) -> set[str]:
         """Return the known refusals of a server; a new entry may evict the oldest."""
-        if asked not in self._refusals and len(self._refusals) >= MAX_REFUSAL_SETS:
+        if key not in self._refusals and len(self._refusals) >= MAX_REFUSAL_SETS:
             del self._refusals[next(iter(self._refusals))]
-        return self._refusals.setdefault(asked, set())
+        return self._refusals.setdefault(key, set())
 
     async def resolve_secret(self, connection: Connection) -> str:
         """Resolve the secret of a connection.

@@ -76,41 +76,48 @@ class ProviderDirectory:
         Raises:
             RequestError: `PROVIDER_NOT_ALLOWED` for such a pin.
         """
-        known = await self._connections.find(scope)
+        connection_set = await self._connections.find(scope)
         if options.endpoint_id is None and options.compute_id is None:
-            return self._make_pool(capability, known)
+            return self._make_pool(capability, connection_set)
         place = await self._find_place(scope, options)
-        pool = self._exclude_lent(known.by_provider, options)
-        pinned = options.provider is not None and is_id(options.provider, Prefix.CONNECTION)
-        if place is not None and not pinned:
+        pool = self._exclude_lent(connection_set.by_provider, options)
+        is_pinned = options.provider is not None and is_id(options.provider, Prefix.CONNECTION)
+        if place is not None and not is_pinned:
             try:
                 connection = await self.find_renter(place)
                 pool[connection.provider] = [connection]
             except RequestError:
                 # Another key may belong to another account at the vendor, which lacks this place.
-                pool = {p: some for p, some in pool.items() if not self._rents(p)}
+                pool = {p: connections for p, connections in pool.items() if not self._rents(p)}
         rate = None if place is None else _find_rate(place)
         return self._make_pool(capability, self._make_connection_set(pool), rate)
 
     def _make_pool(
-        self, capability: Capability, known: ConnectionSet, usd_per_s: Decimal | None = None
+        self,
+        capability: Capability,
+        connection_set: ConnectionSet,
+        usd_per_s: Decimal | None = None,
     ) -> ProviderPool:
         """Make the pool of a capability from some connections."""
-        known.refresh()
+        connection_set.refresh()
         return ProviderPool(
             vendors=self._registry.find_vendors(capability),
             models=self._find_models(capability.operation.kind if capability.operation else ""),
-            connections=known.by_provider,
-            health=known.health,
+            connections=connection_set.by_provider,
+            health=connection_set.health,
             usd_per_s=usd_per_s,
             rankings=self._rankings,
-            tables=known.tables,
+            tables=connection_set.tables,
         )
 
     def _make_connection_set(
         self, connections: Mapping[str, Sequence[Connection]]
     ) -> ConnectionSet:
-        gates = [self._gates.get_gate(one) for some in connections.values() for one in some]
+        gates = [
+            self._gates.get_gate(connection)
+            for group in connections.values()
+            for connection in group
+        ]
         return ConnectionSet(connections, gates, has_statistics=self._has_statistics)
 
     async def list_connections(self, scope: ReadScope) -> Mapping[str, Sequence[Connection]]:
@@ -122,15 +129,15 @@ class ProviderDirectory:
 
     async def _load_connections(self, scope: ReadScope) -> ConnectionSet:
         """Load a scope's connections, and make the gate of each, by the health in its row."""
-        found: dict[str, list[Connection]] = {}
-        own, lent = (
+        by_provider: dict[str, list[Connection]] = {}
+        own_rows, shared_rows = (
             await self._shares.list_own(scope),
             await self._shares.list_shared(scope),
         )
-        for connection, row in (*own, *lent):
+        for connection, row in (*own_rows, *shared_rows):
             self._gates.get_gate(connection, row["health"])
-            found.setdefault(connection.provider, []).append(connection)
-        return self._make_connection_set(found)
+            by_provider.setdefault(connection.provider, []).append(connection)
+        return self._make_connection_set(by_provider)
 
     def _exclude_lent(
         self, pool: Mapping[str, Sequence[Connection]], options: Options
@@ -140,19 +147,23 @@ class ProviderDirectory:
         An endpoint or pod belongs to the account that rented it, and another account's key does not
         reach it.
         """
-        kept: dict[str, Sequence[Connection]] = {}
-        for provider, some in pool.items():
-            lent = [one for one in some if one.shared and self._rents(provider)]
-            if any(one.id == options.provider for one in lent):
+        usable_pool: dict[str, Sequence[Connection]] = {}
+        for provider, group in pool.items():
+            shared_connections = [
+                connection for connection in group if connection.shared and self._rents(provider)
+            ]
+            if any(connection.id == options.provider for connection in shared_connections):
                 raise RequestError(
                     ErrorCode.PROVIDER_NOT_ALLOWED,
                     "A connection that is shared with you is not used at an endpoint or a pod of"
                     " yours: pin one of your own, or none.",
                 )
-            own = [one for one in some if one not in lent]
-            if own:
-                kept[provider] = own
-        return kept
+            connections = [
+                connection for connection in group if connection not in shared_connections
+            ]
+            if connections:
+                usable_pool[provider] = connections
+        return usable_pool
 
     async def _find_place(self, scope: ReadScope, options: Options) -> Row | None:
         """Find the row of the endpoint or pod that the options name, if the account has it."""
@@ -168,23 +179,23 @@ class ProviderDirectory:
         Raises:
             RequestError: `CREDENTIALS_MISSING`.
         """
-        made_by = await self._store.get_row("connections", str(place["connection_id"]))
-        if made_by is None:
+        renter = await self._store.get_row("connections", str(place["connection_id"]))
+        if renter is None:
             raise RequestError(
                 ErrorCode.CREDENTIALS_MISSING,
                 "The connection that created this resource is gone: connect its vendor again with"
                 " the same secret_ref.",
             )
-        connection = read_connection(made_by)
-        if not made_by["deleted"]:
-            self._gates.get_gate(connection, made_by["health"])
+        connection = read_connection(renter)
+        if not renter["deleted"]:
+            self._gates.get_gate(connection, renter["health"])
             return connection
         pointer = (connection.connection_type, connection.secret_ref)
-        for other, row in await self._shares.list_own(AccountScope(str(place["account_id"]))):
-            same = (other.connection_type, other.secret_ref) == pointer
-            if same and other.provider == connection.provider:
-                self._gates.get_gate(other, row["health"])
-                return other
+        for candidate, row in await self._shares.list_own(AccountScope(str(place["account_id"]))):
+            is_same = (candidate.connection_type, candidate.secret_ref) == pointer
+            if is_same and candidate.provider == connection.provider:
+                self._gates.get_gate(candidate, row["health"])
+                return candidate
         raise RequestError(
             ErrorCode.CREDENTIALS_MISSING,
             f"Connect {connection.provider} again, by the same pointer.",
@@ -251,5 +262,5 @@ class ProviderDirectory:
 
 def _find_rate(place: Row) -> Decimal | None:
     """Return a worker's US dollars a second at an endpoint, by its price at its creation."""
-    told = json.loads(str(place["doc"])).get("price_per_hour_usd")
-    return None if told is None else from_wire_usd(told) / 3600
+    price = json.loads(str(place["doc"])).get("price_per_hour_usd")
+    return None if price is None else from_wire_usd(price) / 3600

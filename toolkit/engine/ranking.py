@@ -116,12 +116,12 @@ class Ranking:
         """The candidates, with amounts as the API has them."""
         return [
             (
-                *one[:_FIRST_AMOUNT],
-                to_wire_usd(one.estimated_cost_usd),
-                to_wire_usd(one.reservation_usd),
-                *one[_PAST_AMOUNTS:],
+                *candidate[:_FIRST_AMOUNT],
+                to_wire_usd(candidate.estimated_cost_usd),
+                to_wire_usd(candidate.reservation_usd),
+                *candidate[_PAST_AMOUNTS:],
             )
-            for one in self.candidates
+            for candidate in self.candidates
         ]
 
 

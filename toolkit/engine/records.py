@@ -36,8 +36,8 @@ class Records:
         self.plans = Repository(store, "plans", "plan", Plan)
         self.tasks = Repository(store, "tasks", "task", Task)
         self.agents = Repository(store, "agents", "agent", Agent, deleted=False)
-        gone = "deleted"
-        self.endpoints = Repository(store, "endpoints", "endpoint", Endpoint, without=gone)
-        self.compute = Repository(store, "compute", "compute", Compute, without=gone)
-        self.storage = Repository(store, "storage", "storage", Storage, without=gone)
-        self.templates = Repository(store, "templates", "template", Template, without=gone)
+        final_status = "deleted"
+        self.endpoints = Repository(store, "endpoints", "endpoint", Endpoint, without=final_status)
+        self.compute = Repository(store, "compute", "compute", Compute, without=final_status)
+        self.storage = Repository(store, "storage", "storage", Storage, without=final_status)
+        self.templates = Repository(store, "templates", "template", Template, without=final_status)

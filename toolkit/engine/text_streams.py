@@ -26,18 +26,18 @@ class TextWatch:
     def add(self, delta: TextDelta) -> None:
         """Add a piece of a text."""
         key = delta.job_id, delta.attempt
-        held = self._pending.get(key)
-        if held is not None:
-            delta = held.model_copy(update={"text": held.text + delta.text})
+        earlier = self._pending.get(key)
+        if earlier is not None:
+            delta = earlier.model_copy(update={"text": earlier.text + delta.text})
         self._pending[key] = delta
         self._changed.set()
 
     def take(self) -> list[TextDelta]:
         """Take the new pieces since the last call, by job and attempt."""
-        taken = list(self._pending.values())
+        deltas = list(self._pending.values())
         self._pending.clear()
         self._changed.clear()
-        return taken
+        return deltas
 
     async def wait(self) -> None:
         """Wait until there is a piece to take."""
@@ -73,36 +73,39 @@ class TextStreams:
 
     def is_wanted(self, *resource_ids: str) -> bool:
         """Check whether any of these resources has a watcher or expects one."""
-        return any(one in self._watches or one in self._expected for one in resource_ids)
+        return any(
+            resource_id in self._watches or resource_id in self._expected
+            for resource_id in resource_ids
+        )
 
     def add(self, *resource_ids: str, delta: TextDelta) -> None:
         """Show a piece of a text to the watchers of these resources."""
         for resource_id in resource_ids:
-            shown = delta.model_copy(update={"resource_id": resource_id})
-            written = self._written.setdefault(resource_id, {})
-            before = written.get(delta.job_id)
+            piece = delta.model_copy(update={"resource_id": resource_id})
+            texts = self._written.setdefault(resource_id, {})
+            before = texts.get(delta.job_id)
             if before is None or before.delta.attempt != delta.attempt:
-                written[delta.job_id] = _Written(shown)
+                texts[delta.job_id] = _Written(piece)
             else:
-                before.delta = shown.model_copy(update={"text": before.delta.text + delta.text})
+                before.delta = piece.model_copy(update={"text": before.delta.text + delta.text})
             for watch in self._watches.get(resource_id, ()):
-                watch.add(shown)
+                watch.add(piece)
 
     def end(self, *resource_ids: str, job_id: str) -> None:
         """Note that the newest attempt of a job writes no more."""
         for resource_id in resource_ids:
-            written = self._written.get(resource_id, {})
-            if job_id in written:
-                written[job_id].is_over = True
-            kept = sum(len(one.delta.text) for one in written.values() if one.is_over)
-            if resource_id not in self._expected or kept > MAX_KEPT_CHARACTERS:
+            texts = self._written.get(resource_id, {})
+            if job_id in texts:
+                texts[job_id].is_over = True
+            length = sum(len(text.delta.text) for text in texts.values() if text.is_over)
+            if resource_id not in self._expected or length > MAX_KEPT_CHARACTERS:
                 self._drop_ended(resource_id)
 
     def _drop_ended(self, resource_id: str) -> None:
-        written = self._written.get(resource_id, {})
-        left = {job_id: one for job_id, one in written.items() if not one.is_over}
-        if left:
-            self._written[resource_id] = left
+        texts = self._written.get(resource_id, {})
+        open_texts = {job_id: text for job_id, text in texts.items() if not text.is_over}
+        if open_texts:
+            self._written[resource_id] = open_texts
         else:
             self._written.pop(resource_id, None)
 
@@ -110,8 +113,8 @@ class TextStreams:
     def watch(self, resource_id: str) -> Iterator[TextWatch]:
         """Watch a resource's texts."""
         watch = TextWatch()
-        for one in self._written.get(resource_id, {}).values():
-            watch.add(one.delta)
+        for text in self._written.get(resource_id, {}).values():
+            watch.add(text.delta)
         self._expected.pop(resource_id, None)
         self._drop_ended(resource_id)
         watches = self._watches.setdefault(resource_id, [])

@@ -121,18 +121,18 @@ class AccountAdmin:
         """List every account, the oldest first."""
         return [await self._summarize(row) for row in await self._store.find_rows("accounts")]
 
-    async def describe(self, named: str) -> AccountDetails:
+    async def describe(self, identifier: str) -> AccountDetails:
         """Describe one account, by its id or its address.
 
         Raises:
             RequestError: `NOT_FOUND`.
         """
-        row = await find_account(self._store, named)
+        row = await find_account(self._store, identifier)
         summary = await self._summarize(row)
         artifacts, records = await self._store.get_stored_bytes(summary.id)
-        limit, left = summary.max_cost_usd_per_day, None
+        limit, remaining_usd = summary.max_cost_usd_per_day, None
         if limit is not None:
-            left = to_wire_usd(
+            remaining_usd = to_wire_usd(
                 await self._allowances.find_remaining_today(make_account_limit(summary.id, limit))
             )
         month = await self._sum_spending(summary.id, _format_today()[:8] + "01")
@@ -141,7 +141,7 @@ class AccountAdmin:
         )
         return AccountDetails(
             **dict(summary),
-            left_usd_today=left,
+            left_usd_today=remaining_usd,
             spent_usd_this_month=to_wire_usd(sum(month.values(), ZERO_USD)),
             artifact_bytes=artifacts,
             record_bytes=records,
@@ -149,32 +149,32 @@ class AccountAdmin:
             under_way=len(await self._find_open(summary.id)),
             allow_env=None if row["spec"] is None else json.loads(row["spec"])["allow_env"],
             keys=await self._list_keys(summary.id),
-            connections=[Connection.model_validate_json(each["doc"]) for each in connections],
+            connections=[Connection.model_validate_json(row["doc"]) for row in connections],
             rented=await self._find_rented(summary.id),
         )
 
-    async def list_keys(self, named: str) -> list[AccountKey]:
+    async def list_keys(self, identifier: str) -> list[AccountKey]:
         """List the keys of an account, including ended keys, the newest first.
 
         Raises:
             RequestError: `NOT_FOUND`.
         """
-        return await self._list_keys(str((await find_account(self._store, named))["id"]))
+        return await self._list_keys(str((await find_account(self._store, identifier))["id"]))
 
-    async def disable(self, named: str, *, let_finish: bool = False) -> AccountDisabled:
+    async def disable(self, identifier: str, *, let_finish: bool = False) -> AccountDisabled:
         """Disable an account's keys, and end its unfinished work.
 
         Other processes learn of it through the store. This method waits a limited time for them
         to end the work.
 
         Args:
-            named: id or address of the account.
+            identifier: id or address of the account.
             let_finish: let unfinished work continue.
 
         Raises:
             RequestError: `NOT_FOUND`, `CONFLICT` for the account of this directory's notebooks.
         """
-        account = _parse_account(await find_account(self._store, named))
+        account = _parse_account(await find_account(self._store, identifier))
         if account.email == LOCAL_EMAIL:
             raise RequestError(
                 ErrorCode.CONFLICT,
@@ -182,52 +182,52 @@ class AccountAdmin:
                 " disabled by whoever owns the files.",
             )
         account.disabled_at = account.disabled_at or now()
-        disabled = PatchDocument(
+        patch = PatchDocument(
             "accounts", account.id, {"disabled_at": format_rfc3339(account.disabled_at)}
         )
         open_roots = await self._find_open(account.id)
         ending = set() if let_finish else {str(root["id"]) for root in open_roots}
         # In one transaction: a process that sees it disabled also sees its work cancelled.
-        await self._store.write([disabled, *map(_make_cancellation, ending)])
+        await self._store.write([patch, *map(_make_cancellation, ending)])
         if not let_finish:
             ending |= await self._wait_for_end(account.id)
-        left = {str(root["id"]) for root in await self._find_open(account.id)}
+        remaining_ids = {str(root["id"]) for root in await self._find_open(account.id)}
         return AccountDisabled(
             **dict(account),
-            ended=len(ending - left),
-            under_way=len(left),
+            ended=len(ending - remaining_ids),
+            under_way=len(remaining_ids),
             rented=await self._find_rented(account.id),
         )
 
     async def _wait_for_end(self, account_id: str) -> set[str]:
         """Wait while a living process works on items that must end; return the ids seen."""
-        seen: set[str] = set()
-        until = time.monotonic() + MAX_END_WAIT_S
-        while time.monotonic() < until:
+        seen_ids: set[str] = set()
+        deadline = time.monotonic() + MAX_END_WAIT_S
+        while time.monotonic() < deadline:
             # A request that was authenticated just before may have its work accepted just after.
             await asyncio.sleep(POLL_INTERVAL_S)
-            held = await self._find_open(account_id)
-            late = [str(root["id"]) for root in held if not root["cancel_requested"]]
-            if late:
-                await self._store.write([_make_cancellation(root_id) for root_id in late])
-            seen.update(str(root["id"]) for root in held)
-            owners = [root["owner"] for root in held if root["owner"] is not None]
+            open_roots = await self._find_open(account_id)
+            late_ids = [str(root["id"]) for root in open_roots if not root["cancel_requested"]]
+            if late_ids:
+                await self._store.write([_make_cancellation(root_id) for root_id in late_ids])
+            seen_ids.update(str(root["id"]) for root in open_roots)
+            owners = [root["owner"] for root in open_roots if root["owner"] is not None]
             if all(self._store.is_stale_owner(owner) for owner in owners):
                 break
-        return seen
+        return seen_ids
 
-    async def enable(self, named: str) -> Account:
+    async def enable(self, identifier: str) -> Account:
         """Enable a disabled account's keys again.
 
         Raises:
             RequestError: `NOT_FOUND`.
         """
-        account = _parse_account(await find_account(self._store, named))
+        account = _parse_account(await find_account(self._store, identifier))
         account.disabled_at = None
         await self._store.write([PatchDocument("accounts", account.id, {"disabled_at": None})])
         return account
 
-    async def set_operator(self, named: str, *, operator: bool) -> Account:
+    async def set_operator(self, identifier: str, *, operator: bool) -> Account:
         """Allow an account to share its connections with others, or stop allowing it.
 
         Its shares are kept, but others can use them only while it may share.
@@ -235,33 +235,33 @@ class AccountAdmin:
         Raises:
             RequestError: `NOT_FOUND`.
         """
-        account = _parse_account(await find_account(self._store, named))
+        account = _parse_account(await find_account(self._store, identifier))
         await self._store.write([UpdateRow("accounts", account.id, {"operator": operator})])
         return account
 
-    async def recover(self, named: str, *, revoke_others: bool = False) -> AccountRecovered:
+    async def recover(self, identifier: str, *, revoke_others: bool = False) -> AccountRecovered:
         """Make a key with all scopes for an account that lost its own; it is shown only once.
 
         Args:
-            named: id or address of the account.
+            identifier: id or address of the account.
             revoke_others: revoke all other keys of the account at once.
 
         Raises:
             RequestError: `NOT_FOUND`.
         """
-        account = _parse_account(await find_account(self._store, named))
-        others = [key for key in await self._list_keys(account.id) if not has_ended(key)]
-        key, inserted, record = make_key(account.id, name="recovered")
-        changes: list[Change] = [inserted]
+        account = _parse_account(await find_account(self._store, identifier))
+        active_keys = [key for key in await self._list_keys(account.id) if not has_ended(key)]
+        key, insert, record = make_key(account.id, name="recovered")
+        changes: list[Change] = [insert]
         if revoke_others:
-            changes += [change for other in others for change in revoke_key(other)]
+            changes += [change for old_key in active_keys for change in revoke_key(old_key)]
         await self._store.write(changes)
         return AccountRecovered(
             **dict(record),
             api_key=key,
             account=account,
-            revoked=[other.id for other in others] if revoke_others else [],
-            still_good=[] if revoke_others else others,
+            revoked=[old_key.id for old_key in active_keys] if revoke_others else [],
+            still_good=[] if revoke_others else active_keys,
         )
 
     async def _summarize(self, row: Row) -> AccountSummary:
@@ -270,11 +270,11 @@ class AccountAdmin:
             await self._store.count_rows(table, AccountScope(account.id))
             for table in COUNTED_COLUMNS
         ]
-        spent = await self._sum_spending(account.id, _format_today())
+        spending = await self._sum_spending(account.id, _format_today())
         return AccountSummary(
             **dict(account),
             operator=bool(row["operator"]),
-            spent_usd_today=to_wire_usd(sum(spent.values(), ZERO_USD)),
+            spent_usd_today=to_wire_usd(sum(spending.values(), ZERO_USD)),
             records=sum(counts),
             stored_bytes=sum(await self._store.get_stored_bytes(account.id)),
         )
@@ -288,12 +288,12 @@ class AccountAdmin:
         return {str(row["key_id"]): from_nano_usd(row["nano"]) for row in rows}
 
     async def _list_keys(self, account_id: str) -> list[AccountKey]:
-        spent = await self._sum_spending(account_id, _format_today())
+        spending = await self._sum_spending(account_id, _format_today())
         records = Records(self._store).keys
         rows = await records.find_rows(AccountScope(account_id))
         keys = [await complete_key(self._allowances, records.read(row)) for row in reversed(rows)]
         return [
-            AccountKey(**dict(key), spent_usd_today=to_wire_usd(spent.get(key.id, ZERO_USD)))
+            AccountKey(**dict(key), spent_usd_today=to_wire_usd(spending.get(key.id, ZERO_USD)))
             for key in keys
         ]
 
@@ -301,13 +301,13 @@ class AccountAdmin:
         return await self._store.find_owned_rows("roots", AccountScope(account_id), open=True)
 
     async def _find_rented(self, account_id: str) -> list[RentedResource]:
-        found = []
+        resources = []
         for table in BILLED_TABLES:
             for row in await self._store.find_owned_rows(table, AccountScope(account_id)):
                 record = Infrastructure.model_validate_json(str(row["doc"]))
                 if record.status != "deleted":
-                    found.append(RentedResource(**record.model_dump(), kind=table))
-        return found
+                    resources.append(RentedResource(**record.model_dump(), kind=table))
+        return resources
 
 
 def _parse_account(row: Row) -> Account:

@@ -118,9 +118,9 @@ class Accounts:
         account, changes = _make_account(
             request.email, allow_env, max_cost_usd_per_day, operator=operator
         )
-        key, inserted, _ = make_key(account.id)
+        key, insert, _ = make_key(account.id)
         try:
-            await self._store.write([*changes, inserted])
+            await self._store.write([*changes, insert])
         except Conflict:
             raise RequestError(ErrorCode.CONFLICT, ADDRESS_TAKEN) from None
         return AccountCreated(**dict(account), api_key=key)
@@ -170,13 +170,13 @@ class Accounts:
     def _note_use(self, key: ApiKey) -> None:
         """Record that a key was used, rarely enough to cost nothing; no request waits for it."""
         at = now()
-        known = key.last_used_at
+        last_use = key.last_used_at
         # A clock that was set back must not suppress the record.
-        if known is not None and 0 <= (at - known).total_seconds() < KEY_USE_INTERVAL_S:
+        if last_use is not None and 0 <= (at - last_use).total_seconds() < KEY_USE_INTERVAL_S:
             return
         if not self._key_uses.acquire_delay_s(key.id):
-            used = PatchDocument("api_keys", key.id, {"last_used_at": format_rfc3339(at)})
-            self._store.write([used], eager=False)
+            patch = PatchDocument("api_keys", key.id, {"last_used_at": format_rfc3339(at)})
+            self._store.write([patch], eager=False)
 
     async def is_valid(self, context: RequestContext) -> bool:
         """Check whether a key that was valid when it was sent still is, in any process."""
@@ -215,21 +215,23 @@ class Accounts:
         self._local_keys[hash_key(key)] = context
         return key
 
-    async def set_daily_limit(self, named: str, max_cost_usd_per_day: float | None) -> Account:
+    async def set_daily_limit(self, identifier: str, max_cost_usd_per_day: float | None) -> Account:
         """Set the maximum cost of all work of an account in a day; None removes the limit.
 
         Args:
-            named: address or id of the account.
+            identifier: address or id of the account.
             max_cost_usd_per_day: US dollars, from midnight to midnight, UTC.
 
         Raises:
             RequestError: `NOT_FOUND`, `INVALID_REQUEST` for an invalid amount.
         """
         _check_amount(max_cost_usd_per_day)
-        account = Account.model_validate_json(str((await find_account(self._store, named))["doc"]))
+        account = Account.model_validate_json(
+            str((await find_account(self._store, identifier))["doc"])
+        )
         account.max_cost_usd_per_day = max_cost_usd_per_day
-        limited = {"max_cost_usd_per_day": max_cost_usd_per_day}
-        await self._store.write([PatchDocument("accounts", account.id, limited)])
+        values = {"max_cost_usd_per_day": max_cost_usd_per_day}
+        await self._store.write([PatchDocument("accounts", account.id, values)])
         return account
 
     async def get_caller(self, context: RequestContext) -> CallerAccount:
@@ -244,30 +246,30 @@ class Accounts:
         if row is None:
             raise build_not_found("account", context.account_id)
         key_id = context.key_id or ""
-        kept = await self._store.get_row("api_keys", key_id)
-        if kept is None:  # the key of a notebook in this process
+        key_row = await self._store.get_row("api_keys", key_id)
+        if key_row is None:  # the key of a notebook in this process
             scopes = [scope for scope in SCOPE_ORDER if scope in context.scopes]
             key = CallerKey(id=key_id, scopes=scopes)
         else:
-            key = CallerKey.model_validate_json(str(kept["doc"]))
+            key = CallerKey.model_validate_json(str(key_row["doc"]))
         account = Account.model_validate_json(str(row["doc"]))
         return CallerAccount(**dict(account), key=key)
 
 
-async def find_account(store: Store, named: str) -> Row:
+async def find_account(store: Store, identifier: str) -> Row:
     """Find the row of an account, by its id or its address.
 
     Raises:
         RequestError: `NOT_FOUND`.
     """
-    rows = [await store.get_row("accounts", named)]
-    rows += await store.find_rows("accounts", email=named.casefold())
+    rows = [await store.get_row("accounts", identifier)]
+    rows += await store.find_rows("accounts", email=identifier.casefold())
     for row in rows:
         if row is not None:
             return row
     raise RequestError(
         ErrorCode.NOT_FOUND,
-        f"There is no account `{truncate_text(named, 100)}` here: see `toolkit account list`.",
+        f"There is no account `{truncate_text(identifier, 100)}` here: see `toolkit account list`.",
     )
 
 
@@ -308,9 +310,9 @@ def _find_network(address: str) -> str:
     True
     """
     try:
-        found = ipaddress.ip_address(address)
+        ip = ipaddress.ip_address(address)
     except ValueError:
         return address
-    if found.version == 6:
-        return str(ipaddress.ip_network((found.packed[:8] + bytes(8), 64)))
-    return str(found)
+    if ip.version == 6:
+        return str(ipaddress.ip_network((ip.packed[:8] + bytes(8), 64)))
+    return str(ip)

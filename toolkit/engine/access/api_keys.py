@@ -56,11 +56,11 @@ async def find_key(store: Store, digest: str) -> tuple[str, ApiKey]:
 async def complete_key(allowances: Allowances, key: ApiKey) -> ApiKey:
     """Add the remaining parts of its allowances to a key's record."""
     for limit in make_key_limits(key):
-        left = to_wire_usd(await allowances.find_remaining_today(limit))
+        remaining_usd = to_wire_usd(await allowances.find_remaining_today(limit))
         if limit.is_daily:
-            key.left_usd_today = left
+            key.left_usd_today = remaining_usd
         else:
-            key.left_usd = left
+            key.left_usd = remaining_usd
     return key
 
 
@@ -68,8 +68,8 @@ def revoke_key(key: ApiKey) -> list[Change]:
     """Revoke a key on its record, and return the changes, which overwrite no other change."""
     key.revoked_at = now()
     at = format_rfc3339(key.revoked_at)
-    changed = UpdateRow("api_keys", key.id, {"revoked_at": at})
-    return [changed, PatchDocument("api_keys", key.id, {"revoked_at": at})]
+    update = UpdateRow("api_keys", key.id, {"revoked_at": at})
+    return [update, PatchDocument("api_keys", key.id, {"revoked_at": at})]
 
 
 def make_key(
@@ -93,7 +93,7 @@ def make_key(
         lifetime: duration for which it is valid; None until it is revoked.
         replaces: key that it is rotated from; both spend from one allowance.
     """
-    key, made_at = generate_key(), now()
+    key, created_at = generate_key(), now()
     record = ApiKey(
         id=new_id(Prefix.KEY),
         name=name,
@@ -101,8 +101,8 @@ def make_key(
         scopes=list(scopes),
         max_cost_usd_per_day=a_day,
         max_cost_usd=max_cost_usd,
-        created_at=made_at,
-        expires_at=None if lifetime is None else made_at + lifetime,
+        created_at=created_at,
+        expires_at=None if lifetime is None else created_at + lifetime,
         rotated_from=None if replaces is None else replaces.id,
         allowance_of=None if replaces is None else replaces.allowance_id,
     )
@@ -111,7 +111,7 @@ def make_key(
         "account_id": account_id,
         "digest": hash_key(key),
         "revoked_at": None,
-        "created_at": format_rfc3339(made_at),
+        "created_at": format_rfc3339(created_at),
         "doc": record.model_dump_json(exclude={"left_usd_today", "left_usd"}),
     }
     return key, InsertRow("api_keys", row), record
@@ -159,7 +159,7 @@ class ApiKeys:
             )
         await self._quotas.check_storage(context.account_id, 1)
         seconds = request.expires_in_s
-        key, inserted, record = make_key(
+        key, insert, record = make_key(
             context.account_id,
             scopes,
             request.max_cost_usd_per_day,
@@ -167,7 +167,7 @@ class ApiKeys:
             max_cost_usd=request.max_cost_usd,
             lifetime=None if seconds is None else timedelta(seconds=seconds),
         )
-        await self._store.write([inserted])
+        await self._store.write([insert])
         record.left_usd_today = record.max_cost_usd_per_day
         record.left_usd = record.max_cost_usd
         return KeyCreated(**dict(record), api_key=key)
@@ -194,7 +194,7 @@ class ApiKeys:
                 ErrorCode.FORBIDDEN, "A key with an allowance rotates itself: use one without."
             )
         # A key that was made to expire is replaced by a key with the same lifetime.
-        key, inserted, record = make_key(
+        key, insert, record = make_key(
             context.account_id,
             old.scopes,
             old.max_cost_usd_per_day,
@@ -208,8 +208,8 @@ class ApiKeys:
         # Rotation never lets the old key live longer than it would have.
         old.expires_at = min(old.expires_at or overlap_end, overlap_end)
         ends = {"rotated_to": record.id, "expires_at": format_rfc3339(old.expires_at)}
-        changed = PatchDocument("api_keys", old.id, ends)
-        await self._store.write([inserted, changed])
+        patch = PatchDocument("api_keys", old.id, ends)
+        await self._store.write([insert, patch])
         record.left_usd_today, record.left_usd = old.left_usd_today, old.left_usd
         return KeyCreated(**dict(record), api_key=key)
 
@@ -238,8 +238,8 @@ def has_ended(key: ApiKey) -> bool:
 def _check_scopes(context: RequestContext, scopes: Sequence[Scope]) -> None:
     """Refuse scopes that the caller's own key does not have."""
     # Reading and writing include work.
-    implied = {"work"} if context.scopes >= {"read", "write"} else set()
-    if not {*context.scopes, *implied}.issuperset(scopes):
+    implied_scopes = {"work"} if context.scopes >= {"read", "write"} else set()
+    if not {*context.scopes, *implied_scopes}.issuperset(scopes):
         raise RequestError(
             ErrorCode.FORBIDDEN, "A key can hand out no scope that it lacks: use one that has it."
         )

@@ -37,11 +37,11 @@ class Quotas:
         """
         if await self._disabled.find(account_id):
             raise make_disabled_error()
-        most = self._settings.max_queued
-        if await self._store.count_open_roots(account_id, most) >= most:
+        limit = self._settings.max_queued
+        if await self._store.count_open_roots(account_id, limit) >= limit:
             raise ServiceError(
                 ErrorCode.RATE_LIMITED,
-                f"{most} runs, jobs, workflows and tasks of this account are not done yet; ask"
+                f"{limit} runs, jobs, workflows and tasks of this account are not done yet; ask"
                 " again when some are.",
                 retry_after=RETRY_AFTER_S,
             )
@@ -53,15 +53,15 @@ class Quotas:
         Raises:
             RequestError: `PAYLOAD_TOO_LARGE`: sending less helps, sending it again does not.
         """
-        most = self._settings.max_stored_bytes
+        limit = self._settings.max_stored_bytes
         artifacts, records = await self._store.get_stored_bytes(account_id)
         artifacts += self._pending_bytes[account_id]
-        if artifacts + records + size_bytes > most:
+        if artifacts + records + size_bytes > limit:
             raise RequestError(
                 ErrorCode.PAYLOAD_TOO_LARGE,
                 f"The account keeps {_format_megabytes(artifacts)} of artifacts and"
                 f" {_format_megabytes(records)} of records, and may keep"
-                f" {_format_megabytes(most)}: delete"
+                f" {_format_megabytes(limit)}: delete"
                 " artifacts, or have the operator take out old work (toolkit prune) or allow more"
                 " (max_stored_bytes).",
             )
@@ -71,9 +71,9 @@ class Quotas:
         self._pending[artifact_id] = account_id, size_bytes
         self._pending_bytes[account_id] += size_bytes
 
-    def remove_pending_once(self, written: "asyncio.Future[None]", artifact_id: str) -> None:
+    def remove_pending_once(self, commit: "asyncio.Future[None]", artifact_id: str) -> None:
         """Stop counting bytes here once the write of their record is over."""
-        written.add_done_callback(lambda _: self.remove_pending(artifact_id))
+        commit.add_done_callback(lambda _: self.remove_pending(artifact_id))
 
     def remove_pending(self, artifact_id: str) -> None:
         """Stop counting bytes here: the store counts their record, or it will never be written."""

@@ -84,9 +84,9 @@ class Shares:
         Raises:
             RequestError: `NOT_FOUND`.
         """
-        own = await self._connections.find(scope, connection_id)
-        if own is not None:
-            return own
+        own_connection = await self._connections.find(scope, connection_id)
+        if own_connection is not None:
+            return own_connection
         for connection, _ in await self.list_shared(scope):
             if connection.id == connection_id:
                 return connection
@@ -120,8 +120,8 @@ class Shares:
         if row is None or row["deleted"]:
             raise WorkError(ErrorCode.CREDENTIALS_MISSING, DELETED_MESSAGE)
         if borrower is not None:
-            lent = await self.list_shared(AccountScope(borrower))
-            if all(one.id != connection_id for one, _ in lent):
+            shared_connections = await self.list_shared(AccountScope(borrower))
+            if all(connection.id != connection_id for connection, _ in shared_connections):
                 raise WorkError(ErrorCode.CREDENTIALS_MISSING, UNSHARED_MESSAGE)
 
     async def show(self, connection: Connection) -> Connection:
@@ -129,8 +129,8 @@ class Shares:
         if isinstance(connection, SharedConnection):
             return Connection(**{**dict(connection), "secret_ref": ""})
         rows = await self._store.find_rows("shares", connection_id=connection.id)
-        named = [str(row["shared_with"]) for row in rows]
-        shared_with = ANY_ACCOUNT if SHARED_WITH_ALL in named else named or None
+        account_ids = [str(row["shared_with"]) for row in rows]
+        shared_with = ANY_ACCOUNT if SHARED_WITH_ALL in account_ids else account_ids or None
         return connection.model_copy(update={"shared_with": shared_with})
 
     async def check_operator(self, account_id: str) -> None:
@@ -165,23 +165,23 @@ class Shares:
         await self.check_operator(account_id)
         earlier = await self._store.find_rows("shares", connection_id=connection_id)
         if accounts == ANY_ACCOUNT:
-            ended = [row for row in earlier if row["shared_with"] != SHARED_WITH_ALL]
-            every = _make_put(connection_id, SHARED_WITH_ALL)
-            return [*(DeleteRow("shares", str(row["id"])) for row in ended), every]
+            obsolete_rows = [row for row in earlier if row["shared_with"] != SHARED_WITH_ALL]
+            put = _make_put(connection_id, SHARED_WITH_ALL)
+            return [*(DeleteRow("shares", str(row["id"])) for row in obsolete_rows), put]
         if any(row["shared_with"] == SHARED_WITH_ALL for row in earlier):
             raise RequestError(
                 ErrorCode.CONFLICT, "It is shared with all accounts: end that, then name some."
             )
-        for one in accounts:
-            if one == account_id:
+        for borrower in accounts:
+            if borrower == account_id:
                 raise RequestError(
                     ErrorCode.INVALID_REQUEST,
                     "The connection is this account's own.",
                     details=[Detail("accounts", "names the account itself")],
                 )
-            if await self._store.get_row("accounts", one, "id") is None:
-                raise build_not_found("account", one)
-        return [_make_put(connection_id, one) for one in accounts]
+            if await self._store.get_row("accounts", borrower, "id") is None:
+                raise build_not_found("account", borrower)
+        return [_make_put(connection_id, borrower) for borrower in accounts]
 
     async def make_unshare_changes(
         self, connection_id: str, account_id: str | None = None
@@ -198,8 +198,8 @@ class Shares:
                 "It is shared with all accounts: end that, and share it with those that are to"
                 " have it.",
             )
-        ended = [row for row in rows if account_id in (None, row["shared_with"])]
-        return [DeleteRow("shares", str(row["id"])) for row in ended]
+        share_rows = [row for row in rows if account_id in (None, row["shared_with"])]
+        return [DeleteRow("shares", str(row["id"])) for row in share_rows]
 
 
 def find_borrower(connection: Connection) -> str | None:

@@ -36,9 +36,9 @@ class LoopShares:
         if account_id is None:
             return
         now = time.monotonic()
-        since = max(now, self._rests_until.get(account_id, now))
-        until = min(since + seconds * OTHERS_SHARE, now + MAX_REST_S)
-        _put_time(self._rests_until, account_id, until)
+        start = max(now, self._rests_until.get(account_id, now))
+        end = min(start + seconds * OTHERS_SHARE, now + MAX_REST_S)
+        _put_time(self._rests_until, account_id, end)
 
     async def acquire_turn(self, account_id: str | None) -> None:
         """Wait until long work may go on: it is next, and the loop is idle."""
@@ -67,11 +67,11 @@ class LoopShares:
 
     def has_others(self, account_id: str) -> bool:
         """Check whether an account other than this account is active."""
-        since = time.monotonic() - ACTIVE_WINDOW_S
-        for other, at in reversed(self._active_at.items()):
-            if at < since:
+        start = time.monotonic() - ACTIVE_WINDOW_S
+        for active_id, at in reversed(self._active_at.items()):
+            if at < start:
                 return False
-            if other != account_id:
+            if active_id != account_id:
                 return True
         return False
 
@@ -101,10 +101,10 @@ _SHARES: "WeakKeyDictionary[asyncio.AbstractEventLoop, LoopShares]" = WeakKeyDic
 def get_loop_shares() -> LoopShares:
     """Return the shares of the running event loop."""
     loop = asyncio.get_running_loop()
-    found = _SHARES.get(loop)
-    if found is None:
-        found = _SHARES[loop] = LoopShares()
-    return found
+    shares = _SHARES.get(loop)
+    if shares is None:
+        shares = _SHARES[loop] = LoopShares()
+    return shares
 
 
 def note_activity(account_id: str) -> None:

@@ -47,10 +47,10 @@ class UnitPace:
             the number taken; if 0, the seconds until the next unit; the time until all is used up.
         """
         start = self.find_start(used_until, at)
-        left = (at - start) * self.per_s
-        taken = min(units, int(left + 1e-6))
-        wait_s = 0.0 if taken else (1 - left) / self.per_s
-        return taken, wait_s, start + taken / self.per_s
+        available = (at - start) * self.per_s
+        count = min(units, int(available + 1e-6))
+        wait_s = 0.0 if count else (1 - available) / self.per_s
+        return count, wait_s, start + count / self.per_s
 
 
 class TokenBuckets:
@@ -75,8 +75,8 @@ class TokenBuckets:
 
     def acquire_delay_s(self, name: str) -> float:
         """Take a token and return 0, or return the seconds until there is one."""
-        known = self._used_until.pop(name, None)
-        _, wait_s, used_until = self._pace.take_now(known, self._clock(), 1)
+        previous = self._used_until.pop(name, None)
+        _, wait_s, used_until = self._pace.take_now(previous, self._clock(), 1)
         self.set_used(name, used_until)
         return wait_s
 
@@ -89,6 +89,8 @@ class TokenBuckets:
     def drain_all(self) -> dict[str, float]:
         """Drop all buckets; return the tokens that each lacked, if at least one."""
         full_at = self._clock() - self._pace.burst / self._pace.per_s
-        drained, self._used_until = self._used_until, OrderedDict()
-        lacked = {name: (until - full_at) * self._pace.per_s for name, until in drained.items()}
-        return {name: tokens for name, tokens in lacked.items() if tokens >= 1}
+        old_times, self._used_until = self._used_until, OrderedDict()
+        missing_units = {
+            name: (until - full_at) * self._pace.per_s for name, until in old_times.items()
+        }
+        return {name: tokens for name, tokens in missing_units.items() if tokens >= 1}

@@ -33,7 +33,7 @@ class Admission:
     async def admit(
         self,
         capability: Capability,
-        given: Mapping[str, object],
+        job_input: Mapping[str, object],
         options: Options,
         operation: Operation[Any] | None,
     ) -> Decimal | None:
@@ -41,7 +41,7 @@ class Admission:
 
         Args:
             capability: the capability to run.
-            given: the input of the run.
+            job_input: the input of the run.
             options: the options of the run.
             operation: the vendor operation that the run would need, or None if not known yet.
 
@@ -54,31 +54,31 @@ class Admission:
                 `BUDGET_EXCEEDED` if no possible call would fit.
         """
         providers = await self.find_providers(capability, options)
-        asked = _name_choice(capability, options)
-        if asked not in self._servable:
+        choice = _name_choice(capability, options)
+        if choice not in self._servable:
             check_servable(capability, options, providers)
-            self._servable.add(asked)
-        await self.check_references(capability, given, options)
+            self._servable.add(choice)
+        await self.check_references(capability, job_input, options)
         if operation is None:
             return ZERO_USD
         routing = route(capability, options, operation, providers)
-        refused = explain_over_budget(routing)
-        if refused is not None and capability.operation_required:
-            raise RequestError(ErrorCode.BUDGET_EXCEEDED, refused)
+        refusal = explain_over_budget(routing)
+        if refusal is not None and capability.operation_required:
+            raise RequestError(ErrorCode.BUDGET_EXCEEDED, refusal)
         first = routing.first_choice
         return ZERO_USD if first is None else first.reservation_usd
 
     async def find_providers(self, capability: Capability, options: Options) -> ProviderPool:
         """Find the providers of a capability; nodes with the same choice share one look-up."""
-        asked = _name_choice(capability, options)
-        found = self._pools.get(asked)
-        if found is None:
-            found = await self._core.directory.find_providers(self._scope, capability, options)
-            self._pools[asked] = found
-        return found
+        choice = _name_choice(capability, options)
+        pool = self._pools.get(choice)
+        if pool is None:
+            pool = await self._core.directory.find_providers(self._scope, capability, options)
+            self._pools[choice] = pool
+        return pool
 
     async def check_references(
-        self, capability: Capability, given: Mapping[str, object], options: Options
+        self, capability: Capability, job_input: Mapping[str, object], options: Options
     ) -> None:
         """Refuse artifacts and places that a request names and the account does not have.
 
@@ -86,9 +86,9 @@ class Admission:
             RequestError: `NOT_FOUND`, or `INVALID_REQUEST` for two places.
         """
         for field, binding in capability.accepts.items():
-            named = given.get(field)
-            if binding.mode == "artifact" and isinstance(named, str):
-                await self._artifacts.find(self._scope, named)
+            artifact_id = job_input.get(field)
+            if binding.mode == "artifact" and isinstance(artifact_id, str):
+                await self._artifacts.find(self._scope, artifact_id)
         place = options.endpoint_id, options.compute_id
         if place not in self._places:
             if None not in place:

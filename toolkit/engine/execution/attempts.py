@@ -54,25 +54,25 @@ class AttemptLoop:
         search = CandidateSearch(self._core, job_run, operation)
         units = _count_limited_units(operation.units())
         while True:
-            chosen = await search.choose()
-            connection = chosen.connection
+            choice = await search.choose()
+            connection = choice.connection
             gate = self._core.gates.get_gate(connection)
             while True:
                 has_queued |= gate.is_full
-                asked = time.monotonic()
+                queued_at = time.monotonic()
                 try:
                     async with gate.acquire(job_run.lease.root_id, units) as permit:
-                        has_queued |= time.monotonic() - asked > QUEUED_S
+                        has_queued |= time.monotonic() - queued_at > QUEUED_S
                         waiting.check_call(has_queued=has_queued, has_called=has_called)
                         return await self._call_once(
-                            job_run, chosen, gate, permit, operation, units
+                            job_run, choice, gate, permit, operation, units
                         )
                 except CircuitOpen:
                     search.note_closed(connection)  # healthy only when it was chosen
                     break
                 except InsufficientBudgetError:
                     # Other calls have spent the money since the candidate was chosen.
-                    search.note_unaffordable(chosen.candidate)
+                    search.note_unaffordable(choice.candidate)
                     break
                 except ProviderError as error:
                     has_queued = has_called = True
@@ -87,27 +87,27 @@ class AttemptLoop:
     async def _call_once(
         self,
         job_run: JobRun,
-        chosen: ChosenCandidate,
+        choice: ChosenCandidate,
         gate: ConnectionGate,
         permit: Permit,
         operation: Operation[Any],
-        expected: Mapping[str, float],
+        expected_units: Mapping[str, float],
     ) -> Reply:
         """Make one call: reserve, record the intent, call, settle.
 
         Args:
-            expected: the units that the gate admitted it with; unused units are given back.
+            expected_units: the units that the gate admitted it with; unused units are given back.
         """
-        candidate = chosen.candidate
+        candidate = choice.candidate
         if candidate.max_tokens is not None and isinstance(operation, TextRequest):
             operation = replace(operation, max_tokens=candidate.max_tokens)
         # A paid result that does not fit on the disk would be lost if this process ended.
         job_run.release_room()
         job_run.room = await self._core.store.result_room.hold(_estimate_result_size(operation))
         bound = candidate.reservation_usd
-        reserve_more = partial(self._reserve_cost, job_run, chosen.limits, bound)
+        reserve_more = partial(self._reserve_cost, job_run, choice.limits, bound)
         bill = CallBill(await reserve_more(), reserve_more)
-        attempt, priced = self._begin_attempt(job_run, candidate), bound is not None
+        attempt, is_priced = self._begin_attempt(job_run, candidate), bound is not None
         vendor = self._core.registry.vendors[candidate.provider]
         with self._core.observer.watch_call(job_run, attempt, vendor):
             try:
@@ -115,34 +115,36 @@ class AttemptLoop:
                 await self._core.store.write(
                     job_run.collect_changes("running"), lease=job_run.lease
                 )
-                started = time.monotonic()
-                reply = await ProviderCall(self._core, job_run, chosen, bill).run(operation)
+                start = time.monotonic()
+                reply = await ProviderCall(self._core, job_run, choice, bill).run(operation)
             except ProviderError as error:
                 gate.record_failure(error, permit)
                 attempt.status = "failed"
                 attempt.vendor_request_id = error.vendor_request_id
                 attempt.http_status = error.status
                 attempt.error = ErrorInfo(code=error.code.name, message=error.message)
-                billed = bill.counts_as_spent(error)
-                actual = bill.amount if billed else ZERO_USD
-                self._settle_attempt(job_run, attempt, bill, actual, known=priced or not billed)
+                is_billed = bill.counts_as_spent(error)
+                actual = bill.amount if is_billed else ZERO_USD
+                self._settle_attempt(
+                    job_run, attempt, bill, actual, is_known=is_priced or not is_billed
+                )
                 raise
             except WorkError as error:
                 attempt.status = "failed"
                 attempt.error = ErrorInfo.of(error)
-                self._settle_attempt(job_run, attempt, bill, bill.amount, known=priced)
+                self._settle_attempt(job_run, attempt, bill, bill.amount, is_known=is_priced)
                 raise
             except BaseException:
                 # Cancelled or killed in mid-call: the vendor may bill it, so it counts.
                 attempt.status = "cancelled"
-                self._settle_attempt(job_run, attempt, bill, bill.amount, known=priced)
+                self._settle_attempt(job_run, attempt, bill, bill.amount, is_known=is_priced)
                 raise
-            took_s = time.monotonic() - started
+            took_s = time.monotonic() - start
             gate.record_success(candidate.model or "", took_s * 1000)
-            gate.record_units(expected, _count_limited_units(reply.cost.units))
-            if self._record_reply(job_run, attempt, chosen, bill, reply, took_s):
+            gate.record_units(expected_units, _count_limited_units(reply.cost.units))
+            if self._record_reply(job_run, attempt, choice, bill, reply, took_s):
                 mark = self._core.directory.mark_overbilled
-                await ask_store(self._core, mark, chosen.connection.id, candidate.model or "")
+                await ask_store(self._core, mark, choice.connection.id, candidate.model or "")
             return reply
 
     async def _reserve_cost(
@@ -151,7 +153,7 @@ class AttemptLoop:
         """Reserve the maximum cost of one request in every budget and allowance."""
         if bound is not None and not all(budget.can_reserve(bound) for budget in job_run.budgets):
             write_detail(self._core.store, job_run, "waiting_budget")
-        held = await reserve(job_run.budgets, bound)
+        reservation = await reserve(job_run.budgets, bound)
         # The allowance is charged in the same transaction that writes the record.
         record = partial(self._core.store.write, lease=job_run.lease, paid=True)
         # A further request of an attempt is covered by it; a first request begins the next attempt.
@@ -162,10 +164,10 @@ class AttemptLoop:
             (job_run.job.id, len(attempts) + (not is_further)),
             limits,
             bound,
-            held,
-            lambda spent: record([*spent, *job_run.collect_changes()]),
+            reservation,
+            lambda changes: record([*changes, *job_run.collect_changes()]),
         )
-        return held
+        return reservation
 
     def _begin_attempt(self, job_run: JobRun, candidate: RankedCandidate) -> AttemptRecord:
         job = job_run.job
@@ -197,12 +199,12 @@ class AttemptLoop:
         bill: CallBill,
         actual: Decimal,
         *,
-        known: bool = True,
+        is_known: bool = True,
     ) -> None:
         """Record the cost of a call; call this last, because it may write the job's record."""
-        spent = bill.compute_total(actual)
-        job_run.job.cost_incurred_usd += spent  # whether or not the call succeeded
-        attempt.cost_usd = spent if known else None
+        cost = bill.compute_total(actual)
+        job_run.job.cost_incurred_usd += cost  # whether or not the call succeeded
+        attempt.cost_usd = cost if is_known else None
         attempt.ended_at = now()
         bill.settle(actual)
 
@@ -210,7 +212,7 @@ class AttemptLoop:
         self,
         job_run: JobRun,
         attempt: AttemptRecord,
-        chosen: ChosenCandidate,
+        choice: ChosenCandidate,
         bill: CallBill,
         reply: Reply,
         took_s: float,
@@ -220,14 +222,14 @@ class AttemptLoop:
         Returns:
             True if the bill exceeds the reservation.
         """
-        job, candidate = job_run.job, chosen.candidate
+        job, candidate = job_run.job, choice.candidate
         vendor = self._core.registry.vendors[candidate.provider]
         kind = job_run.capability.operation.kind if job_run.capability.operation else ""
-        offered = self._core.directory.list_models(vendor, kind)
-        model = find_billed_model(vendor, offered, candidate.model or "", reply.model, now().date())
-        rate = chosen.usd_per_s if vendor.runs_at_named_place(model) else None
-        reserved = None if candidate.reservation_usd is None else bill.amount
-        cost, job.cost_source = find_cost(reply, model, vendor, rate, took_s, reserved)
+        models = self._core.directory.list_models(vendor, kind)
+        model = find_billed_model(vendor, models, candidate.model or "", reply.model, now().date())
+        rate = choice.usd_per_s if vendor.runs_at_named_place(model) else None
+        reservation = None if candidate.reservation_usd is None else bill.amount
+        cost, job.cost_source = find_cost(reply, model, vendor, rate, took_s, reservation)
         actual = bill.amount if cost is None else cost
         attempt.status = "completed"
         attempt.model = job.model = reply.model
@@ -240,8 +242,8 @@ class AttemptLoop:
             job.usage["simulated"] = True
         # The work is over at the vendor: a restart must not attach to it.
         job_run.vendor_job_id = None
-        self._settle_attempt(job_run, attempt, bill, actual, known=cost is not None)
-        return reserved is not None and actual > reserved
+        self._settle_attempt(job_run, attempt, bill, actual, is_known=cost is not None)
+        return reservation is not None and actual > reservation
 
 
 def _count_limited_units(units: Mapping[str, float]) -> dict[str, float]:

@@ -141,8 +141,8 @@ class CandidateSearch:
             WorkError: `BUDGET_EXCEEDED` if the candidate was refused before at this bound.
         """
         key, bound = (candidate.connection_id, candidate.model), candidate.reservation_usd
-        refused = self._uncovered.get(key)
-        if bound is None or (refused is not None and bound >= refused):
+        refused_bound = self._uncovered.get(key)
+        if bound is None or (refused_bound is not None and bound >= refused_bound):
             raise WorkError(
                 ErrorCode.BUDGET_EXCEEDED,
                 "Other calls have spent the budget that this call needs: raise max_cost_usd.",
@@ -153,8 +153,8 @@ class CandidateSearch:
         """Check whether anything is left to try after a failure."""
         self._last_error = error
         options = self._job_run.job.options
-        pinned = options.provider is not None and not self._has_spare
-        falls_back = not pinned and _may_fall_back(error, self._operation, options)
+        is_pinned = options.provider is not None and not self._has_spare
+        falls_back = not is_pinned and _may_fall_back(error, self._operation, options)
         return connection.id in self._throttled or falls_back
 
     def _find_wait_s(self, soonest_s: float | None) -> float:
@@ -186,11 +186,13 @@ def _pin_to_submitted(job_run: JobRun, providers: ProviderPool) -> Options:
 
     Another connection does not know the submission: the work would be done and billed again.
     """
-    options, at_work = job_run.job.options, job_run.job.connection_id
-    if job_run.vendor_job_id is None or at_work is None or at_work in providers.failed_ids:
+    options, pin = job_run.job.options, job_run.job.connection_id
+    if job_run.vendor_job_id is None or pin is None or pin in providers.failed_ids:
         return options
-    known = any(one.id == at_work for pool in providers.connections.values() for one in pool)
-    return options.model_copy(update={"provider": at_work}) if known else options
+    is_known = any(
+        connection.id == pin for pool in providers.connections.values() for connection in pool
+    )
+    return options.model_copy(update={"provider": pin}) if is_known else options
 
 
 def _is_retryable(error: ProviderError, operation: Operation[Any]) -> bool:

@@ -126,34 +126,34 @@ class JobExecutor:
         )
 
     def _mark_started(self, job_run: JobRun) -> None:
-        job, started = job_run.job, now()
+        job, started_at = job_run.job, now()
         job_run.started_monotonic = time.monotonic()
         job.status = "running"
         if job.started_at is None:
-            job.started_at = started
-            job.queue_ms = max(0, int((started - job.created_at).total_seconds() * 1000))
+            job.started_at = started_at
+            job.queue_ms = max(0, int((started_at - job.created_at).total_seconds() * 1000))
         if not job_run.capability.needs_connection:
-            self._add_local_attempt(job, started)
+            self._add_local_attempt(job, started_at)
         # Not awaited: the store writes it before this job's later writes.
         self._core.store.write(
-            job_run.collect_changes("running", started), lease=job_run.lease, eager=False
+            job_run.collect_changes("running", started_at), lease=job_run.lease, eager=False
         )
 
     def _mark_retrying(self, job_run: JobRun) -> None:
         """Mark the job as running again, which is a node retry."""
-        job, started = job_run.job, now()
+        job, started_at = job_run.job, now()
         job.retry_count += 1
         job.status_detail = "retrying"
         if not job_run.capability.needs_connection:
-            self._add_local_attempt(job, started)
-        self._core.store.write(job_run.collect_changes("running", started), lease=job_run.lease)
+            self._add_local_attempt(job, started_at)
+        self._core.store.write(job_run.collect_changes("running", started_at), lease=job_run.lease)
 
     @staticmethod
-    def _add_local_attempt(job: JobRecord, started: datetime) -> None:
+    def _add_local_attempt(job: JobRecord, started_at: datetime) -> None:
         for earlier in job.attempts:
             if earlier.status == "running":
-                earlier.status, earlier.ended_at, earlier.cost_usd = "failed", started, ZERO_USD
-        job.attempts.append(AttemptRecord(len(job.attempts) + 1, "running", started))
+                earlier.status, earlier.ended_at, earlier.cost_usd = "failed", started_at, ZERO_USD
+        job.attempts.append(AttemptRecord(len(job.attempts) + 1, "running", started_at))
 
     async def _run_once(self, job_run: JobRun) -> JobOutcome:
         job_run.earlier_attempts = len(job_run.job.attempts)
@@ -176,10 +176,10 @@ class JobExecutor:
                 if cached is not None:
                     return await self._complete_from_cache(job_run, cached.job, cached.artifact)
                 if not is_waiting:
-                    ended = await self._execute_flow(job_run, call)
+                    outcome = await self._execute_flow(job_run, call)
                     # Wait until it is durable, so that the next job under this lock finds it.
-                    await asyncio.shield(ended.durable)
-                    return ended
+                    await asyncio.shield(outcome.durable)
+                    return outcome
             await asyncio.sleep(look_s)
             look_s = min(2 * look_s, MAX_LOOK_S)
 
@@ -198,20 +198,20 @@ class JobExecutor:
         return state is not None and state[1] == job_run.state_check
 
     async def _complete_from_cache(
-        self, job_run: JobRun, earlier: JobRecord, kept: StoredArtifact
+        self, job_run: JobRun, earlier: JobRecord, original: StoredArtifact
     ) -> JobOutcome:
         """Complete a job with the result of an equal job; nothing is called, nothing paid."""
         job = job_run.job
-        copied, inserted = self._artifacts.duplicate(kept, job_run.account_id, job.id)
+        copy, insert = self._artifacts.duplicate(original, job_run.account_id, job.id)
         job.output = dict(earlier.output or {})
         if "artifact_id" in job.output:
-            job.output["artifact_id"] = copied.artifact.id
-        job.artifact_id = copied.artifact.id
+            job.output["artifact_id"] = copy.artifact.id
+        job.artifact_id = copy.artifact.id
         job.provider, job.model = earlier.provider, earlier.model
         job.cached, job.cached_from = True, earlier.id
         job.estimated_cost_usd = ZERO_USD
-        changes = [inserted, *job_run.collect_final_changes("completed")]
-        return JobOutcome(copied, self._core.store.write(changes, lease=job_run.lease, eager=False))
+        changes = [insert, *job_run.collect_final_changes("completed")]
+        return JobOutcome(copy, self._core.store.write(changes, lease=job_run.lease, eager=False))
 
     async def _execute_flow(self, job_run: JobRun, call: Call[Any]) -> JobOutcome:
         capability = job_run.capability
@@ -241,22 +241,22 @@ class JobExecutor:
             result.output["artifact_id"] = artifact_id
         _check_output(capability, result)
         blob = result.artifact or Blob(to_json(result.output), "application/json")
-        kept, inserted = await self._artifacts.store(
+        entry, insert = await self._artifacts.store(
             job_run.account_id, blob, job_id=job_run.job.id, artifact_id=artifact_id
         )
         job = job_run.job
         job.output, job.artifact_id = result.output, artifact_id
         if job.provider is None:
             job.estimated_cost_usd = ZERO_USD
-        changes: list[Change] = [inserted, *job_run.collect_final_changes("completed")]
+        changes: list[Change] = [insert, *job_run.collect_final_changes("completed")]
         if is_cacheable:
             key = self._cache.make_key(job_run, call, *job_run.provider_and_model)
             changes.append(self._cache.make_put(key, job_run))
         # A paid result is written at once; a node that cost nothing waits for a group commit.
-        paid = job.provider is not None or job.node_id is None
-        written = self._core.store.write(changes, lease=job_run.lease, eager=paid, paid=paid)
-        self._core.quotas.remove_pending_once(written, artifact_id)
-        return JobOutcome(kept, written)
+        is_paid = job.provider is not None or job.node_id is None
+        commit = self._core.store.write(changes, lease=job_run.lease, eager=is_paid, paid=is_paid)
+        self._core.quotas.remove_pending_once(commit, artifact_id)
+        return JobOutcome(entry, commit)
 
     def _fail(self, job_run: JobRun, error: ErrorInfo) -> JobOutcome:
         changes = job_run.collect_final_changes("failed", error)
@@ -266,48 +266,48 @@ class JobExecutor:
 
     async def _make_call(self, job_run: JobRun) -> Call[Any]:
         """Make the capability's call: the validated input, upstream results, artifact bytes."""
-        capability, given = job_run.capability, dict(job_run.job.input)
+        capability, job_input = job_run.capability, dict(job_run.job.input)
         upstream: tuple[Upstream, ...] = ()
         if (capability.accepts or capability.reads_upstream) and job_run.upstream:
             upstream = tuple(
                 [
-                    Upstream(node_id, kept.artifact.id, await self._artifacts.load_blob(kept))
-                    for node_id, kept in job_run.upstream.items()
+                    Upstream(node_id, entry.artifact.id, await self._artifacts.load_blob(entry))
+                    for node_id, entry in job_run.upstream.items()
                 ]
             )
-            fill = partial(_fill_fields, capability, given, upstream)
+            fill = partial(_fill_fields, capability, job_input, upstream)
             if measure_size(upstream) <= MAX_INLINE_BYTES:
                 fill()
             else:
                 await self._core.driver.run_in_thread(fill, job_run.account_id)
-        value = validate_input(capability, given, frozenset(), "input")
-        operable = True
+        value = validate_input(capability, job_input, frozenset(), "input")
+        has_operation = True
         if capability.operation is not None and not capability.operation_required:
             options = job_run.job.options
             providers = await self._core.directory.find_providers(
                 AccountScope(job_run.account_id), capability, options
             )
-            operable = is_servable(capability, options, providers)
+            has_operation = is_servable(capability, options, providers)
         return Call(
             input=value,
             blobs=await self._load_blobs(job_run, value) if capability.accepts else {},
             upstream=upstream,
             services=self._core.services,
-            has_operation=operable,
+            has_operation=has_operation,
         )
 
     async def _load_blobs(self, job_run: JobRun, value: BaseModel | None) -> dict[str, Blob]:
         blobs: dict[str, Blob] = {}
         # Upstream artifacts may not be stored yet, so they are not looked up in the store.
-        at_hand = {kept.artifact.id: kept for kept in job_run.upstream.values()}
+        entries = {entry.artifact.id: entry for entry in job_run.upstream.values()}
         for field, binding in job_run.capability.accepts.items():
-            named = getattr(value, field, None)
-            if binding.mode == "artifact" and isinstance(named, str):
-                kept = at_hand.get(named) or await self._artifacts.find(
-                    AccountScope(job_run.account_id), named
+            artifact_id = getattr(value, field, None)
+            if binding.mode == "artifact" and isinstance(artifact_id, str):
+                entry = entries.get(artifact_id) or await self._artifacts.find(
+                    AccountScope(job_run.account_id), artifact_id
                 )
-                blobs[field] = await self._artifacts.load_blob(kept)
-                job_run.digests[field] = kept.artifact.sha256
+                blobs[field] = await self._artifacts.load_blob(entry)
+                job_run.digests[field] = entry.artifact.sha256
         return blobs
 
 
@@ -328,31 +328,31 @@ def _check_output(capability: Capability, result: Result) -> None:
         capability.output_model.model_validate(result.output)
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
-        where = ".".join(map(str, first["loc"]))
+        path = ".".join(map(str, first["loc"]))
         raise WorkError(
-            ErrorCode.INVALID_OUTPUT, f"The output is not as its schema says: {where}."
+            ErrorCode.INVALID_OUTPUT, f"The output is not as its schema says: {path}."
         ) from None
 
 
 def _fill_fields(
-    capability: Capability, given: dict[str, object], upstream: Sequence[Upstream]
+    capability: Capability, job_input: dict[str, object], upstream: Sequence[Upstream]
 ) -> None:
     """Fill the fields that were left out from upstream results."""
     for field, binding in capability.accepts.items():
         matching = [item for item in upstream if binding.matches(item.blob.media_type)]
-        if field in given or not matching:
+        if field in job_input or not matching:
             continue
         if binding.mode == "artifact":
-            given[field] = matching[-1].artifact_id
+            job_input[field] = matching[-1].artifact_id
             continue
         if binding.mode == "member":
             members = [item.find_member(field) for item in matching]
-            given.update((field, member) for member in members if member is not None)
+            job_input.update((field, member) for member in members if member is not None)
             continue
         texts = [text for item in matching if (text := item.text)]
         if texts:
             longest = find_max_length(capability.input_model, field)
-            given[field] = "\n\n".join(texts)[:longest]
+            job_input[field] = "\n\n".join(texts)[:longest]
 
 
 def _explain_error(error: Exception) -> tuple[ErrorInfo, bool]:

@@ -44,11 +44,11 @@ class JobOutcome:
     """The outcome of a job, which is on its way to the store.
 
     Attributes:
-        stored: the job's artifact; None if the job failed.
+        artifact: the job's artifact; None if the job failed.
         durable: the future that is done when the job's end is durable.
     """
 
-    stored: StoredArtifact | None
+    artifact: StoredArtifact | None
     durable: "asyncio.Future[None]"
 
 
@@ -97,7 +97,7 @@ class JobRun:
     cache_claim: str | None = None
     room: RoomHold | None = None
 
-    def release_room(self, _written: "asyncio.Future[None] | None" = None) -> None:
+    def release_room(self, _commit: "asyncio.Future[None] | None" = None) -> None:
         """Release the disk space that is held for its result."""
         if self.room is not None:
             self.room.release()
@@ -127,10 +127,16 @@ class JobRun:
 
     def _count_calls(self) -> list[Change]:
         """Count the calls that ended since the last time in the account's usage."""
-        ended = [one for one in self.job.attempts if one.status != "running" and not one.is_counted]
-        for attempt in ended:
+        attempts = [
+            attempt
+            for attempt in self.job.attempts
+            if attempt.status != "running" and not attempt.is_counted
+        ]
+        for attempt in attempts:
             attempt.is_counted = True
-        return [self._make_call_count(one) for one in ended if one.provider is not None]
+        return [
+            self._make_call_count(attempt) for attempt in attempts if attempt.provider is not None
+        ]
 
     def _make_call_count(self, attempt: AttemptRecord) -> IncrementColumns:
         provider, connection_id = attempt.provider, attempt.connection_id
@@ -207,13 +213,13 @@ class JobRun:
                 # A call to a vendor is already settled; work on this machine is not billed.
                 attempt.cost_usd = ZERO_USD if attempt.provider is None else None
         self._sum_costs(status)
-        ended = make_usage_count(
+        usage = make_usage_count(
             job, self.lease, job.provider, job.connection_id, count_outcome(job), job.completed_at
         )
         closing: list[Change] = [] if self.close_work_item is None else [self.close_work_item()]
         if self.cache_claim is not None:
             closing.append(DeleteRow("cache", self.cache_claim))
-        return [*self.collect_changes(status, job.completed_at), ended, *closing]
+        return [*self.collect_changes(status, job.completed_at), usage, *closing]
 
     def _sum_costs(self, status: FinalStatus) -> None:
         """Sum up the job's cost: the calls that led to its result, or all if there is none."""
@@ -221,14 +227,18 @@ class JobRun:
         calls = [attempt for attempt in job.attempts if attempt.provider is not None]
         if calls and status == "completed":
             last_try = job.attempts[self.earlier_attempts :]
-            calls = [one for one in last_try if one.provider and one.status == "completed"]
+            calls = [
+                attempt
+                for attempt in last_try
+                if attempt.provider and attempt.status == "completed"
+            ]
         costs = [attempt.cost_usd for attempt in calls]
         job.cost_usd = sum_costs(costs)
         if job.cost_usd is None:
             job.cost_source = "unknown"
         elif not job.cost_usd:
             job.cost_source = "metered" if job.cost_source == "unknown" else job.cost_source
-        elif any(one.cost_usd for one in calls if one.status != "completed"):
+        elif any(attempt.cost_usd for attempt in calls if attempt.status != "completed"):
             job.cost_source = "estimated"  # no vendor reports the bill of a failed call
 
 

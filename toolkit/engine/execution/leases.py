@@ -93,16 +93,16 @@ class LeaseManager:
         Raises:
             RequestError: `CONFLICT` if another process is working on it.
         """
-        until = time.monotonic() + MAX_RELEASE_WAIT_S
+        deadline = time.monotonic() + MAX_RELEASE_WAIT_S
         while (lease := await self._core.store.leases.reacquire(root_id, key_id)) is None:
-            if time.monotonic() > until:
+            if time.monotonic() > deadline:
                 raise RequestError(ErrorCode.CONFLICT, f"`{root_id}` is being worked on.")
             await asyncio.sleep(0.02)
         return lease
 
     async def release(self, lease: Lease) -> None:
         """Release a lease whose work was not begun; later, if the store is unavailable."""
-        await self._release_or_defer(lease, done=True)
+        await self._release_or_defer(lease, is_done=True)
 
     async def take_up(self, root_id: str) -> None:
         """Resume one work item as soon as possible, if it was abandoned."""
@@ -153,15 +153,15 @@ class LeaseManager:
 
     async def _run_handler(self, lease: Lease) -> None:
         # Work that fails here may fail elsewhere, too: others find it by polling, without a notice.
-        done = is_told = False
+        is_done = is_told = False
         try:
             if lease.fence > 1:
                 await finish_before_cancel(release_abandoned_holds(self._core.store, lease))
             await self._handlers[lease.kind](lease)
-            done = True
+            is_done = True
         except asyncio.CancelledError:
             # Shutting down leaves it resumable; the handler has recorded a cancel.
-            done = not self._core.is_draining
+            is_done = not self._core.is_draining
             is_told = True
         except ShutdownInterrupt:
             is_told = True
@@ -177,14 +177,18 @@ class LeaseManager:
         finally:
             self._running.pop(lease.root_id, None)
             # A cancel that came too late would keep it from being released.
-            releasing = asyncio.ensure_future(self._release_or_defer(lease, done, is_told=is_told))
+            releasing = asyncio.ensure_future(
+                self._release_or_defer(lease, is_done, is_told=is_told)
+            )
             with suppress(asyncio.CancelledError):
                 await asyncio.shield(releasing)
             await releasing
 
-    async def _release_or_defer(self, lease: Lease, done: bool, *, is_told: bool = False) -> None:
+    async def _release_or_defer(
+        self, lease: Lease, is_done: bool, *, is_told: bool = False
+    ) -> None:
         try:
-            await self._core.store.leases.release(lease, done=done, is_told=is_told)
+            await self._core.store.leases.release(lease, done=is_done, is_told=is_told)
         except ToolkitError as error:
             log.warning("the lease of %s is given back later: %s", lease.root_id, error)
             self._unreleased.add(lease)
@@ -199,7 +203,7 @@ class LeaseManager:
             try:
                 for lease in list(self._unreleased):
                     # It is not known whether its last writes were stored: it is taken up again.
-                    await self._release_or_defer(lease, done=False, is_told=True)
+                    await self._release_or_defer(lease, is_done=False, is_told=True)
                 if self._running:
                     for root_id in await self._core.store.leases.list_cancel_requests():
                         task = self._running.get(root_id)
@@ -237,7 +241,7 @@ class LeaseManager:
             CLAIM_BATCH_SIZE, self._readiness.needs_notice
         ):
             await self._readiness.record_status(lease, waiting=True)
-            await self._release_or_defer(lease, done=False)
+            await self._release_or_defer(lease, is_done=False)
 
     async def _is_ready(self, work_item: Row) -> bool:
         in_scope = self._scope is None or work_item["id"] in self._scope

@@ -73,17 +73,17 @@ async def materialize_nodes(
         nodes.append(_materialize_node(node, jobs.get(node.id), skipped.get(node.id)))
         if i % NODES_BETWEEN_PAUSES == 0:
             await pacer.pause()
-    own = [job for job in jobs.values() if job.workflow_id == workflow.id]
-    failed = [node for node in nodes if node.optional and node.status == "failed"]
-    cost = sum_costs(job.cost_usd for job in own if job.status == "completed")
-    incurred = sum((job.cost_incurred_usd for job in own), ZERO_USD)
+    own_jobs = [job for job in jobs.values() if job.workflow_id == workflow.id]
+    failures = [node for node in nodes if node.optional and node.status == "failed"]
+    cost = sum_costs(job.cost_usd for job in own_jobs if job.status == "completed")
+    incurred_cost = sum((job.cost_incurred_usd for job in own_jobs), ZERO_USD)
     return workflow.model_copy(
         update={
             "nodes": nodes,
             "cost_usd": to_wire_usd(cost),
-            "cost_incurred_usd": to_wire_usd(incurred),
-            "retries": sum(job.retry_count for job in own),
-            "warnings": [_describe_failure(node) for node in failed],
+            "cost_incurred_usd": to_wire_usd(incurred_cost),
+            "retries": sum(job.retry_count for job in own_jobs),
+            "warnings": [_describe_failure(node) for node in failures],
         }
     )
 
@@ -95,8 +95,8 @@ def _materialize_node(node: Node, job: JobState | None, skip: SkippedNode | None
     if job is None:
         return node
     costs = {name: to_wire_usd(getattr(job, name)) for name in ("cost_usd", "cost_incurred_usd")}
-    shown = {name: value for name, value in job._asdict().items() if name in Node.model_fields}
-    return node.model_copy(update={**shown, **costs, "id": node.id, "job_id": job.id})
+    members = {name: value for name, value in job._asdict().items() if name in Node.model_fields}
+    return node.model_copy(update={**members, **costs, "id": node.id, "job_id": job.id})
 
 
 def _describe_failure(node: Node) -> str:
@@ -104,28 +104,32 @@ def _describe_failure(node: Node) -> str:
     return truncate_text(f"`{node.id}` is optional and failed{reason}", MAX_MESSAGE)
 
 
-def find_kept_jobs(nodes: Sequence[Node], again: Collection[str]) -> dict[str, str]:
-    """Find the jobs that are kept, by node id, if the nodes of `again` run again.
+def find_kept_jobs(nodes: Sequence[Node], rerun_ids: Collection[str]) -> dict[str, str]:
+    """Find the jobs that are kept, by node id, if the nodes of `rerun_ids` run again.
 
     An optional node that failed runs again only with something that depends on it.
     """
     dependents = find_dependents(nodes)
-    missed = {node.id for node in nodes if node.optional and node.status == "failed"}
-    left = {node.id for node in nodes if node.status == "completed"} | missed
-    left -= set(again)
-    while wanted := {one for one in missed & left if not left.issuperset(dependents[one])}:
-        left -= wanted
-    return {node.id: node.job_id for node in nodes if node.id in left and node.job_id is not None}
+    failed_ids = {node.id for node in nodes if node.optional and node.status == "failed"}
+    kept_ids = {node.id for node in nodes if node.status == "completed"} | failed_ids
+    kept_ids -= set(rerun_ids)
+    while needed_ids := {
+        node_id for node_id in failed_ids & kept_ids if not kept_ids.issuperset(dependents[node_id])
+    }:
+        kept_ids -= needed_ids
+    return {
+        node.id: node.job_id for node in nodes if node.id in kept_ids and node.job_id is not None
+    }
 
 
 def find_dependents(nodes: Iterable[Node | NodeCreate]) -> dict[str, list[str]]:
     """Find the nodes that depend on each node, directly."""
     nodes = list(nodes)
-    found: dict[str, list[str]] = {node.id: [] for node in nodes}
+    dependents: dict[str, list[str]] = {node.id: [] for node in nodes}
     for node in nodes:
         for upstream in node.depends_on:
-            found[upstream].append(node.id)
-    return found
+            dependents[upstream].append(node.id)
+    return dependents
 
 
 def find_descendants(node_id: str, dependents: Mapping[str, Sequence[str]]) -> list[str]:
@@ -134,14 +138,14 @@ def find_descendants(node_id: str, dependents: Mapping[str, Sequence[str]]) -> l
     >>> find_descendants("a", {"a": ["b"], "b": ["c"], "c": [], "d": []})
     ['b', 'c']
     """
-    found: dict[str, None] = {}
-    ahead = list(dependents[node_id])
-    while ahead:
-        dependent = ahead.pop()
-        if dependent not in found:
-            found[dependent] = None
-            ahead += dependents[dependent]
-    return list(found)
+    descendants: dict[str, None] = {}
+    queue = list(dependents[node_id])
+    while queue:
+        dependent = queue.pop()
+        if dependent not in descendants:
+            descendants[dependent] = None
+            queue += dependents[dependent]
+    return list(descendants)
 
 
 def find_optional(nodes: Iterable[Node | NodeCreate]) -> frozenset[str]:
@@ -156,7 +160,11 @@ def skip_descendants(
     message = f"`{node_id}` did not complete."
     error = ErrorInfo(code=ErrorCode.UPSTREAM_FAILED.name, message=message)
     skip = SkippedNode(error, at or now())
-    return {one: skip for one in find_descendants(node_id, edges) if one not in skipped}
+    return {
+        descendant: skip
+        for descendant in find_descendants(node_id, edges)
+        if descendant not in skipped
+    }
 
 
 def find_skipped(
@@ -169,13 +177,13 @@ def find_skipped(
         edges: the nodes that depend on each node, by its id.
         optional: the nodes whose dependents run without them.
     """
-    failed = [
+    failures = [
         (node_id, job)
         for node_id, job in jobs.items()
         if job.status == "cancelled" or (job.status == "failed" and node_id not in optional)
     ]
     skipped: dict[str, SkippedNode] = {}
-    for node_id, job in sorted(failed, key=lambda item: item[1].completed_at or now()):
+    for node_id, job in sorted(failures, key=lambda item: item[1].completed_at or now()):
         skipped |= skip_descendants(node_id, job.completed_at, edges, skipped)
     return skipped
 

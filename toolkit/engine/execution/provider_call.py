@@ -52,12 +52,12 @@ class ProviderCall:
     """
 
     def __init__(
-        self, core: EngineContext, job_run: JobRun, chosen: ChosenCandidate, bill: CallBill
+        self, core: EngineContext, job_run: JobRun, choice: ChosenCandidate, bill: CallBill
     ) -> None:
         self._core = core
         self._job_run = job_run
-        self._connection, self._model = chosen.connection, chosen.candidate.model or ""
-        self._vendor: Vendor = core.registry.vendors[chosen.candidate.provider]
+        self._connection, self._model = choice.connection, choice.candidate.model or ""
+        self._vendor: Vendor = core.registry.vendors[choice.candidate.provider]
         self._bill = bill
         self._cancellation: httpx.Request | None = None
         self._check_lease = partial(ask_store, core, core.store.leases.check, job_run.lease)
@@ -71,11 +71,12 @@ class ProviderCall:
         """
         core, vendor = self._core, self._vendor
         access = await ask_store(core, self._resolve_access, operation)
-        shown = None
+        shown_text = None
         if isinstance(operation, TextRequest) and operation.stream:
-            watched = core.texts.is_wanted(self._job_run.resource_id, self._job_run.job.id)
-            if watched and not core.is_reproducible:  # recorded and replayed calls must not change
-                shown = _ShownText(core.texts, self._job_run, access.secret)
+            is_watched = core.texts.is_wanted(self._job_run.resource_id, self._job_run.job.id)
+            # Recorded and replayed calls must not change.
+            if is_watched and not core.is_reproducible:
+                shown_text = _ShownText(core.texts, self._job_run, access.secret)
             else:
                 operation = replace(operation, stream=False)
         hooks = FlowHooks(
@@ -84,7 +85,7 @@ class ProviderCall:
             on_queued=self._job_run.add_queue_time,
             on_request=self._permit_request,
             on_outcome=self._bill.note_outcome,
-            on_text=ignore if shown is None else shown.add,
+            on_text=ignore if shown_text is None else shown_text.add,
         )
         try:
             reply: Reply = await core.driver.run(
@@ -108,11 +109,11 @@ class ProviderCall:
                     await asyncio.shield(ending)
             raise
         else:
-            if shown is not None:
-                shown.add_rest()
+            if shown_text is not None:
+                shown_text.add_rest()
         finally:
-            if shown is not None:
-                shown.end()
+            if shown_text is not None:
+                shown_text.end()
         if isinstance(reply, TextReply) and len(reply.text) > MAX_REPLY_CHARACTERS:
             raise ProviderError(
                 ErrorCode.PROVIDER_BAD_RESPONSE,
@@ -128,10 +129,10 @@ class ProviderCall:
     async def _resolve_access(self, operation: Operation[Any]) -> Access:
         """Resolve the secret, and the vendor's own id of the place that the job names."""
         core, vendor = self._core, self._vendor
-        asked = find_model(core.directory.list_models(vendor, operation.kind), self._model)
+        model = find_model(core.directory.list_models(vendor, operation.kind), self._model)
         endpoint = pod = None
         try:
-            if vendor.runs_at_named_place(asked):
+            if vendor.runs_at_named_place(model):
                 options, records = self._job_run.job.options, core.records
                 endpoint = await self._find_vendor_id(records.endpoints, options.endpoint_id)
                 pod = await self._find_vendor_id(records.compute, options.compute_id)
@@ -149,26 +150,28 @@ class ProviderCall:
             raise ProviderError(error.code, error.message, retryable=False) from None
 
     async def _find_vendor_id(
-        self, places: Repository[Endpoint] | Repository[Compute], named: str | None
+        self, places: Repository[Endpoint] | Repository[Compute], place_id: str | None
     ) -> str | None:
         """Find the vendor's own id of the endpoint or pod that the job names."""
-        if named is None:
+        if place_id is None:
             return None
         row = await places.find_row(
-            AccountScope(self._job_run.account_id), named, "status", "vendor_id"
+            AccountScope(self._job_run.account_id), place_id, "status", "vendor_id"
         )
         if row is None or row["status"] not in ("creating", "ready"):
-            raise WorkError(ErrorCode.NOT_FOUND, f"`{named}` is not there to run this on any more.")
+            raise WorkError(
+                ErrorCode.NOT_FOUND, f"`{place_id}` is not there to run this on any more."
+            )
         if row["vendor_id"] is None:
-            raise WorkError(ErrorCode.NOT_FOUND, f"`{named}` was never made at its vendor.")
+            raise WorkError(ErrorCode.NOT_FOUND, f"`{place_id}` was never made at its vendor.")
         return str(row["vendor_id"])
 
     async def _store_submission(self, step: Submitted) -> None:
         """Store the vendor's id of the submitted work, to attach to it after a crash."""
         self._job_run.vendor_job_id = step.vendor_job_id
         self._cancellation = self._cancellation or step.cancel
-        saved = UpdateRow("jobs", self._job_run.job.id, {"vendor_job_id": step.vendor_job_id})
-        await self._core.store.write([saved], lease=self._job_run.lease, paid=True)
+        update = UpdateRow("jobs", self._job_run.job.id, {"vendor_job_id": step.vendor_job_id})
+        await self._core.store.write([update], lease=self._job_run.lease, paid=True)
 
     async def _permit_request(self, request: httpx.Request) -> None:
         """Permit a request once it is covered, and only if this process holds the lease."""
@@ -180,12 +183,12 @@ class ProviderCall:
         # be paused while it connects: another may have the lease by then.
         request.extensions[SEND_CHECK] = self._check_lease
 
-    async def _has_new_secret(self, refused: str) -> bool:
+    async def _has_new_secret(self, old_secret: str) -> bool:
         """Check whether the pointer now leads to a secret other than the refused secret."""
         connection = self._connection
         self._core.resolver.invalidate(connection.connection_type, connection.secret_ref)
         try:
-            return await self._core.resolve_secret(connection) != refused
+            return await self._core.resolve_secret(connection) != old_secret
         except ToolkitError:
             return False
 

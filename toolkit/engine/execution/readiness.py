@@ -64,8 +64,10 @@ class Readiness:
             needs = await self._find_usable(work_item, pool)
         except ValueError:  # an unreadable record: the process that runs it reports the fault
             return True
-        for usable in needs:
-            if usable and not any([await self._resolves(one) for one in usable]):
+        for connections in needs:
+            if connections and not any(
+                [await self._resolves(connection) for connection in connections]
+            ):
                 self._waiting[root_id] = time.monotonic() + RECHECK_INTERVAL_S, WAITING_SECRET
                 return False
         self._waiting.pop(root_id, None)
@@ -110,20 +112,20 @@ class Readiness:
             workflow = WorkflowRecord.model_validate_json(str(row["doc"]))
         except ValueError:  # an unreadable record: the process that runs it reports the fault
             return []
-        done = set(json.loads(str(row["spec"]))["kept"])
+        finished_ids = set(json.loads(str(row["spec"]))["kept"])
         for job in await self._core.store.find_rows("jobs", workflow_id=workflow.id):
             if job["status"] in FINAL_STATUSES:
-                done.add(str(job["node_id"]))
-        asked = [
+                finished_ids.add(str(job["node_id"]))
+        calls = [
             node.input
             for node in workflow.nodes
-            if node.capability == FUNCTION_CAPABILITY and node.id not in done
+            if node.capability == FUNCTION_CAPABILITY and node.id not in finished_ids
         ]
-        if not asked:
+        if not calls:
             return []
         from toolkit.functions.node_capability import find_missing_function
 
-        missing = (find_missing_function(given, self._core.functions) for given in asked)
+        missing = (find_missing_function(call, self._core.functions) for call in calls)
         return list(dict.fromkeys(name for name in missing if name is not None))
 
     async def _find_usable(
@@ -140,7 +142,7 @@ class Readiness:
         row = await self._core.store.get_row("tasks", root_id)
         workflow_id = None if row is None else json.loads(str(row["doc"])).get("workflow_id")
         if workflow_id is None:  # not planned yet, so its needs are unknown: any connection will do
-            return [[one for some in pool.values() for one in some]]
+            return [[connection for connections in pool.values() for connection in connections]]
         return await self._find_for_workflow(str(workflow_id), pool)
 
     async def _find_for_workflow(
@@ -152,23 +154,28 @@ class Readiness:
         spec = json.loads(str(row["spec"]))
         rows = await self._core.store.find_rows("jobs", workflow_id=workflow_id)
         jobs = {str(job["node_id"]): job for job in rows}
-        found: list[Collection[Connection]] = []
+        candidates: list[Collection[Connection]] = []
         for node in WorkflowRecord.model_validate_json(str(row["doc"])).nodes:
             if node.id in spec["kept"]:
                 continue
             if node.id in jobs:
-                found.append(self._find_for_job(jobs[node.id], pool))
+                candidates.append(self._find_for_job(jobs[node.id], pool))
             else:
                 options = Options(**spec["options"].get(node.id, {}))
-                found.append(self._find_for_capability(node.capability, options, pool))
-        return found
+                candidates.append(self._find_for_capability(node.capability, options, pool))
+        return candidates
 
     def _find_for_job(self, row: Row, pool: ConnectionsByProvider) -> Collection[Connection]:
         job = read_job(row)
         if job.status in FINAL_STATUSES:
             return []
         if row["vendor_job_id"] is not None:  # resume it at the vendor that is working on it
-            return [one for some in pool.values() for one in some if one.id == job.connection_id]
+            return [
+                connection
+                for connections in pool.values()
+                for connection in connections
+                if connection.id == job.connection_id
+            ]
         return self._find_for_capability(job.capability, job.options, pool)
 
     def _find_for_capability(
@@ -178,19 +185,23 @@ class Readiness:
             vendors = self._core.registry.find_vendors(self._core.registry.require(capability))
         except ToolkitError:
             return []  # not known here any more, which is reported when it is run
-        usable = [one for vendor in vendors for one in pool.get(vendor.id, [])]
+        usable = [connection for vendor in vendors for connection in pool.get(vendor.id, [])]
         pin = options.provider
-        return [one for one in usable if pin is None or pin in (one.provider, one.id)]
+        return [
+            connection
+            for connection in usable
+            if pin is None or pin in (connection.provider, connection.id)
+        ]
 
     async def _resolves(self, connection: Connection) -> bool:
-        until, found = self._resolved.get(connection.id, (0.0, False))
-        if until < time.monotonic():
+        expires_at, is_resolved = self._resolved.get(connection.id, (0.0, False))
+        if expires_at < time.monotonic():
             try:
-                found = bool(await self._core.resolve_secret(connection))
+                is_resolved = bool(await self._core.resolve_secret(connection))
             except ToolkitError:
-                found = False
-            self._resolved[connection.id] = time.monotonic() + RECHECK_INTERVAL_S, found
-        return found
+                is_resolved = False
+            self._resolved[connection.id] = time.monotonic() + RECHECK_INTERVAL_S, is_resolved
+        return is_resolved
 
     async def _make_changes(self, lease: Lease, detail: str | None) -> list[Change]:
         """Return the changes for records that do not show the waiting yet, or still do."""
@@ -204,8 +215,8 @@ class Readiness:
                 record = read_job(row)
             else:
                 record = (records.workflows if table == "workflows" else records.tasks).read(row)
-            shown = record.status_detail
-            if shown == detail or (detail is None and shown not in WAITING_DETAILS):
+            stored_detail = record.status_detail
+            if stored_detail == detail or (detail is None and stored_detail not in WAITING_DETAILS):
                 continue
             record.status_detail = detail
             serialize = record.to_json if isinstance(record, JobRecord) else record.model_dump_json

@@ -73,7 +73,7 @@ class ResultCache:
         """Make the key of a job's result by a provider and model."""
         settings = self._core.settings.vendors.get(provider or "")
         options = job_run.job.options
-        known = {
+        parts = {
             "account": job_run.account_id,
             "capability": job_run.capability.name,
             "input": {**call.input.model_dump(mode="json"), **job_run.digests},
@@ -86,8 +86,8 @@ class ResultCache:
             "place": [options.endpoint_id, options.compute_id],
             "simulated": self._core.settings.sandbox,
         }
-        spelled = json.dumps(known, sort_keys=True, separators=(",", ":"), default=str)
-        return hashlib.sha256(spelled.encode()).hexdigest()
+        document = json.dumps(parts, sort_keys=True, separators=(",", ":"), default=str)
+        return hashlib.sha256(document.encode()).hexdigest()
 
     async def find_or_claim(self, key: str, job_run: JobRun) -> Turn:
         """Find the account's result of this key, or claim the key for `job_run`.

@@ -140,15 +140,15 @@ class Scheduler:
         for job_id in self._spec["kept"].values():
             row = await store.get_row("jobs", job_id)
             rows.extend([row] if row is not None else [])
-        kept = {job_id: node_id for node_id, job_id in self._spec["kept"].items()}
+        node_ids = {job_id: node_id for node_id, job_id in self._spec["kept"].items()}
         incurred = interruptions = ZERO_USD
         for row in rows:
             job = read_job(row)
-            node_id = kept.get(job.id, job.node_id or "")
+            node_id = node_ids.get(job.id, job.node_id or "")
             if row["status"] not in FINAL_STATUSES:  # the document may be ahead of it
-                known = job.cost_incurred_usd
+                recorded_cost = job.cost_incurred_usd
                 self._interrupted[node_id] = job = requeue_interrupted(job)
-                interruptions += job.cost_incurred_usd - known
+                interruptions += job.cost_incurred_usd - recorded_cost
             if job.workflow_id == self._workflow.id:
                 incurred += job.cost_incurred_usd
             self._states[node_id] = JobState.of(job)
@@ -171,14 +171,14 @@ class Scheduler:
             started_at = min(earlier, default=now())
             self._workflow = self._workflow.model_copy(update={"started_at": started_at})
         # Only the status column: the record is written again when the workflow ends.
-        saved = UpdateRow("workflows", self._workflow.id, {"status": "running"})
+        update = UpdateRow("workflows", self._workflow.id, {"status": "running"})
         event = self._make_event("running")
-        self._core.store.write([saved, event], lease=self._lease, eager=False)
+        self._core.store.write([update, event], lease=self._lease, eager=False)
 
     def _is_over(self, node_id: str) -> bool:
         state = self._states.get(node_id)
-        ended = state is not None and state.status in FINAL_STATUSES
-        return ended or node_id in self._skipped
+        is_final = state is not None and state.status in FINAL_STATUSES
+        return is_final or node_id in self._skipped
 
     def _is_done_with(self, node_id: str) -> bool:
         """Check whether the dependents of a node need neither wait for it nor be skipped."""
@@ -209,8 +209,8 @@ class Scheduler:
         ready = [first]
         try:
             while ready:
-                node_id, *others = ready
-                await self._start_chains(others)
+                node_id, *siblings = ready
+                await self._start_chains(siblings)
                 ready = await self._run_node(node_id)
         except ShutdownInterrupt:
             pass  # nodes that have begun go on
@@ -225,15 +225,15 @@ class Scheduler:
         """Run one node and return the nodes that can start now that it has ended."""
         job_run = self._make_job_run(self._nodes[node_id])
         try:
-            ended = await self._executor.execute(job_run)
+            outcome = await self._executor.execute(job_run)
         finally:
             self._states[node_id] = JobState.of(job_run.job)
         # No need to wait until the end is durable: writes under a lease are in order and without
         # gaps, so its dependents' come after it, and they spend only after their own writes.
         if not self._is_done_with(node_id):
             return []
-        if self._unstarted_dependents[node_id] and ended.stored is not None:
-            self._artifacts[node_id] = ended.stored
+        if self._unstarted_dependents[node_id] and outcome.artifact is not None:
+            self._artifacts[node_id] = outcome.artifact
         if not job_run.job.latency_ms and self._has_to_yield():
             await asyncio.sleep(0)  # it may never have yielded to the loop: let other tasks run
             self._yields_at = time.monotonic() + MAX_TURN_S
@@ -243,8 +243,8 @@ class Scheduler:
 
     def _has_to_yield(self) -> bool:
         """Check whether the loop must go on: for another job at once, for all else soon."""
-        others = self._core.concurrency
-        is_alone = len(self._tasks) == 1 and not (others.used_count or others.waiting_count)
+        slots = self._core.concurrency
+        is_alone = len(self._tasks) == 1 and not (slots.used_count or slots.waiting_count)
         return not is_alone or time.monotonic() > self._yields_at
 
     def _skip_descendants(self, job_run: JobRun) -> list[Change]:
@@ -260,15 +260,15 @@ class Scheduler:
     def _make_job_run(self, node: Node) -> JobRun:
         """Prepare the node's job: the job it had before a crash, or a new job."""
         earlier = self._interrupted.pop(node.id, None)
-        made = [up for up in node.depends_on if self._states[up].status == "completed"]
-        upstream = {up: self._artifacts[up] for up in made}
+        upstream_ids = [up for up in node.depends_on if self._states[up].status == "completed"]
+        upstream = {up: self._artifacts[up] for up in upstream_ids}
         for up in upstream:
             self._unstarted_dependents[up] -= 1
             if not self._unstarted_dependents[up]:
                 del self._artifacts[up]  # so that a large workflow is not in memory as a whole
         job = earlier or self._make_job(node, upstream)
         limit = from_wire_usd(job.options.max_cost_usd)
-        own = () if limit is None else (Budget(limit, job.cost_incurred_usd),)
+        node_budgets = () if limit is None else (Budget(limit, job.cost_incurred_usd),)
         return JobRun(
             job=job,
             capability=self._core.require_for_node(node.capability),
@@ -276,7 +276,7 @@ class Scheduler:
             lease=self._lease,
             resource_id=self._workflow.id,
             kind="node",
-            budgets=(*self._budgets, *own),
+            budgets=(*self._budgets, *node_budgets),
             max_retries=self._workflow.max_retries,
             # The caller sets the retries of its own workflow; a task's is reviewed and changed.
             stops_when_lasting=self._workflow.task_id is not None,
@@ -287,15 +287,15 @@ class Scheduler:
         )
 
     def _make_job(self, node: Node, upstream: Mapping[str, StoredArtifact]) -> JobRecord:
-        given = self._spec["options"].get(node.id)
-        options = Options(**given) if given else DEFAULT_OPTIONS
+        overrides = self._spec["options"].get(node.id)
+        options = Options(**overrides) if overrides else DEFAULT_OPTIONS
         return JobRecord(
             id=new_id(Prefix.JOB),
             workflow_id=self._workflow.id,
             node_id=node.id,
             capability=node.capability,
             input=node.input,
-            from_artifacts={up: kept.artifact.id for up, kept in upstream.items()},
+            from_artifacts={up: entry.artifact.id for up, entry in upstream.items()},
             options=options,
             compute_id=options.compute_id,
             created_at=now(),
@@ -321,11 +321,11 @@ class Scheduler:
 
     async def _finish_from_states(self) -> WorkflowRecord:
         """Finish by the nodes' states: failed if a required node failed, or nothing was made."""
-        ended = {id_: state for id_, state in self._states.items() if state.status == "failed"}
-        failed = [state for id_, state in ended.items() if id_ not in self._optional]
-        last = [node_id for node_id, behind in self._dependents.items() if not behind]
-        if not failed and all(node_id in ended for node_id in last):
-            failed = [ended[node_id] for node_id in last]
+        failures = {id_: state for id_, state in self._states.items() if state.status == "failed"}
+        failed = [state for id_, state in failures.items() if id_ not in self._optional]
+        last = [node_id for node_id, dependents in self._dependents.items() if not dependents]
+        if not failed and all(node_id in failures for node_id in last):
+            failed = [failures[node_id] for node_id in last]
         if not failed:
             return await self._finish("completed", None)
         first = min(failed, key=lambda state: state.completed_at or now())
@@ -334,8 +334,8 @@ class Scheduler:
     async def _finish(self, status: WorkflowStatus, error: ErrorInfo | None) -> WorkflowRecord:
         """Record the end of the workflow, and write nothing after it."""
         changes: list[Change] = []
-        ended = now()
-        skip = SkippedNode(make_error_info(ErrorCode.CANCELLED), ended)
+        ended_at = now()
+        skip = SkippedNode(make_error_info(ErrorCode.CANCELLED), ended_at)
         late = {node_id: skip for node_id in self._nodes if not self._is_over(node_id)}
         self._skipped |= late
         async with Pacer(self._lease.account_id) as pacer:
@@ -343,12 +343,14 @@ class Scheduler:
                 changes.append(self._make_cancelled_event(node_id, skip))
                 await pacer.pause()
             workflow = await materialize_nodes(self._workflow, self._states, self._skipped, pacer)
-        workflow.status, workflow.error, workflow.completed_at = status, error, ended
+        workflow.status, workflow.error, workflow.completed_at = status, error, ended_at
         workflow.latency_ms = int((self._earlier_s + time.monotonic() - self._started) * 1000)
         artifact_ids = {node.id: node.artifact_id for node in workflow.nodes}
-        last = [node_id for node_id, behind in self._dependents.items() if not behind]
+        last = [node_id for node_id, dependents in self._dependents.items() if not dependents]
         workflow.sink_artifact_ids = {
-            node_id: made for node_id in last if (made := artifact_ids[node_id]) is not None
+            node_id: artifact_id
+            for node_id in last
+            if (artifact_id := artifact_ids[node_id]) is not None
         }
         if status == "completed":
             workflow.final_artifact_id = list(workflow.sink_artifact_ids.values())[-1]

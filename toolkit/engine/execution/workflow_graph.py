@@ -54,19 +54,19 @@ def find_node_capabilities(
     Raises:
         RequestError: `NOT_FOUND` or `CAPABILITY_UNAVAILABLE`, which names the node.
     """
-    found: dict[str, Capability] = {}
+    capabilities: dict[str, Capability] = {}
     for i, node in enumerate(nodes):
         try:
-            found[node.id] = require(node.capability)
+            capabilities[node.id] = require(node.capability)
         except RequestError as error:
             raise name_refused_node(i, node.id, error, "capability") from None
-    return found
+    return capabilities
 
 
 def name_node_faults(node_id: str, faults: Iterable[Detail]) -> list[Detail]:
     """Prefix each fault of a node with the node's id."""
-    named = f"node `{truncate_text(node_id, 100)}`: "
-    return [Detail(one.path, named + one.message) for one in faults]
+    prefix = f"node `{truncate_text(node_id, 100)}`: "
+    return [Detail(fault.path, prefix + fault.message) for fault in faults]
 
 
 def name_refused_node(
@@ -81,27 +81,28 @@ def name_refused_node(
         field: the field that is at fault; empty if not known.
     """
     path = f"nodes.{index}" + (f".{field}" if field else "")
-    own = [Detail(f"{path}.{one.path}", one.message) for one in error.details]
+    faults = [Detail(f"{path}.{detail.path}", detail.message) for detail in error.details]
     return RequestError(
         error.code,
         f"Node `{truncate_text(node_id, 100)}`: {error.message}",
-        details=name_node_faults(node_id, own) or [Detail(path, error.message.removesuffix("."))],
+        details=name_node_faults(node_id, faults)
+        or [Detail(path, error.message.removesuffix("."))],
     )
 
 
-def make_spec(options: Mapping[str, Options], kept: Mapping[str, str]) -> JsonObject:
+def make_spec(options: Mapping[str, Options], kept_jobs: Mapping[str, str]) -> JsonObject:
     """Make the JSON that is stored with a workflow's record.
 
     Args:
         options: the options of each node, by node id; default options are left out.
-        kept: the jobs of nodes that are taken over from another workflow, by node id.
+        kept_jobs: the jobs of nodes that are taken over from another workflow, by node id.
     """
-    chosen = {
-        node_id: given.model_dump(mode="json", exclude_defaults=True)
-        for node_id, given in options.items()
-        if given is not DEFAULT_OPTIONS
+    documents = {
+        node_id: node_options.model_dump(mode="json", exclude_defaults=True)
+        for node_id, node_options in options.items()
+        if node_options is not DEFAULT_OPTIONS
     }
-    return {"options": chosen, "kept": dict(kept)}
+    return {"options": documents, "kept": dict(kept_jobs)}
 
 
 def merge_node_options(request: WorkflowCreate) -> dict[str, Options]:
@@ -115,7 +116,7 @@ def merge_node_options(request: WorkflowCreate) -> dict[str, Options]:
     elif request.compute_id is not None:
         common |= {"compute_id": request.compute_id, "endpoint_id": None}
     everyones = Options(**common) if common else DEFAULT_OPTIONS
-    merged = {
+    node_options = {
         node.id: _merge_options(common, node.options)
         if node.options.model_fields_set
         else everyones
@@ -124,12 +125,14 @@ def merge_node_options(request: WorkflowCreate) -> dict[str, Options]:
     if "provider" in common:  # not meant for functions, which call no provider
         for node in request.nodes:
             if node.capability == FUNCTION_CAPABILITY and node.options.provider is None:
-                merged[node.id] = merged[node.id].model_copy(update={"provider": None})
-    return merged
+                node_options[node.id] = node_options[node.id].model_copy(update={"provider": None})
+    return node_options
 
 
-def _merge_options(common: Mapping[str, Any], own: Options) -> Options:
+def _merge_options(common: Mapping[str, Any], node_options: Options) -> Options:
     """Merge a node's options over those common to all nodes; its own place replaces theirs."""
-    given = own.model_dump(exclude_defaults=True)
-    elsewhere = PLACE_FIELDS if PLACE_FIELDS & given.keys() else frozenset()
-    return Options(**{name: v for name, v in common.items() if name not in elsewhere} | given)
+    overrides = node_options.model_dump(exclude_defaults=True)
+    place_fields = PLACE_FIELDS if PLACE_FIELDS & overrides.keys() else frozenset()
+    return Options(
+        **{name: v for name, v in common.items() if name not in place_fields} | overrides
+    )

@@ -47,13 +47,13 @@ class AgentRuns:
                 `CREDENTIALS_MISSING`, `CAPABILITY_UNAVAILABLE`.
         """
         agent = await self._agents.find(context, request.name, request.version)
-        asked = TaskCreate(
+        task_request = TaskCreate(
             objective=_fill_objective(agent, request.input),
             constraints=_merge_constraints(agent, request.options),
             tags=request.tags,
             note=request.note,
         )
-        await self._check_plan(context.account_id, asked)
+        await self._check_plan(context.account_id, task_request)
         call = AgentCall(
             agent_id=agent.id,
             name=agent.name,
@@ -62,7 +62,7 @@ class AgentRuns:
             input=request.input,
             options=request.options,
         )
-        task = await self._tasks.create(context, asked, agent=call, shown=to_run)
+        task = await self._tasks.create(context, task_request, agent=call, show=to_run)
         return to_run(task)
 
     async def find(self, context: RequestContext, run_id: str) -> Task | None:
@@ -72,31 +72,31 @@ class AgentRuns:
         return tasks.read(rows[0]) if rows else None
 
     async def list(
-        self, context: RequestContext, limit: int, before: str | None, wanted: WorkFilter
+        self, context: RequestContext, limit: int, before: str | None, work_filter: WorkFilter
     ) -> list[Run]:
         """Return a page of agents' runs that match a filter, newest first."""
         rows = await self._core.store.list_work(
-            AGENT_RUN_LIST, context.scope, wanted, limit, before
+            AGENT_RUN_LIST, context.scope, work_filter, limit, before
         )
         read = self._core.records.tasks.read
         return [to_run(annotate_record(read(row), row)) for row in rows]
 
-    async def count(self, context: RequestContext, wanted: WorkFilter) -> int | None:
+    async def count(self, context: RequestContext, work_filter: WorkFilter) -> int | None:
         """Count the agents' runs that match a filter; None if that takes too long."""
-        if wanted.provider is not None:
+        if work_filter.provider is not None:
             return 0  # an agent's run names no provider
-        return await self._core.store.count_work(AGENT_RUN_LIST, context.scope, wanted)
+        return await self._core.store.count_work(AGENT_RUN_LIST, context.scope, work_filter)
 
     async def cancel(self, context: RequestContext, task_id: str) -> Run:
         """Cancel a run; return a run that has ended unchanged."""
         return to_run(await self._tasks.cancel(context, task_id))
 
-    async def _check_plan(self, account_id: str, asked: TaskCreate) -> None:
+    async def _check_plan(self, account_id: str, request: TaskCreate) -> None:
         """Refuse a plan that could not run, before anything is stored or spent."""
-        await self._plans.check(account_id, asked)
-        if await self._planning.is_by_model(account_id, asked):
+        await self._plans.check(account_id, request)
+        if await self._planning.is_by_model(account_id, request):
             return  # unknown before a model is asked, which costs money
-        plan = await self._plans.make(account_id, asked)
+        plan = await self._plans.make(account_id, request)
         if plan.missing_connections:
             names = ", ".join(plan.missing_connections)
             raise RequestError(
@@ -119,8 +119,8 @@ def to_run(task: Task) -> Run:
     status = RUN_STATUSES.get(task.status, "running")
     if task.error is not None and task.error.code == ErrorCode.CANCELLED.name:
         status = "cancelled"
-    ended = task.status in FINAL_TASK_STATUSES
-    took = task.completed_at - task.created_at if ended and task.completed_at else None
+    is_over = task.status in FINAL_TASK_STATUSES
+    duration = task.completed_at - task.created_at if is_over and task.completed_at else None
     return Run(
         id=task.agent.run_id,
         target="agent",
@@ -129,14 +129,14 @@ def to_run(task: Task) -> Run:
         input=task.agent.input,
         options=task.agent.options,
         status=status,
-        status_detail=None if ended else task.status,
+        status_detail=None if is_over else task.status,
         output=_make_output(task) if task.status == "completed" else None,
         artifact_id=task.final_artifact_id,
         error=task.error,
         cost_usd=task.cost_usd,
         cost_incurred_usd=task.cost_incurred_usd,
         cost_source="unknown" if task.cost_usd is None else "metered",
-        latency_ms=None if took is None else int(took / timedelta(milliseconds=1)),
+        latency_ms=None if duration is None else int(duration / timedelta(milliseconds=1)),
         created_at=task.created_at,
         started_at=task.created_at if task.plan_id is not None else None,
         completed_at=task.completed_at,
@@ -154,13 +154,20 @@ def _make_output(task: Task) -> JsonObject:
     }
 
 
-def _fill_objective(agent: Agent, given: JsonObject) -> str:
+def _fill_objective(agent: Agent, run_input: JsonObject) -> str:
     """Fill a run's input into an agent's objective."""
-    values = {name: value for name, value in given.items() if isinstance(value, str)}
+    values = {name: value for name, value in run_input.items() if isinstance(value, str)}
     faults = [
-        *(Detail(f"input.{name}", "is missing") for name in agent.parameters if name not in given),
-        *(Detail(f"input.{name}", "is no parameter") for name in given.keys() - agent.parameters),
-        *(Detail(f"input.{name}", "is no text") for name in given.keys() - values.keys()),
+        *(
+            Detail(f"input.{name}", "is missing")
+            for name in agent.parameters
+            if name not in run_input
+        ),
+        *(
+            Detail(f"input.{name}", "is no parameter")
+            for name in run_input.keys() - agent.parameters
+        ),
+        *(Detail(f"input.{name}", "is no text") for name in run_input.keys() - values.keys()),
     ]
     if faults:
         raise RequestError(
@@ -173,8 +180,8 @@ def _fill_objective(agent: Agent, given: JsonObject) -> str:
 
 def _merge_constraints(agent: Agent, options: Options) -> Constraints:
     """Merge a run's constraints into an agent's, if they are stricter or the agent's are unset."""
-    asked = options.model_dump(exclude_defaults=True)
-    faults = [Detail(f"options.{name}", "does not apply to an agent") for name in asked]
+    overrides = options.model_dump(exclude_defaults=True)
+    faults = [Detail(f"options.{name}", "does not apply to an agent") for name in overrides]
     faults = [fault for fault in faults if fault.path.partition(".")[2] not in _ALLOWED_OPTIONS]
     if faults:
         raise RequestError(
@@ -182,8 +189,8 @@ def _merge_constraints(agent: Agent, options: Options) -> Constraints:
         )
     limits = [agent.constraints.max_cost_usd, options.max_cost_usd]
     if any(limit is not None for limit in limits):
-        asked["max_cost_usd"] = min(limit for limit in limits if limit is not None)
-    if PLACE_FIELDS & asked.keys():  # the run sets the place, so the agent does not
-        asked = dict.fromkeys(PLACE_FIELDS) | asked
+        overrides["max_cost_usd"] = min(limit for limit in limits if limit is not None)
+    if PLACE_FIELDS & overrides.keys():  # the run sets the place, so the agent does not
+        overrides = dict.fromkeys(PLACE_FIELDS) | overrides
     allowed = agent.constraints.capabilities or agent.capabilities or None
-    return agent.constraints.model_copy(update={**asked, "capabilities": allowed})
+    return agent.constraints.model_copy(update={**overrides, "capabilities": allowed})

@@ -37,12 +37,12 @@ class Agents(RecordReader[Agent]):
             created_at=now(),
             **dict(request),
         )
-        named = _make_name_key(context.account_id, agent.name, agent.version)
-        inserted = self._records.make_insert(context.account_id, agent, named=named)
-        size_bytes = len(str(inserted.values["doc"]))
+        name_key = _make_name_key(context.account_id, agent.name, agent.version)
+        insert = self._records.make_insert(context.account_id, agent, named=name_key)
+        size_bytes = len(str(insert.values["doc"]))
         await self._core.quotas.check_storage(context.account_id, size_bytes)
         try:
-            await commit_accepted(self._core, context, [inserted], agent)
+            await commit_accepted(self._core, context, [insert], agent)
         except Conflict:
             raise RequestError(
                 ErrorCode.CONFLICT,
@@ -60,28 +60,30 @@ class Agents(RecordReader[Agent]):
         Raises:
             RequestError: `NOT_FOUND`; `INVALID_REQUEST` if name and version disagree.
         """
-        bare, _, named = name.partition("@")
-        if named and version is not None and named != version:
+        agent_name, _, suffix = name.partition("@")
+        if suffix and version is not None and suffix != version:
             raise RequestError(
                 ErrorCode.INVALID_REQUEST, "The name and the version disagree; give it once."
             )
-        wanted = named or version
-        if wanted is not None:
-            named = _make_name_key(context.account_id, bare, wanted)
-            rows = await self._records.find_rows(context.scope, named=named)
+        exact_version = suffix or version
+        if exact_version is not None:
+            name_key = _make_name_key(context.account_id, agent_name, exact_version)
+            rows = await self._records.find_rows(context.scope, named=name_key)
         else:
             rows = await self._records.find_rows(context.scope)
-        found = [agent for agent in map(self._records.read, rows) if agent.name == bare]
-        if not found:
-            raise build_not_found("agent", name if wanted is None else f"{bare}@{wanted}")
-        return found[-1]
+        agents = [agent for agent in map(self._records.read, rows) if agent.name == agent_name]
+        if not agents:
+            raise build_not_found(
+                "agent", name if exact_version is None else f"{agent_name}@{exact_version}"
+            )
+        return agents[-1]
 
     async def delete(self, context: RequestContext, agent_id: str) -> Agent:
         """Delete an agent; its runs stay, and its name and version are free again."""
         agent = await self.get(context, agent_id)
         agent.deleted = True
-        saved = self._records.make_update(agent, deleted=True, named=agent.id)
-        await self._core.store.write([saved])
+        update = self._records.make_update(agent, deleted=True, named=agent.id)
+        await self._core.store.write([update])
         return agent
 
 

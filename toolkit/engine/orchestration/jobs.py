@@ -37,20 +37,20 @@ class Jobs(RecordReader[Job]):
                 details=[Detail("options.compute_id", "is not compute_id")],
             )
         cloud = await self._find_provider(context.account_id, request.compute_id)
-        asked = request.options.provider
-        if asked not in (None, cloud) and not is_id(asked or "", Prefix.CONNECTION):
+        provider = request.options.provider
+        if provider not in (None, cloud) and not is_id(provider or "", Prefix.CONNECTION):
             raise RequestError(
                 ErrorCode.PROVIDER_NOT_ALLOWED,
                 f"The compute is at `{cloud}`, which alone can use it.",
                 details=[Detail("options.provider", f"is not {cloud}")],
             )
-        pinned = {"compute_id": request.compute_id, "provider": asked or cloud}
+        update = {"compute_id": request.compute_id, "provider": provider or cloud}
         return await self._single_jobs.accept(
             context,
             capability,
             capability.estimate(value),
             request.input,
-            request.options.model_copy(update=pinned),
+            request.options.model_copy(update=update),
             show=JobRecord.to_wire,
         )
 
@@ -77,18 +77,18 @@ class Jobs(RecordReader[Job]):
         return await self.get(context, job_id)
 
     def _find_capability(self, job_type: str) -> Capability:
-        found = {
+        by_type = {
             capability.type_of_job: capability
             for capability in self._core.registry.list_newest()
             if self._runs_in_pods(capability)
         }
-        if job_type not in found:
+        if job_type not in by_type:
             raise RequestError(
                 ErrorCode.INVALID_REQUEST,
                 "No compute carries out jobs of this type.",
-                details=[Detail("type", f"must be one of {', '.join(sorted(found))}")],
+                details=[Detail("type", f"must be one of {', '.join(sorted(by_type))}")],
             )
-        return found[job_type]
+        return by_type[job_type]
 
     def _runs_in_pods(self, capability: Capability) -> bool:
         kind = capability.operation.kind if capability.operation else ""

@@ -35,14 +35,14 @@ class ModelCalls(Protocol):
     """An interface for calls of a language model."""
 
     @property
-    def left(self) -> Decimal | None:
+    def remaining(self) -> Decimal | None:
         """The rest of the limit that the caller set, in US dollars; None without a limit."""
 
-    async def ask(self, given: JsonObject) -> JobRecord:
+    async def ask(self, model_input: JsonObject) -> JobRecord:
         """Ask the model, and return the ended job.
 
         Args:
-            given: input of `llm.generate`.
+            model_input: input of `llm.generate`.
 
         Raises:
             RequestError: if the model could not be asked.
@@ -81,52 +81,52 @@ class TaskModelCalls:
         )
 
     @property
-    def left(self) -> Decimal | None:
+    def remaining(self) -> Decimal | None:
         """The rest of the budget, in US dollars; None without a budget."""
         available = self._budget.available
         return None if available is None else max(ZERO_USD, available)
 
-    async def ask(self, given: JsonObject) -> JobRecord:
+    async def ask(self, model_input: JsonObject) -> JobRecord:
         """Ask the model, and return the ended job."""
-        job_run = await self._find_earlier(given) or await self._add_job_run(given)
+        job_run = await self._find_earlier(model_input) or await self._add_job_run(model_input)
         if job_run.job.status not in FINAL_STATUSES:
             outcome = await self._executor.execute(job_run)
             await outcome.durable
         return job_run.job
 
-    async def _find_earlier(self, given: JsonObject) -> JobRun | None:
+    async def _find_earlier(self, model_input: JsonObject) -> JobRun | None:
         """Find the first earlier call with the same input that did not fail; use each only once."""
         for job_id in self._unused:
             row = await self._core.store.get_row("jobs", job_id)
             job = None if row is None else read_job(row)
-            if row is None or job is None or job.input != given:
+            if row is None or job is None or job.input != model_input:
                 continue
             if job.status in FINAL_STATUSES - {"completed"}:
                 continue
             self._unused.remove(job_id)
             if row["status"] not in FINAL_STATUSES:  # the document may be ahead of the column
-                known = job.cost_incurred_usd
+                recorded_cost = job.cost_incurred_usd
                 job = requeue_interrupted(job)
-                self._budget.spent += job.cost_incurred_usd - known
-            found = self._wrap(job)
-            found.vendor_job_id = row["vendor_job_id"]
-            return found
+                self._budget.spent += job.cost_incurred_usd - recorded_cost
+            job_run = self._wrap(job)
+            job_run.vendor_job_id = row["vendor_job_id"]
+            return job_run
         return None
 
-    async def _add_job_run(self, given: JsonObject) -> JobRun:
+    async def _add_job_run(self, model_input: JsonObject) -> JobRun:
         """Add a call; the task's record names it before it is made."""
         job = JobRecord(
             id=new_id(Prefix.JOB),
             capability=ASKED_CAPABILITY.name,
-            input=given,
+            input=model_input,
             options=self._options,
             created_at=now(),
         )
         job_run = self._wrap(job)
         job_run.is_new = True
         self._task.llm_job_ids.append(job.id)
-        saved = self._core.records.tasks.make_update(self._task)
-        await self._core.store.write([*job_run.collect_changes(), saved], lease=self._lease)
+        update = self._core.records.tasks.make_update(self._task)
+        await self._core.store.write([*job_run.collect_changes(), update], lease=self._lease)
         return job_run
 
     def _wrap(self, job: JobRecord) -> JobRun:
@@ -164,17 +164,17 @@ class RunModelCalls:
         self._spent = ZERO_USD
 
     @property
-    def left(self) -> Decimal | None:
+    def remaining(self) -> Decimal | None:
         """The rest of the limit that the caller set, in US dollars; None without a limit."""
         return None if self._limit is None else max(ZERO_USD, self._limit - self._spent)
 
-    async def ask(self, given: JsonObject) -> JobRecord:
+    async def ask(self, model_input: JsonObject) -> JobRecord:
         """Ask the model, and return the ended job."""
-        left = self.left
-        if left is None:
-            left = max(ZERO_USD, PREVIEW_LIMIT_USD - self._spent)
-        options = self._options.model_copy(update={"max_cost_usd": to_wire_usd(left)})
-        job = await self._single_jobs.run(self._context, ASKED_CAPABILITY, given, options)
+        limit = self.remaining
+        if limit is None:
+            limit = max(ZERO_USD, PREVIEW_LIMIT_USD - self._spent)
+        options = self._options.model_copy(update={"max_cost_usd": to_wire_usd(limit)})
+        job = await self._single_jobs.run(self._context, ASKED_CAPABILITY, model_input, options)
         self._spent += job.cost_incurred_usd
         return job
 

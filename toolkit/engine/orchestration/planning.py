@@ -73,8 +73,8 @@ class Planning:
         limit = request.constraints.max_cost_usd
         calls = RunModelCalls(self._single_jobs, context, limit, options)
         plan = await self._plan(context.account_id, request, calls)
-        inserted = self._core.records.plans.make_insert(context.account_id, plan)
-        await commit_accepted(self._core, context, [inserted], plan)
+        insert = self._core.records.plans.make_insert(context.account_id, plan)
+        await commit_accepted(self._core, context, [insert], plan)
         return plan
 
     async def plan_task(self, task: Task, lease: Lease) -> Plan:
@@ -84,8 +84,8 @@ class Planning:
             return await self._plans.make(lease.account_id, request)
         options = self._choose_options(request)
         calls = TaskModelCalls(self._core, self._executor, task, lease, options)
-        said = task.answers[-1].answer if task.answers else None
-        return await self._plan(lease.account_id, request, calls, reworded=said)
+        answer = task.answers[-1].answer if task.answers else None
+        return await self._plan(lease.account_id, request, calls, rewording=answer)
 
     async def build_request(
         self, account_id: str, task: Task, answers: Sequence[TaskAnswer] = ()
@@ -95,18 +95,18 @@ class Planning:
         Raises:
             ValidationError: if objective and answers are too long together.
         """
-        told = [task.objective, *(one.answer for one in (*task.answers, *answers))]
-        given = None
+        texts = [task.objective, *(answer.answer for answer in (*task.answers, *answers))]
+        plan = None
         if task.plan_given and task.plan_id is not None:
-            given = PlanGiven.of(
+            plan = PlanGiven.of(
                 await self._core.records.plans.get(AccountScope(account_id), task.plan_id)
             )
-        return TaskCreate(objective="\n\n".join(told), constraints=task.constraints, plan=given)
+        return TaskCreate(objective="\n\n".join(texts), constraints=task.constraints, plan=plan)
 
     def choose_planner(self, request: PlanCreate) -> PlannerChoice:
         """Choose the planner from the constraints, or else from the operator's settings."""
-        wanted = request.constraints.planner or self._core.settings.planner
-        return "rules" if wanted == "auto" and self._core.settings.sandbox else wanted
+        choice = request.constraints.planner or self._core.settings.planner
+        return "rules" if choice == "auto" and self._core.settings.sandbox else choice
 
     def _choose_options(self, request: PlanCreate) -> Options:
         return choose_call_options(self._core.settings.planning, request.constraints.optimize_for)
@@ -123,21 +123,21 @@ class Planning:
         account_id: str,
         request: PlanCreate,
         calls: ModelCalls,
-        reworded: str | None = None,
+        rewording: str | None = None,
     ) -> Plan:
         """Plan by a model; by keywords if that is requested, or if `auto` finds no model.
 
         Args:
-            reworded: the objective in other words, from a person's answer to the last question.
+            rewording: the objective in other words, from a person's answer to the last question.
         """
         choice = self.choose_planner(request)
         view = await self._plans.find_view(account_id, request.constraints)
         if choice == "rules":
             is_asked = (request.constraints.planner or self._core.settings.planner) == "rules"
-            draft = await self._draft_by_keywords(account_id, request, view, reworded)
-            plan, _ = await self._plans.complete(account_id, request, draft)
-            plan.planner_reason = KEYWORDS_ASKED if is_asked else KEYWORDS_IN_SANDBOX
-            return plan
+            draft = await self._draft_by_keywords(account_id, request, view, rewording)
+            keyword_plan, _ = await self._plans.complete(account_id, request, draft)
+            keyword_plan.planner_reason = KEYWORDS_ASKED if is_asked else KEYWORDS_IN_SANDBOX
+            return keyword_plan
         attempt = _ModelPlanning(
             self._core,
             self._steps,
@@ -152,36 +152,36 @@ class Planning:
         obstacle = None
         if not await can_ask(self._core, account_id, self._choose_options(request)):
             obstacle = self._explain_unconnected()
-        made = None if obstacle else await attempt.plan()
+        plan = None if obstacle else await attempt.plan()
         failure = obstacle or attempt.explain_failure()
-        if choice == "auto" and (made is None or attempt.only_asks(made)):
-            draft = await self._draft_by_keywords(account_id, request, view, reworded)
-            if made is None or is_placed(draft):
-                asked = f"The language model only asks: {made.question}" if made else failure
-                made, _ = await self._plans.complete(account_id, request, draft)
-                made.planner_reason = f"Planned by keywords. {asked}"
-        if made is None:
-            made = await self._make_failed_plan(account_id, request, failure, obstacle)
-        made.planner_reason = made.planner_reason or (
+        if choice == "auto" and (plan is None or attempt.only_asks(plan)):
+            draft = await self._draft_by_keywords(account_id, request, view, rewording)
+            if plan is None or is_placed(draft):
+                reason = f"The language model only asks: {plan.question}" if plan else failure
+                plan, _ = await self._plans.complete(account_id, request, draft)
+                plan.planner_reason = f"Planned by keywords. {reason}"
+        if plan is None:
+            plan = await self._make_failed_plan(account_id, request, failure, obstacle)
+        plan.planner_reason = plan.planner_reason or (
             "`llm` was asked for, which plans by a language model."
             if choice == "llm"
             else "A language model is connected."
         )
-        made.cost_incurred_usd = to_wire_usd(attempt.cost)
-        made.llm_job_ids = list(attempt.job_ids)
-        return made
+        plan.cost_incurred_usd = to_wire_usd(attempt.cost)
+        plan.llm_job_ids = list(attempt.job_ids)
+        return plan
 
     async def _draft_by_keywords(
         self,
         account_id: str,
         request: PlanCreate,
         view: PlannerView,
-        reworded: str | None,
+        rewording: str | None,
     ) -> PlanDraft:
         draft = await self._steps.plan_objective(account_id, request, view)
-        if draft.question is not None and reworded:
-            again = request.model_copy(update={"objective": reworded})
-            anew = await self._steps.plan_objective(account_id, again, view)
+        if draft.question is not None and rewording:
+            reworded_request = request.model_copy(update={"objective": rewording})
+            anew = await self._steps.plan_objective(account_id, reworded_request, view)
             draft = anew if is_placed(anew) or anew.missing else draft
         return draft
 
@@ -198,8 +198,8 @@ class Planning:
             draft = PlanDraft([], question=question)
         else:
             vendors = self._core.registry.find_vendors(ASKED_CAPABILITY)
-            lacks = Missing(capability=ASKED_CAPABILITY.id, any_of=[one.id for one in vendors])
-            draft = PlanDraft([], missing=(lacks,))
+            need = Missing(capability=ASKED_CAPABILITY.id, any_of=[vendor.id for vendor in vendors])
+            draft = PlanDraft([], missing=(need,))
         plan, _ = await self._plans.complete(account_id, request, draft, "llm")
         plan.planner_reason = failure
         return plan
@@ -236,31 +236,33 @@ class _ModelPlanning:
 
     async def plan(self) -> Plan | None:
         """Have the model plan; return None if it makes no usable plan."""
-        if self._calls.left == 0:
+        if self._calls.remaining == 0:
             self._stopped_by = "The budget leaves nothing for a language model."
             return None
         artifacts, unknown = await self._find_artifacts()
         if unknown and not artifacts:
-            asked = f"There is no artifact `{unknown[0]}`. Upload it, and give its id."
-            draft = PlanDraft([], question=asked)
-            asking, _ = await self._plans.complete(self._account_id, self._request, draft, "llm")
-            return asking
+            question = f"There is no artifact `{unknown[0]}`. Upload it, and give its id."
+            draft = PlanDraft([], question=question)
+            question_plan, _ = await self._plans.complete(
+                self._account_id, self._request, draft, "llm"
+            )
+            return question_plan
         view = self._view
-        offered = list_plannable(view.capabilities)
-        asked_for = ModelRequest(
+        capabilities = list_plannable(view.capabilities)
+        model_request = ModelRequest(
             self._request.objective,
-            offered,
+            capabilities,
             frozenset(
                 c.id
-                for c in offered
+                for c in capabilities
                 if not c.needs_connection or view.providers[c.id] & view.connected
             ),
             artifacts,
             await self._find_voices(),
         )
-        while offered and len(self._failed) < MAX_TRIES:
-            given = build_planner_input(asked_for, self._failed, self._max_tokens)
-            job = await self._ask(given)
+        while capabilities and len(self._failed) < MAX_TRIES:
+            model_input = build_planner_input(model_request, self._failed, self._max_tokens)
+            job = await self._ask(model_input)
             if job is None:
                 return None
             plan = await self._read_answer(job)
@@ -287,32 +289,34 @@ class _ModelPlanning:
         Returns:
             the media types of existing artifacts by their ids, and the ids of all others.
         """
-        found, unknown = {}, []
-        named = dict.fromkeys(_ARTIFACT_ID.findall(self._request.objective))
-        for artifact_id in list(named)[:MAX_NAMED_ARTIFACTS]:
+        media_types, unknown = {}, []
+        ids = dict.fromkeys(_ARTIFACT_ID.findall(self._request.objective))
+        for artifact_id in list(ids)[:MAX_NAMED_ARTIFACTS]:
             try:
-                one = await self._core.records.artifacts.get(
+                artifact = await self._core.records.artifacts.get(
                     AccountScope(self._account_id), artifact_id
                 )
             except RequestError:
                 unknown.append(artifact_id)
             else:
-                found[artifact_id] = one.media_type
-        return found, unknown
+                media_types[artifact_id] = artifact.media_type
+        return media_types, unknown
 
     async def _find_voices(self) -> Mapping[str, str]:
         """Find the voices that the account cloned last, by the names it gave them."""
-        wanted = WorkFilter(capability="voice.clone", status="completed")
+        work_filter = WorkFilter(capability="voice.clone", status="completed")
         rows = await self._core.store.list_work(
-            RUN_LIST, AccountScope(self._account_id), wanted, MAX_VOICES, None
+            RUN_LIST, AccountScope(self._account_id), work_filter, MAX_VOICES, None
         )
         outputs = (read_job(row).output or {} for row in reversed(rows))
-        return {str(one["name"]): str(one["voice"]) for one in outputs if one.get("voice")}
+        return {
+            str(output["name"]): str(output["voice"]) for output in outputs if output.get("voice")
+        }
 
-    async def _ask(self, given: dict[str, object]) -> JobRecord | None:
+    async def _ask(self, model_input: dict[str, object]) -> JobRecord | None:
         """Ask once; return None if further tries are useless."""
         try:
-            job = await self._calls.ask(given)
+            job = await self._calls.ask(model_input)
         except RequestError as error:
             if error.code is ErrorCode.BUDGET_EXCEEDED:
                 self._stopped_by = self._explain_budget()
@@ -324,9 +328,9 @@ class _ModelPlanning:
         return job
 
     def _explain_budget(self) -> str:
-        left = PREVIEW_LIMIT_USD if self._calls.left is None else self._calls.left
-        told = format_usd(left, exact=True)
-        return f"{told} does not cover what a language model may cost to plan it."
+        limit = PREVIEW_LIMIT_USD if self._calls.remaining is None else self._calls.remaining
+        amount = format_usd(limit, exact=True)
+        return f"{amount} does not cover what a language model may cost to plan it."
 
     async def _read_answer(self, job: JobRecord) -> Plan | None:
         """Read the plan in an answer; return None if it has faults or there is no plan."""
@@ -369,9 +373,9 @@ class _ModelPlanning:
 
     async def _check(self, draft: PlanDraft) -> tuple[Plan | None, list[Detail]]:
         """Validate a plan against its budget and against the rules of `POST /v1/workflows`."""
-        left = self._calls.left
+        limit = self._calls.remaining
         constraints = self._request.constraints.model_copy(
-            update={"max_cost_usd": None if left is None else to_wire_usd(left)}
+            update={"max_cost_usd": None if limit is None else to_wire_usd(limit)}
         )
         request = self._request.model_copy(update={"constraints": constraints})
         plan, refusal = await self._plans.complete(self._account_id, request, draft, "llm")
@@ -381,7 +385,7 @@ class _ModelPlanning:
             return plan, []
         flow = make_workflow_request(plan.objective, request.constraints, plan.nodes)
         try:
-            await self._workflows.check(self._account_id, flow, limit=left)
+            await self._workflows.check(self._account_id, flow, limit=limit)
         except RequestError as error:
             return None, list(error.details) or [Detail("nodes", error.message)]
         return plan, []

@@ -105,16 +105,16 @@ class PlanningSteps:
         settings = self._core.settings
         capabilities, documents = steps.write_evidence(evidence)
         has_media = any(
-            one.blob is not None and not one.blob.media_type.startswith(("text/", "application/"))
-            for one in evidence
+            item.blob is not None and not item.blob.media_type.startswith(("text/", "application/"))
+            for item in evidence
         )
         # Measuring pictures and sounds takes long.
         timeout_s = settings.cpu_timeout_s if has_media else TEXT_DEADLINE_S
         args = (objective, capabilities, documents, list(deliverables), attempt)
-        written = settings.review.model_dump_json()
+        thresholds = settings.review.model_dump_json()
         try:
             answer = await self._run(
-                account_id, steps.check_results, *args, written, timeout_s=timeout_s
+                account_id, steps.check_results, *args, thresholds, timeout_s=timeout_s
             )
         except ProviderError as error:
             if self._core.is_draining:
@@ -136,8 +136,8 @@ class PlanningSteps:
         Raises:
             ValueError: if the answer is not the requested JSON, or takes too long to read.
         """
-        written = steps.BRIEF.dump_json(brief).decode()
-        answer = await self._run_on_text(account_id, steps.read_judgement, text, written)
+        document = steps.BRIEF.dump_json(brief).decode()
+        answer = await self._run_on_text(account_id, steps.read_judgement, text, document)
         return steps.JUDGEMENT.validate_json(answer)
 
     async def _run_on_text(self, account_id: str, function: Callable[..., T], *args: object) -> T:

@@ -119,14 +119,14 @@ class Plans(RecordReader[Plan]):
         return plan, refusal
 
     async def _adopt(
-        self, account_id: str, given: PlanGiven, constraints: Constraints, view: PlannerView
+        self, account_id: str, plan: PlanGiven, constraints: Constraints, view: PlannerView
     ) -> PlanDraft:
         """Adopt a plan as it is, and find its missing connections."""
         by_name = self._core.registry.by_name
-        nodes = [PlanNode(**dict(node)) for node in given.nodes]
+        nodes = [PlanNode(**dict(node)) for node in plan.nodes]
         for node in nodes:
             node.options = None if node.options == Options() else node.options
-        deliverables = given.deliverables or find_sinks(nodes)
+        deliverables = plan.deliverables or find_sinks(nodes)
         allowed = None
         if constraints.capabilities is not None:
             allowed = frozenset(capability.id for capability in view.capabilities)
@@ -155,8 +155,8 @@ class Plans(RecordReader[Plan]):
         registry = self._core.registry
         if constraints.capabilities is None:
             return registry.list_newest()
-        wanted = {c.id: c for c in map(registry.require, constraints.capabilities)}
-        return [wanted[c.id] for c in registry.list_newest() if c.id in wanted]
+        by_id = {c.id: c for c in map(registry.require, constraints.capabilities)}
+        return [by_id[c.id] for c in registry.list_newest() if c.id in by_id]
 
     async def _estimate_cost(
         self, account_id: str, request: PlanCreate, draft: PlanDraft

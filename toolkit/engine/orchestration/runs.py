@@ -47,11 +47,11 @@ class Runs:
             return await self._agents.create(context, request)
         capability, operation = self._resolve_request(request)
         run_id = new_id(Prefix.RUN)
-        noted = build_annotation(context.account_id, run_id, request.tags, request.note)
+        annotation = build_annotation(context.account_id, run_id, request.tags, request.note)
 
         def show(job: JobRecord) -> Run:
             run = job.to_run()
-            if noted:
+            if annotation:
                 run.tags, run.note = list_given_tags(request.tags), request.note or None
             return run
 
@@ -63,7 +63,7 @@ class Runs:
             request.options,
             show=show,
             run_id=run_id,
-            beside=noted,
+            further_changes=annotation,
         )
 
     async def get(self, context: RequestContext, run_id: str) -> Run:
@@ -97,21 +97,23 @@ class Runs:
         context: RequestContext,
         limit: int,
         before: str | None,
-        wanted: WorkFilter = NO_FILTER,
+        work_filter: WorkFilter = NO_FILTER,
     ) -> list[Run]:
         """Return a page of runs that match a filter, newest first."""
-        rows = await self._core.store.list_work(RUN_LIST, context.scope, wanted, limit, before)
+        rows = await self._core.store.list_work(RUN_LIST, context.scope, work_filter, limit, before)
         runs = [annotate_record(read_wire_run(row), row) for row in rows]
-        runs += await self._agents.list(context, limit, before, wanted)
+        runs += await self._agents.list(context, limit, before, work_filter)
         return sorted(runs, key=lambda run: run.id, reverse=True)[:limit]
 
-    async def count(self, context: RequestContext, wanted: WorkFilter = NO_FILTER) -> int | None:
+    async def count(
+        self, context: RequestContext, work_filter: WorkFilter = NO_FILTER
+    ) -> int | None:
         """Count the runs that match a filter; None if that takes too long."""
-        own = await self._core.store.count_work(RUN_LIST, context.scope, wanted)
-        of_agents = None if own is None else await self._agents.count(context, wanted)
-        if own is None or of_agents is None or own + of_agents > MAX_TOTAL:
+        run_count = await self._core.store.count_work(RUN_LIST, context.scope, work_filter)
+        agent_count = None if run_count is None else await self._agents.count(context, work_filter)
+        if run_count is None or agent_count is None or run_count + agent_count > MAX_TOTAL:
             return None
-        return own + of_agents
+        return run_count + agent_count
 
     async def annotate(self, context: RequestContext, run_id: str, request: WorkAnnotate) -> Run:
         """Change the tags or the note of a run.

@@ -53,12 +53,12 @@ class SingleJobs:
         context: RequestContext,
         capability: Capability,
         operation: Operation[Any] | None,
-        given: JsonObject,
+        job_input: JsonObject,
         options: Options,
         *,
         show: Callable[[JobRecord], Shown],
         run_id: str | None = None,
-        beside: Sequence[Change] = (),
+        further_changes: Sequence[Change] = (),
     ) -> Shown:
         """Accept a job; it is durable and in progress when this returns.
 
@@ -66,32 +66,32 @@ class SingleJobs:
             operation: vendor operation that the job would need.
             show: function that makes the caller's answer from the accepted job.
             run_id: id of the run, if the job is a run.
-            beside: changes to write in the same transaction.
+            further_changes: changes to write in the same transaction.
 
         Raises:
             RequestError: every error of admission.
         """
         gate = Admission(self._core, self._artifacts, context.scope)
-        bound = await gate.admit(capability, given, options, operation)
+        bound = await gate.admit(capability, job_input, options, operation)
         await self._core.allowances.check_bound(context, bound)
         await self._core.quotas.check_queue(context.account_id)
         job = JobRecord(
             id=new_id(Prefix.JOB),
             run_id=run_id,
             capability=capability.name,
-            input=given,
+            input=job_input,
             options=options,
             compute_id=options.compute_id,
             created_at=now(),
         )
         kind = "job" if run_id is None else "run"
-        inserted, lease = self._core.store.leases.build_root(
+        insert, lease = self._core.store.leases.build_root(
             run_id or job.id, kind, context.account_id, context.key_id
         )
         job_run = self._make_job_run(job, capability, lease)
         job_run.is_new = True
-        shown = show(job)
-        changes = [inserted, *job_run.collect_changes(), *beside]
+        answer = show(job)
+        changes = [insert, *job_run.collect_changes(), *further_changes]
         begins_first = not await self._core.allowances.find_limits(context)
         self._fresh[lease.root_id] = job_run
         self._endings[lease.account_id, lease.root_id] = asyncio.get_running_loop().create_future()
@@ -104,7 +104,7 @@ class SingleJobs:
             self._unaccepted.add(lease.root_id)
             self._leases.start(lease)
         try:
-            await commit_accepted(self._core, context, changes, shown, lease=lease)
+            await commit_accepted(self._core, context, changes, answer, lease=lease)
         except BaseException as error:
             if not begins_first:
                 del self._fresh[lease.root_id], self._endings[lease.account_id, lease.root_id]
@@ -114,7 +114,7 @@ class SingleJobs:
         self._unaccepted.discard(lease.root_id)
         if not begins_first:
             self._leases.start(lease)
-        return shown
+        return answer
 
     async def wait_for_end(
         self, context: RequestContext, root_id: str, seconds: float
@@ -131,7 +131,11 @@ class SingleJobs:
         return ending.result() if ending.done() else None
 
     async def run(
-        self, context: RequestContext, capability: Capability, given: JsonObject, options: Options
+        self,
+        context: RequestContext,
+        capability: Capability,
+        job_input: JsonObject,
+        options: Options,
     ) -> JobRecord:
         """Accept a run and return its record once it has ended.
 
@@ -139,11 +143,11 @@ class SingleJobs:
             RequestError: every error of admission.
             ServiceError: `UNAVAILABLE` if this process ends before the run.
         """
-        value = validate_input(capability, given, frozenset(), "input")
+        value = validate_input(capability, job_input, frozenset(), "input")
         operation = capability.estimate(value)
         run_id = new_id(Prefix.RUN)
         run = await self.accept(
-            context, capability, operation, given, options, show=JobRecord.to_run, run_id=run_id
+            context, capability, operation, job_input, options, show=JobRecord.to_run, run_id=run_id
         )
         await self._leases.wait(run_id)
         row = await self._core.store.get_row("jobs", str(run.job_id))
@@ -160,30 +164,30 @@ class SingleJobs:
         if fresh is not None:
             await self._run_fresh(fresh, lease)
             return
-        named = {"run_id": lease.root_id} if lease.kind == "run" else {"id": lease.root_id}
-        (row,) = await finish_before_cancel(self._core.store.find_rows("jobs", **named))
+        by_id = {"run_id": lease.root_id} if lease.kind == "run" else {"id": lease.root_id}
+        (row,) = await finish_before_cancel(self._core.store.find_rows("jobs", **by_id))
         if row["status"] in FINAL_STATUSES:  # the document may be ahead of the column
             return
         job = read_job(row)
         capability = self._core.registry.require(job.capability)
         job_run = self._make_job_run(requeue_interrupted(job), capability, lease)
         job_run.vendor_job_id = row["vendor_job_id"]
-        ended = await self._executor.execute(job_run)
-        await ended.durable
+        outcome = await self._executor.execute(job_run)
+        await outcome.durable
 
     async def _run_fresh(self, job_run: JobRun, lease: Lease) -> None:
         """Run a job that this process accepted, and report its outcome to waiting callers."""
-        ended: JobRecord | None = None
+        final_job: JobRecord | None = None
         try:
             await (await self._executor.execute(job_run)).durable
-            ended = job_run.job
+            final_job = job_run.job
         except LeaseLost:
             if lease.root_id not in self._unaccepted:
                 raise
             self._core.store.leases.drop(lease)
         finally:
             self._unaccepted.discard(lease.root_id)
-            self._endings.pop((lease.account_id, lease.root_id)).set_result(ended)
+            self._endings.pop((lease.account_id, lease.root_id)).set_result(final_job)
 
     def _make_job_run(self, job: JobRecord, capability: Capability, lease: Lease) -> JobRun:
         return JobRun(

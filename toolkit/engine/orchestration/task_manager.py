@@ -112,50 +112,52 @@ class TaskManager:
         await self._sum_costs(task)
         plan = await self._planning.plan_task(task, lease)
         await self._sum_costs(task)
-        stored: Change
+        plan_change: Change
         if task.plan_given and task.plan_id is not None:
             plan.id = task.plan_id
-            stored = self._core.records.plans.make_update(plan)
+            plan_change = self._core.records.plans.make_update(plan)
         else:
-            stored = self._core.records.plans.make_insert(lease.account_id, plan)
+            plan_change = self._core.records.plans.make_insert(lease.account_id, plan)
         task.plan_id, task.question = plan.id, plan.question
         if not plan.executable:
             task.missing_capabilities = plan.missing_capabilities
             task.missing_connections = plan.missing_connections
             task.missing = plan.missing
             if task.agent is not None:  # a run is not resumed: it fails instead of becoming blocked
-                unconnected = bool(task.missing_connections)
-                code = "CREDENTIALS_MISSING" if unconnected else "CAPABILITY_UNAVAILABLE"
+                is_unconnected = bool(task.missing_connections)
+                code = "CREDENTIALS_MISSING" if is_unconnected else "CAPABILITY_UNAVAILABLE"
                 task.error = make_error_info(ErrorCode[code])
-            await self.set_status(task, lease, "failed" if task.agent else "blocked", [stored])
+            await self.set_status(task, lease, "failed" if task.agent else "blocked", [plan_change])
             return
-        expected = plan.estimated_cost_usd.expected
-        task.estimated_cost_usd = None if expected is None else expected + plan.cost_incurred_usd
+        expected_cost = plan.estimated_cost_usd.expected
+        task.estimated_cost_usd = (
+            None if expected_cost is None else expected_cost + plan.cost_incurred_usd
+        )
         try:
             changes = await self._draft_workflow(task, lease, plan.nodes, {})
         except RequestError as error:
             task.error = ErrorInfo.of(error)
-            await self.set_status(task, lease, "failed", [stored])
+            await self.set_status(task, lease, "failed", [plan_change])
             return
-        await self.set_status(task, lease, "executing", [stored, *changes])
+        await self.set_status(task, lease, "executing", [plan_change, *changes])
 
     async def _draft_workflow(
-        self, task: Task, lease: Lease, nodes: Sequence[PlanNode], kept: Mapping[str, str]
+        self, task: Task, lease: Lease, nodes: Sequence[PlanNode], kept_jobs: Mapping[str, str]
     ) -> Sequence[Change]:
-        """Draft the workflow of a plan, or a workflow that re-runs the nodes not in `kept`."""
+        """Draft the workflow of a plan, or a workflow that re-runs the nodes not in `kept_jobs`."""
         request = make_workflow_request(task.objective, task.constraints, nodes)
-        left = from_wire_usd(task.constraints.max_cost_usd)
-        if left is not None:
-            left = max(ZERO_USD, left - from_wire_usd(task.cost_incurred_usd))
-        checked = await self._workflows.check(lease.account_id, request, kept, limit=left)
-        await self._workflows.check_allowance(RequestContext.of_lease(lease), request, kept)
-        workflow = self._workflows.draft(request, checked, task_id=task.id)
+        limit = from_wire_usd(task.constraints.max_cost_usd)
+        if limit is not None:
+            limit = max(ZERO_USD, limit - from_wire_usd(task.cost_incurred_usd))
+        graph = await self._workflows.check(lease.account_id, request, kept_jobs, limit=limit)
+        await self._workflows.check_allowance(RequestContext.of_lease(lease), request, kept_jobs)
+        workflow = self._workflows.draft(request, graph, task_id=task.id)
         task.workflow_id = workflow.id
         task.workflow_ids.append(workflow.id)
         if self._core.texts.is_wanted(task.id):
             # Its first node may be called before the task's watcher learns of it.
             self._core.texts.expect(workflow.id)
-        spec = make_spec(checked.options, kept)
+        spec = make_spec(graph.options, kept_jobs)
         return self._workflows.to_changes(workflow, lease.account_id, task.id, spec)
 
     async def _execute(self, task: Task, lease: Lease) -> None:
@@ -176,7 +178,7 @@ class TaskManager:
         plan = await self._plans.get(context, task.plan_id or "")
         index = record_attempt(task, workflow, plan)
         evidence = await self._evidence.read(lease.account_id, task, workflow, plan)
-        left = MAX_REVIEW_RETRIES - task.review_attempts
+        retries_left = MAX_REVIEW_RETRIES - task.review_attempts
         thresholds = self._core.settings.review
         issues = await self._planning_steps.check_results(
             lease.account_id, plan.objective, evidence, plan.deliverables, task.review_attempts
@@ -185,21 +187,23 @@ class TaskManager:
             issues,
             evidence,
             attempt=task.review_attempts,
-            retries_left=left,
+            retries_left=retries_left,
             thresholds=thresholds,
         )
-        verdict = await self._judge.reconsider(verdict, task, lease, plan, evidence, issues, left)
+        verdict = await self._judge.reconsider(
+            verdict, task, lease, plan, evidence, issues, retries_left
+        )
         await self._sum_costs(task)
         add_review(task, index, verdict, plan)
         if verdict.decision == "pass" and workflow.status == "completed":
             # An attempt that passed before a person asked for better wins, unless this is better.
             best = find_best(task, PASSED)
             await self.deliver(task, lease, index if best is None else best)
-        elif verdict.decision == "retry" and left > 0:
+        elif verdict.decision == "retry" and retries_left > 0:
             await self.rerun(task, lease, workflow, plan, verdict.recommended_actions)
         else:
-            exhausted = task.review_attempts >= MAX_REVIEW_RETRIES
-            code = ErrorCode.RETRIES_EXHAUSTED if exhausted else ErrorCode.REVIEW_FAILED
+            is_exhausted = task.review_attempts >= MAX_REVIEW_RETRIES
+            code = ErrorCode.RETRIES_EXHAUSTED if is_exhausted else ErrorCode.REVIEW_FAILED
             await self.fail(task, lease, workflow.error or make_error_info(code))
 
     async def deliver(self, task: Task, lease: Lease, index: int) -> None:
@@ -228,8 +232,10 @@ class TaskManager:
         """
         dependents = find_dependents(workflow.nodes)
         changes = {action.node_id: action.constraints for action in actions}
-        again = {*changes}.union(*(find_descendants(one, dependents) for one in changes))
-        planned = {node.id: node for node in plan.nodes}
+        rerun_ids = {*changes}.union(
+            *(find_descendants(node_id, dependents) for node_id in changes)
+        )
+        plan_nodes = {node.id: node for node in plan.nodes}
         nodes = [
             PlanNode(
                 id=node.id,
@@ -237,17 +243,17 @@ class TaskManager:
                 input={**node.input, **changes.get(node.id, {})},
                 depends_on=node.depends_on,
                 optional=node.optional,
-                options=NodeHistory.trace(planned[node.id], task.reviews).options
-                if node.id in planned
+                options=NodeHistory.trace(plan_nodes[node.id], task.reviews).options
+                if node.id in plan_nodes
                 else None,
             )
             for node in workflow.nodes
         ]
-        drafted = await self._draft_workflow(
-            task, lease, nodes, find_kept_jobs(workflow.nodes, again)
+        workflow_changes = await self._draft_workflow(
+            task, lease, nodes, find_kept_jobs(workflow.nodes, rerun_ids)
         )
         task.review_attempts += 1
-        await self.set_status(task, lease, "executing", drafted)
+        await self.set_status(task, lease, "executing", workflow_changes)
 
     async def _settle(self, task: Task, lease: Lease) -> None:
         """End the last workflow of a task that is ending, and total the costs."""
@@ -288,13 +294,13 @@ class TaskManager:
             task.completed_at = now()
         if status in FINAL_TASK_STATUSES | {"blocked"} and not task.workflow_ids:
             task.cost_usd = 0.0  # it ended before any call
-        saved = self._core.records.tasks.make_update(task, status=status)
-        written = self._core.store.write([*changes, saved, make_task_event(task)], lease=lease)
+        update = self._core.records.tasks.make_update(task, status=status)
+        commit = self._core.store.write([*changes, update, make_task_event(task)], lease=lease)
         try:
-            await asyncio.shield(written)
+            await asyncio.shield(commit)
         except asyncio.CancelledError:
             if not self._core.is_draining:
-                await written  # the code that ends the task reads the stored record
+                await commit  # the code that ends the task reads the stored record
             raise
 
 
@@ -308,7 +314,7 @@ def make_task_event(task: Task) -> AppendEvent:
         data["missing_capabilities"] = task.missing_capabilities
         data["missing_connections"] = task.missing_connections
         data["question"] = task.question
-        data["missing"] = [one.model_dump(mode="json") for one in task.missing]
+        data["missing"] = [need.model_dump(mode="json") for need in task.missing]
     if task.status in FINAL_TASK_STATUSES and task.cost_usd is not None:
         data["cost_usd"] = task.cost_usd
     if task.status in FINAL_TASK_STATUSES and task.warnings:

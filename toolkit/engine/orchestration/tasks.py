@@ -52,14 +52,14 @@ class Tasks(WorkReader[Task]):
         request: TaskCreate,
         *,
         agent: AgentCall | None = None,
-        shown: Callable[[Task], BaseModel] = lambda task: task,
+        show: Callable[[Task], BaseModel] = lambda task: task,
     ) -> Task:
         """Accept a task; it is durable and being planned when this returns.
 
         Args:
             request: objective, constraints, and an optional plan.
             agent: agent that the task is a run of, if any.
-            shown: function that makes the caller's answer from the task.
+            show: function that makes the caller's answer from the task.
 
         Raises:
             RequestError: `NOT_FOUND` for an unknown endpoint, `INVALID_WORKFLOW` for a plan that
@@ -82,19 +82,21 @@ class Tasks(WorkReader[Task]):
             note=request.note or None,
             created_at=now(),
         )
-        inserted, lease = self._core.store.leases.build_root(
+        root_insert, lease = self._core.store.leases.build_root(
             task.id, "task", context.account_id, context.key_id, agent.agent_id if agent else None
         )
-        stored = self._core.records.tasks.make_insert(
+        task_insert = self._core.records.tasks.make_insert(
             context.account_id, task, status=task.status, run_id=agent.run_id if agent else None
         )
-        planned = [self._core.records.plans.make_insert(context.account_id, plan)] if plan else []
-        noted = build_annotation(context.account_id, task.id, request.tags, request.note)
+        plan_inserts = (
+            [self._core.records.plans.make_insert(context.account_id, plan)] if plan else []
+        )
+        annotation = build_annotation(context.account_id, task.id, request.tags, request.note)
         await commit_accepted(
             self._core,
             context,
-            [inserted, *planned, stored, make_task_event(task), *noted],
-            shown(task),
+            [root_insert, *plan_inserts, task_insert, make_task_event(task), *annotation],
+            show(task),
         )
         if context.watches_text:
             self._core.texts.expect(task.id)
@@ -124,10 +126,10 @@ class Tasks(WorkReader[Task]):
             )
         answers = _check_answer(task, request)
         try:
-            asked = await self._planning.build_request(context.account_id, task, answers)
+            plan_request = await self._planning.build_request(context.account_id, task, answers)
         except ValidationError:
             raise _make_answer_error("is too long, together with the objective.") from None
-        await self._manager.check_allowance(context, asked)
+        await self._manager.check_allowance(context, plan_request)
         await self._core.quotas.check_queue(context.account_id)
         task.answers += answers
         await self._move_blocked(task, "planning", None, context.key_id)

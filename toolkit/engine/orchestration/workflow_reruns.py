@@ -52,9 +52,9 @@ class WorkflowReruns:
                 f"{', and part of a task' if workflow.task_id else ''}: only a failed or cancelled"
                 " workflow of its own is run again.",
             )
-        done = find_kept_jobs(workflow.nodes, ())
-        asked = _rebuild_request(workflow, json.loads(str(row["spec"])), {})
-        await self._workflows.check_allowance(context, asked, done)
+        kept_jobs = find_kept_jobs(workflow.nodes, ())
+        request = _rebuild_request(workflow, json.loads(str(row["spec"])), {})
+        await self._workflows.check_allowance(context, request, kept_jobs)
         await self._core.quotas.check_queue(context.account_id)
         lease = await self._leases.reacquire(workflow_id, context.key_id)
         try:
@@ -70,19 +70,19 @@ class WorkflowReruns:
     ) -> None:
         """Reset a workflow and its failed jobs in the store, so that they run again."""
         rows = await self._core.store.find_rows("jobs", workflow_id=workflow.id)
-        kept = set(find_kept_jobs(workflow.nodes, ()).values())
+        kept_ids = set(find_kept_jobs(workflow.nodes, ()).values())
         changes: list[Change] = []
         for row in rows:
             job = read_job(row)
-            if job.status in ("failed", "cancelled") and job.id not in kept:
+            if job.status in ("failed", "cancelled") and job.id not in kept_ids:
                 _reset_job(job)
                 values = {"status": job.status, "doc": job.to_json, "vendor_job_id": None}
                 changes.append(UpdateRow("jobs", job.id, values))
         workflow = _reset_workflow(workflow)
-        saved = self._core.records.workflows.make_update(workflow, status=workflow.status)
+        update = self._core.records.workflows.make_update(workflow, status=workflow.status)
         at = format_rfc3339(now())
         changes += [
-            saved,
+            update,
             AppendEvent(workflow.id, "workflow.queued", {"id": workflow.id}, at),
         ]
         await commit_accepted(self._core, context, changes, workflow, lease=lease)
@@ -101,32 +101,34 @@ class WorkflowReruns:
         """
         row = await self._workflows.get_row(context, workflow_id)
         source = await self._workflows.read_current(row)
-        again = self._find_rerun_nodes(source, request)
+        rerun_ids = self._find_rerun_nodes(source, request)
         spec = json.loads(str(row["spec"]))
-        kept = find_kept_jobs(source.nodes, again)
-        asked = _rebuild_request(source, spec, request.overrides)
-        return await self._workflows.create(context, asked, kept, forked_from=source.id)
+        kept_jobs = find_kept_jobs(source.nodes, rerun_ids)
+        workflow_request = _rebuild_request(source, spec, request.overrides)
+        return await self._workflows.create(
+            context, workflow_request, kept_jobs, forked_from=source.id
+        )
 
     @staticmethod
     def _find_rerun_nodes(source: WorkflowRecord, request: WorkflowFork) -> set[str]:
         dependents = find_dependents(source.nodes)
         faults = []
-        again: set[str] = set()
+        rerun_ids: set[str] = set()
         if request.from_node not in dependents:
-            told = explain_unknown("node", request.from_node, dependents)
-            faults.append(Detail("from_node", told))
+            message = explain_unknown("node", request.from_node, dependents)
+            faults.append(Detail("from_node", message))
         else:
-            again = {request.from_node, *find_descendants(request.from_node, dependents)}
+            rerun_ids = {request.from_node, *find_descendants(request.from_node, dependents)}
         faults += [
             Detail(f"overrides.{node_id}", "is no node that runs again")
             for node_id in request.overrides
-            if node_id not in again
+            if node_id not in rerun_ids
         ]
         if faults:
             raise RequestError(
                 ErrorCode.INVALID_REQUEST, "The fork does not fit the workflow.", details=faults
             )
-        return again
+        return rerun_ids
 
 
 def _rebuild_request(
@@ -160,11 +162,11 @@ def _rebuild_request(
 
 def _reset_workflow(workflow: WorkflowRecord) -> WorkflowRecord:
     """Reset a record to its state before any run; keep its creation time."""
-    planned = ("id", "capability", "input", "depends_on", "optional", "estimated_cost_usd")
-    bare = [Node(**{name: getattr(node, name) for name in planned}) for node in workflow.nodes]
-    again = {"nodes": bare, "status": "queued", "sink_artifact_ids": {}, "warnings": []}
-    gone = ("final_artifact_id", "latency_ms", "error", "started_at", "completed_at")
-    return workflow.model_copy(update={**again, **dict.fromkeys(gone)})
+    node_fields = ("id", "capability", "input", "depends_on", "optional", "estimated_cost_usd")
+    nodes = [Node(**{name: getattr(node, name) for name in node_fields}) for node in workflow.nodes]
+    values = {"nodes": nodes, "status": "queued", "sink_artifact_ids": {}, "warnings": []}
+    result_fields = ("final_artifact_id", "latency_ms", "error", "started_at", "completed_at")
+    return workflow.model_copy(update={**values, **dict.fromkeys(result_fields)})
 
 
 def _reset_job(job: JobRecord) -> None:

@@ -106,57 +106,59 @@ class Workflows(WorkReader[WorkflowRecord]):
             for job in await store.find_rows("jobs", workflow_id=workflow.id):
                 await pacer.pause()
                 jobs[str(job["node_id"])] = JobState.of(read_job(job))
-            kept: dict[str, str] = json.loads(str(row["spec"]))["kept"]
-            for node_id, job_id in kept.items():
+            kept_jobs: dict[str, str] = json.loads(str(row["spec"]))["kept"]
+            for node_id, job_id in kept_jobs.items():
                 await pacer.pause()
-                found = await store.get_row("jobs", job_id)
-                if found is not None:
-                    jobs[node_id] = JobState.of(read_job(found))
+                job_row = await store.get_row("jobs", job_id)
+                if job_row is not None:
+                    jobs[node_id] = JobState.of(read_job(job_row))
             await pacer.pause()
             skipped = find_skipped(
                 jobs, find_dependents(workflow.nodes), find_optional(workflow.nodes)
             )
             workflow = await materialize_nodes(workflow, jobs, skipped, pacer)
             await pacer.pause()
-        started = (state.started_at for state in jobs.values() if state.started_at)
-        workflow.status, workflow.started_at = row["status"], min(started, default=None)
+        starts = (state.started_at for state in jobs.values() if state.started_at)
+        workflow.status, workflow.started_at = row["status"], min(starts, default=None)
         return workflow
 
     async def create(
         self,
         context: RequestContext,
         request: WorkflowCreate,
-        kept: Mapping[str, str] = {},
+        kept_jobs: Mapping[str, str] = {},
         *,
         forked_from: str | None = None,
     ) -> WorkflowRecord:
         """Accept a workflow; it is durable and in progress when this returns.
 
         Args:
-            kept: ids of the jobs that some nodes already have, by node id.
+            kept_jobs: ids of the jobs that some nodes already have, by node id.
             forked_from: id of the workflow that those jobs belong to.
 
         Raises:
             RequestError: `INVALID_WORKFLOW`, `INVALID_REQUEST`, `NOT_FOUND` for an unknown
                 capability, `CREDENTIALS_MISSING`, `PROVIDER_NOT_ALLOWED`, `BUDGET_EXCEEDED`.
         """
-        checked = await self.check(context.account_id, request, kept)
-        await self.check_allowance(context, request, kept)
+        graph = await self.check(context.account_id, request, kept_jobs)
+        await self.check_allowance(context, request, kept_jobs)
         await self._core.quotas.check_queue(context.account_id)
-        workflow = self.draft(request, checked)
+        workflow = self.draft(request, graph)
         workflow.forked_from = forked_from
-        inserted, lease = self._core.store.leases.build_root(
+        insert, lease = self._core.store.leases.build_root(
             workflow.id, "workflow", context.account_id, context.key_id
         )
-        spec = make_spec(checked.options, kept)
+        spec = make_spec(graph.options, kept_jobs)
         changes = self.to_changes(workflow, context.account_id, workflow.id, spec)
-        noted = build_annotation(context.account_id, workflow.id, request.tags, request.note)
-        await commit_accepted(self._core, context, [inserted, *changes, *noted], workflow)
-        if not kept:
+        annotation = build_annotation(context.account_id, workflow.id, request.tags, request.note)
+        await commit_accepted(self._core, context, [insert, *changes, *annotation], workflow)
+        if not kept_jobs:
             self._fresh[workflow.id] = workflow, spec
         self._hold_functions(workflow)
-        used = map(self._core.require_for_node, set(checked.capabilities.values()))
-        self._core.driver.prepare_steps([step for each in used for step in each.cpu_steps])
+        capabilities = map(self._core.require_for_node, set(graph.capabilities.values()))
+        self._core.driver.prepare_steps(
+            [step for capability in capabilities for step in capability.cpu_steps]
+        )
         if context.watches_text:
             self._core.texts.expect(workflow.id)
         self._leases.start(lease)
@@ -166,14 +168,14 @@ class Workflows(WorkReader[WorkflowRecord]):
         self,
         account_id: str,
         request: WorkflowCreate,
-        kept: Collection[str] = (),
+        kept_ids: Collection[str] = (),
         *,
         limit: Decimal | None = None,
     ) -> CheckedGraph:
         """Refuse a graph that cannot run, before anything is stored.
 
         Args:
-            kept: ids of nodes that do not run, because their results exist.
+            kept_ids: ids of nodes that do not run, because their results exist.
             limit: additional limit on the cost, in US dollars.
 
         Returns:
@@ -187,7 +189,7 @@ class Workflows(WorkReader[WorkflowRecord]):
             check_graph(request.nodes, max_nodes=settings.max_nodes, max_edges=settings.max_edges)
             await pacer.pause()
             by_id = find_node_capabilities(self._core.require_for_node, request.nodes)
-            self._refuse_missing_functions(account_id, request.nodes, kept)
+            self._refuse_missing_functions(account_id, request.nodes, kept_ids)
             optional = find_optional(request.nodes)
             await check_place(
                 self._core, AccountScope(account_id), request.endpoint_id, request.compute_id
@@ -195,40 +197,40 @@ class Workflows(WorkReader[WorkflowRecord]):
             gate = Admission(self._core, self._artifacts, AccountScope(account_id))
             options = merge_node_options(request)
             limits = [limit, from_wire_usd(request.options.max_cost_usd)]
-            limit = min((one for one in limits if one is not None), default=None)
+            limit = min((amount for amount in limits if amount is not None), default=None)
             faults: list[Detail] = []
             estimates: dict[str, Estimate] = {}
             choices: ProviderChoices = {}
             for i, node in enumerate(request.nodes):
                 await pacer.pause()
                 capability = by_id[node.id]
-                fillable = sure = NO_FIELDS
+                fillable = certain_fields = NO_FIELDS
                 if capability.accepts:
                     upstream = {up: by_id[up] for up in node.depends_on}
                     fillable = find_fillable_fields(capability, upstream.values())
                     always = [by_id[up] for up in upstream if up not in optional]
-                    sure = find_fillable_fields(capability, always)
-                path, unsure = f"nodes.{i}.input", fillable - sure
+                    certain_fields = find_fillable_fields(capability, always)
+                path, possible_fields = f"nodes.{i}.input", fillable - certain_fields
                 try:
-                    validate_input(capability, node.input, sure, path, unsure)
+                    validate_input(capability, node.input, certain_fields, path, possible_fields)
                 except RequestError as error:
                     faults += name_node_faults(node.id, error.details)
                     continue
-                own = options[node.id]
+                node_options = options[node.id]
                 try:
-                    await gate.admit(capability, node.input, own, None)
+                    await gate.admit(capability, node.input, node_options, None)
                 except RequestError as error:
                     raise name_refused_node(i, node.id, error) from None
                 estimates[node.id] = FREE_ESTIMATE
-                if capability.operation is not None and node.id not in kept:
+                if capability.operation is not None and node.id not in kept_ids:
                     await pacer.pause()
                     estimates[node.id] = estimate_node(
                         capability,
                         node.input,
                         fillable,
-                        own,
-                        await gate.find_providers(capability, own),
-                        BudgetLeft.of(own).restrict(limit),
+                        node_options,
+                        await gate.find_providers(capability, node_options),
+                        BudgetLeft.of(node_options).restrict(limit),
                         choices,
                         with_range=limit is not None,
                     )
@@ -242,21 +244,21 @@ class Workflows(WorkReader[WorkflowRecord]):
             raise RequestError(ErrorCode.BUDGET_EXCEEDED, refusal)
         names = {node.capability: by_id[node.id] for node in request.nodes}
         return CheckedGraph(
-            options, estimates, {asked: found.name for asked, found in names.items()}
+            options, estimates, {name: capability.name for name, capability in names.items()}
         )
 
     def _refuse_missing_functions(
-        self, account_id: str, nodes: Sequence[NodeCreate], kept: Collection[str]
+        self, account_id: str, nodes: Sequence[NodeCreate], kept_ids: Collection[str]
     ) -> None:
         """Refuse nodes whose functions are missing here, or not callable by this account."""
-        asked = [node for node in nodes if node.capability == FUNCTION_CAPABILITY]
-        if asked:
+        function_nodes = [node for node in nodes if node.capability == FUNCTION_CAPABILITY]
+        if function_nodes:
             from toolkit.functions.node_capability import refuse_missing_functions
 
             table = self._core.functions
             is_owner = table is not None and table.account_id == account_id
-            again = [node for node in asked if node.id not in kept]
-            refuse_missing_functions(again, table if is_owner else None)
+            nodes_to_run = [node for node in function_nodes if node.id not in kept_ids]
+            refuse_missing_functions(nodes_to_run, table if is_owner else None)
 
     def _hold_functions(self, workflow: WorkflowRecord) -> None:
         if self._core.functions is not None and any(
@@ -270,27 +272,27 @@ class Workflows(WorkReader[WorkflowRecord]):
         self,
         context: RequestContext,
         request: WorkflowCreate,
-        kept: Collection[str] = (),
+        kept_ids: Collection[str] = (),
     ) -> None:
         """Refuse a graph if the day's allowance covers none of its paid calls.
 
         Args:
-            kept: ids of nodes that do not run, because their results exist.
+            kept_ids: ids of nodes that do not run, because their results exist.
 
         Raises:
             RequestError: `BUDGET_EXCEEDED`.
         """
         allowances = self._core.allowances
-        left = await allowances.find_remaining(context)
-        if left is None:
+        allowance = await allowances.find_remaining(context)
+        if allowance is None:
             return
         await allowances.check_bound(context, None)
         gate = Admission(self._core, self._artifacts, context.scope)
         options = merge_node_options(request)
         by_id = find_node_capabilities(self._core.require_for_node, request.nodes)
-        refused: Estimate | None = None
+        refusal: Estimate | None = None
         for node in request.nodes:
-            if node.id in kept:
+            if node.id in kept_ids:
                 continue
             await asyncio.sleep(0)  # there may be many nodes: let other tasks run
             capability = by_id[node.id]
@@ -300,20 +302,20 @@ class Workflows(WorkReader[WorkflowRecord]):
                 find_fillable_fields(capability, [by_id[up] for up in node.depends_on]),
                 options[node.id],
                 await gate.find_providers(capability, options[node.id]),
-                BudgetLeft(is_limited=True, available=left),
+                BudgetLeft(is_limited=True, available=allowance),
             )
             if estimate.refusal is not None:
-                refused = estimate
+                refusal = estimate
             elif estimate != FREE_ESTIMATE:
                 return
-        if refused is not None:
+        if refusal is not None:
             await allowances.raise_exceeded(context)
 
     def draft(
-        self, request: WorkflowCreate, checked: CheckedGraph, *, task_id: str | None = None
+        self, request: WorkflowCreate, graph: CheckedGraph, *, task_id: str | None = None
     ) -> WorkflowRecord:
         """Make the record of a new workflow."""
-        estimates, names = checked.estimates, checked.capabilities
+        estimates, names = graph.estimates, graph.capabilities
         return WorkflowRecord(
             id=new_id(Prefix.WORKFLOW),
             name=request.name,
@@ -347,7 +349,7 @@ class Workflows(WorkReader[WorkflowRecord]):
         spec: Mapping[str, Any],
     ) -> list[Change]:
         """Return the changes that insert a workflow; `spec` holds facts that its record lacks."""
-        inserted = self._core.records.workflows.make_insert(
+        insert = self._core.records.workflows.make_insert(
             account_id,
             workflow,
             root_id=root_id,
@@ -357,7 +359,7 @@ class Workflows(WorkReader[WorkflowRecord]):
         )
         at = format_rfc3339(workflow.created_at)
         event = AppendEvent(workflow.id, "workflow.queued", {"id": workflow.id}, at)
-        return [inserted, event]
+        return [insert, event]
 
     async def cancel(self, context: RequestContext, workflow_id: str) -> WorkflowRecord:
         """Cancel a workflow; return a workflow that has ended unchanged."""
@@ -378,12 +380,14 @@ class Workflows(WorkReader[WorkflowRecord]):
             workflow, spec = await finish_before_cancel(self._load(workflow_id, lease))
         if workflow.status in FINAL_STATUSES:
             return workflow
-        own = Budget(
+        workflow_budget = Budget(
             from_wire_usd(workflow.options.max_cost_usd), from_wire_usd(workflow.cost_incurred_usd)
         )
-        scheduler = Scheduler(self._core, self._executor, workflow, spec, lease, (*budgets, own))
+        scheduler = Scheduler(
+            self._core, self._executor, workflow, spec, lease, (*budgets, workflow_budget)
+        )
         if fresh is None:
-            own.spent, interruptions = await finish_before_cancel(scheduler.recover())
+            workflow_budget.spent, interruptions = await finish_before_cancel(scheduler.recover())
             for budget in budgets:
                 budget.spent += interruptions
         watched = WatchedWorkflow(lease.account_id, workflow)

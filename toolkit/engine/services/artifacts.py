@@ -163,17 +163,17 @@ class Artifacts(RecordReader[Artifact]):
         )
 
     def duplicate(
-        self, stored: StoredArtifact, account_id: str, job_id: str
+        self, entry: StoredArtifact, account_id: str, job_id: str
     ) -> tuple[StoredArtifact, InsertRow]:
         """Make another record for bytes that are already stored."""
         artifact_id = self.new_id()
-        suffix = stored.artifact.filename.rpartition(".")[2]
+        suffix = entry.artifact.filename.rpartition(".")[2]
         update = {"id": artifact_id, "job_id": job_id, "created_at": now()}
-        artifact = stored.artifact.model_copy(
+        artifact = entry.artifact.model_copy(
             update={**update, "filename": f"{artifact_id}.{suffix}"}
         )
-        return StoredArtifact(artifact, stored.content), self._make_insert(
-            account_id, artifact, stored.content
+        return StoredArtifact(artifact, entry.content), self._make_insert(
+            account_id, artifact, entry.content
         )
 
     async def find_intact(self, scope: ReadScope, artifact_id: str | None) -> StoredArtifact | None:
@@ -184,13 +184,13 @@ class Artifacts(RecordReader[Artifact]):
                 be paid for again.
         """
         try:
-            stored = await self.find(scope, artifact_id or "")
-            if stored.content is None:
-                size_bytes = await self._core.store.blobs.get_size(stored.artifact.sha256)
-                return stored if size_bytes == stored.artifact.size_bytes else None
+            entry = await self.find(scope, artifact_id or "")
+            if entry.content is None:
+                size_bytes = await self._core.store.blobs.get_size(entry.artifact.sha256)
+                return entry if size_bytes == entry.artifact.size_bytes else None
         except RequestError:
             return None
-        return stored
+        return entry
 
     async def create(
         self, context: RequestContext, content: Content, metadata: Mapping[str, object]
@@ -206,7 +206,7 @@ class Artifacts(RecordReader[Artifact]):
             content, self._core.driver, self._in_memory, context.account_id
         )
         artifact_id = self.new_id()
-        stored, inserted = await self._store_content(
+        entry, insert = await self._store_content(
             context.account_id,
             artifact_id,
             content,
@@ -216,10 +216,10 @@ class Artifacts(RecordReader[Artifact]):
             self._core.store.put_blob,
         )
         try:
-            await commit_accepted(self._core, context, [inserted], stored.artifact)
+            await commit_accepted(self._core, context, [insert], entry.artifact)
         finally:
-            self._core.quotas.remove_pending(stored.artifact.id)
-        return stored.artifact
+            self._core.quotas.remove_pending(entry.artifact.id)
+        return entry.artifact
 
     async def find(self, scope: ReadScope, artifact_id: str) -> StoredArtifact:
         """Find one artifact, with its bytes if they are few.
@@ -250,8 +250,8 @@ class Artifacts(RecordReader[Artifact]):
                     f"It is part of `{job['root_id'] if job else ''}`, which is not over yet.",
                 )
         artifact.deleted = True
-        saved = self._records.make_update(artifact, deleted=True, content=None)
-        await self._core.store.write([saved])
+        update = self._records.make_update(artifact, deleted=True, content=None)
+        await self._core.store.write([update])
         dropping = asyncio.create_task(self._delete_bytes(artifact.sha256))
         self._delete_tasks.add(dropping)
         dropping.add_done_callback(self._delete_tasks.discard)
@@ -283,10 +283,10 @@ class Artifacts(RecordReader[Artifact]):
         Raises:
             RequestError: `NOT_FOUND` if they are lost or damaged.
         """
-        stored = await self.find(context.scope, artifact_id)
-        if stored.content is not None:
-            return stored.content[start:end]
-        artifact = stored.artifact
+        entry = await self.find(context.scope, artifact_id)
+        if entry.content is not None:
+            return entry.content[start:end]
+        artifact = entry.artifact
         data = await self._core.store.blobs.get(
             artifact.sha256, start, end, limit_s=REQUEST_LIMIT_S
         )
@@ -349,8 +349,8 @@ class Artifacts(RecordReader[Artifact]):
         settings = self._core.settings
         if settings.artifact_reads != "presigned":
             return None
-        stored = await self.find(context.scope, artifact.id)
-        if stored.content is not None:
+        entry = await self.find(context.scope, artifact.id)
+        if entry.content is not None:
             return None
         # Checked here, because the storage would report an error in its own format.
         size_bytes = await self._core.store.blobs.get_size(artifact.sha256, limit_s=REQUEST_LIMIT_S)
@@ -364,9 +364,9 @@ class Artifacts(RecordReader[Artifact]):
             artifact.sha256, settings.artifact_link_s, headers
         )
 
-    async def load_blob(self, stored: StoredArtifact) -> Blob:
+    async def load_blob(self, entry: StoredArtifact) -> Blob:
         """Load an artifact with all its bytes, verified against the hash they were stored under."""
-        artifact, data = stored.artifact, stored.content
+        artifact, data = entry.artifact, entry.content
         if data is None:
             data = await self._core.store.blobs.get(artifact.sha256)
         await _check_content(artifact, data)

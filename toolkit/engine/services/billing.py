@@ -57,7 +57,7 @@ class Billings:
         self, context: RequestContext, first: date, last: date, by: BillingGroup | None
     ) -> list[BillingLine]:
         groups: list[UsageGroup] = ["provider"] if by is None else ["provider", by]
-        used = await self._usage.list(context, first=first, last=last, groups=groups)
+        usage = await self._usage.list(context, first=first, last=last, groups=groups)
         return [
             BillingLine(
                 billed_by=line.provider,
@@ -68,7 +68,7 @@ class Billings:
                 unpriced_calls=line.unpriced_calls,
                 cost_usd=line.cost_usd,
             )
-            for line in used
+            for line in usage
             if line.provider is not None
         ]
 
@@ -87,30 +87,30 @@ class Billings:
             if row["vendor_id"] is None:
                 continue  # it was never created
             pod = self._core.records.compute.read(row)
-            existed = min(ends, pod.deleted_at or ends) - max(begins, pod.created_at)
-            if existed <= timedelta(0):
+            duration = min(ends, pod.deleted_at or ends) - max(begins, pod.created_at)
+            if duration <= timedelta(0):
                 continue
-            whose = json.loads(row["spec"]).get("key_id") if by == "key" else None
+            group_id = json.loads(row["spec"]).get("key_id") if by == "key" else None
             if by == "account":
-                whose = str(row["account_id"])  # a shared connection rents nothing
-            line = await self._find_line(str(row["connection_id"]), whose, lines, by)
-            line.pod_hours += existed / HOUR
+                group_id = str(row["account_id"])  # a shared connection rents nothing
+            line = await self._find_line(str(row["connection_id"]), group_id, lines, by)
+            line.pod_hours += duration / HOUR
             if pod.cost_per_hour_usd is None:
-                line.unpriced_pod_hours += existed / HOUR
+                line.unpriced_pod_hours += duration / HOUR
             else:
-                cost = from_wire_usd(pod.cost_per_hour_usd) * _count_hours(existed)
+                cost = from_wire_usd(pod.cost_per_hour_usd) * _count_hours(duration)
                 line.cost_usd = to_wire_usd(from_wire_usd(line.cost_usd) + cost)
 
     async def _find_line(
-        self, connection_id: str, whose: str | None, lines: BillingLines, by: BillingGroup | None
+        self, connection_id: str, group_id: str | None, lines: BillingLines, by: BillingGroup | None
     ) -> BillingLine:
         """Return the line of a connection's vendor, adding it if it is missing."""
         row = await self._core.store.get_row("connections", connection_id, "provider")
         provider = str(row["provider"]) if row else "?"
-        named = {} if by is None else {f"{by}_id": whose}
+        ids = {} if by is None else {f"{by}_id": group_id}
         return lines.setdefault(
-            (provider, whose),
-            BillingLine(billed_by=provider, title=self._get_title(provider), **named),
+            (provider, group_id),
+            BillingLine(billed_by=provider, title=self._get_title(provider), **ids),
         )
 
     def _get_title(self, provider: str) -> str:

@@ -47,23 +47,23 @@ class Connections:
             RequestError: `INVALID_REQUEST` for a provider that is not in the catalogue; the errors
                 of `share` if it is to be shared.
         """
-        known = self._core.registry.vendors
-        if request.provider not in known:
-            meant = ask_meant(request.provider, known)
+        vendors = self._core.registry.vendors
+        if request.provider not in vendors:
+            suggestion = ask_meant(request.provider, vendors)
             raise RequestError(
                 ErrorCode.INVALID_REQUEST,
-                f"Connect one of {', '.join(known)}. {meant}".rstrip(),
+                f"Connect one of {', '.join(vendors)}. {suggestion}".rstrip(),
                 details=[Detail("provider", "is not in the vendor catalogue")],
             )
         connection = Connection(
             id=new_id(Prefix.CONNECTION), created_at=now(), **request.model_dump(exclude={"share"})
         )
-        inserted = self._core.records.connections.make_insert(
+        insert = self._core.records.connections.make_insert(
             context.account_id, connection, provider=connection.provider
         )
-        size_bytes = len(str(inserted.values["doc"]))
+        size_bytes = len(str(insert.values["doc"]))
         await self._core.quotas.check_storage(context.account_id, size_bytes)
-        changes: list[Change] = [inserted]
+        changes: list[Change] = [insert]
         if request.share is not None:
             shares = self._core.shares
             changes += await shares.make_share_changes(
@@ -102,20 +102,28 @@ class Connections:
     ) -> list[Connection]:
         """List a page of connections, own and shared, newest first."""
         shares = self._core.shares
-        own = await self._core.records.connections.list(context.scope, limit, before)
-        lent = [
-            one
-            for one, _ in await shares.list_shared(context.scope)
-            if not before or one.id < before
+        own_connections = await self._core.records.connections.list(context.scope, limit, before)
+        shared_connections = [
+            connection
+            for connection, _ in await shares.list_shared(context.scope)
+            if not before or connection.id < before
         ]
-        found = sorted([*own, *lent], key=lambda one: one.id, reverse=True)
-        return [await shares.show(one) for one in found[:limit]]
+        connections = sorted(
+            [*own_connections, *shared_connections],
+            key=lambda connection: connection.id,
+            reverse=True,
+        )
+        return [await shares.show(connection) for connection in connections[:limit]]
 
     async def count(self, context: RequestContext) -> int | None:
         """Count the connections of a list; None if there are too many."""
-        own = await self._core.records.connections.count(context.scope)
-        lent = len(await self._core.shares.list_shared(context.scope))
-        return None if own is None or own + lent > MAX_TOTAL else own + lent
+        own_count = await self._core.records.connections.count(context.scope)
+        shared_count = len(await self._core.shares.list_shared(context.scope))
+        return (
+            None
+            if own_count is None or own_count + shared_count > MAX_TOTAL
+            else own_count + shared_count
+        )
 
     async def test(self, context: RequestContext, connection_id: str) -> ConnectionTest:
         """Test whether a connection works, by a call that costs nothing.
@@ -123,9 +131,9 @@ class Connections:
         Raises:
             RequestError: `NOT_FOUND`.
         """
-        found = await self._core.shares.find(context.scope, connection_id)
-        result = await self._run_test(found)
-        if found.shared:  # the owner's models are private, and so are the suggestions
+        connection = await self._core.shares.find(context.scope, connection_id)
+        result = await self._run_test(connection)
+        if connection.shared:  # the owner's models are private, and so are the suggestions
             result.models, result.next_step = [], ""
         return result
 
@@ -145,35 +153,39 @@ class Connections:
         if vendor.probe is None:
             return result
         timeouts = self._core.get_timeouts(vendor.id)
-        started = time.monotonic()
+        start = time.monotonic()
         try:
-            listed = await self._core.driver.run(
+            models = await self._core.driver.run(
                 vendor.probe(access), NO_HOOKS, timeouts=timeouts, via=vendor.id
             )
             result.accepted = True
             gate.record_test(None)
-            result.models = list(listed or ())[:MAX_LISTED_MODELS]
-            result.next_step = self._suggest_next_step(vendor, listed or ())
+            result.models = list(models or ())[:MAX_LISTED_MODELS]
+            result.next_step = self._suggest_next_step(vendor, models or ())
         except ProviderError as fault:
-            refused = fault.code is ErrorCode.PROVIDER_AUTH_FAILED
-            result.accepted = False if refused else None
+            is_refused = fault.code is ErrorCode.PROVIDER_AUTH_FAILED
+            result.accepted = False if is_refused else None
             message = redact_message(fault.message, access.secret)
             result.error = ErrorInfo(code=fault.code.name, message=message)
             gate.record_test(fault.code)
-            if refused:
+            if is_refused:
                 self._core.resolver.invalidate(connection.connection_type, connection.secret_ref)
-        result.took_ms = int((time.monotonic() - started) * 1000)
+        result.took_ms = int((time.monotonic() - start) * 1000)
         return result
 
-    def _suggest_next_step(self, vendor: Vendor, listed: Sequence[str]) -> str:
+    def _suggest_next_step(self, vendor: Vendor, model_names: Sequence[str]) -> str:
         """Suggest how to use a listed model if none of the configured models is listed."""
-        asked = [model.id for model in self._core.directory.list_models(vendor, TextRequest.kind)]
+        model_ids = [
+            model.id for model in self._core.directory.list_models(vendor, TextRequest.kind)
+        ]
         # A dated or suffixed id is another spelling of the configured name.
-        if not listed or any(name.startswith(each) for name in listed for each in asked):
+        if not model_names or any(
+            name.startswith(model_id) for name in model_names for model_id in model_ids
+        ):
             return ""
         return (
-            f"`{asked[0]}` is not listed: name one that is in `toolkit.toml`,"
-            f" [vendors.{vendor.id}] models = {{ text = {json.dumps(listed[0])} }}."
+            f"`{model_ids[0]}` is not listed: name one that is in `toolkit.toml`,"
+            f" [vendors.{vendor.id}] models = {{ text = {json.dumps(model_names[0])} }}."
         )
 
     async def trust(self, context: RequestContext, connection_id: str) -> Connection:
@@ -228,15 +240,15 @@ class Connections:
         """
         connection = await self._core.shares.find_own(context.account_id, connection_id)
         connection.deleted = True
-        saved = self._core.records.connections.make_update(connection, deleted=True)
-        ended = await self._core.shares.make_unshare_changes(connection_id)
-        await self._core.store.write([saved, *ended])
+        update = self._core.records.connections.make_update(connection, deleted=True)
+        share_changes = await self._core.shares.make_unshare_changes(connection_id)
+        await self._core.store.write([update, *share_changes])
         return connection
 
     async def list_providers(self, context: RequestContext) -> Sequence[Provider]:
         """List every provider, its capabilities, and whether this account has connected it."""
         registry = self._core.registry
-        connected = await self._core.directory.list_connections(context.scope)
+        connections = await self._core.directory.list_connections(context.scope)
         return [
             Provider(
                 id=vendor.id,
@@ -247,7 +259,7 @@ class Connections:
                     c.id for c in registry.list_newest() if c.operation in vendor.operations
                 ],
                 conventional_variable=vendor.variable,
-                connected=vendor.id in connected,
+                connected=vendor.id in connections,
                 sandbox=self._core.settings.sandbox,
             )
             for vendor in sorted(registry.vendors.values(), key=lambda v: (v.label or "~", v.id))

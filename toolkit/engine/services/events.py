@@ -37,18 +37,18 @@ class Events:
         Raises:
             RequestError: `NOT_FOUND`; `CONFLICT` if no process will continue the work.
         """
-        store, until = self._core.store, time.monotonic() + wait_s
+        store, deadline = self._core.store, time.monotonic() + wait_s
         while True:
             source = await self._find_source(context.scope, resource_id)
             # Read before the events, so that the wait misses no event that arrives meanwhile.
             last = await store.get_last_event_number(source.id)
             events = await self._read_events(source, after)
-            left = until - time.monotonic()
-            if events or source.is_over or left <= 0:
+            remaining_s = deadline - time.monotonic()
+            if events or source.is_over or remaining_s <= 0:
                 return list(events)
             await self._check_not_abandoned(resource_id)
             # A caller that names a future number still learns when the resource ends.
-            await store.wait_for_event(source.id, after=last, timeout_s=left)
+            await store.wait_for_event(source.id, after=last, timeout_s=remaining_s)
             # Wait a moment for more: one event a response would flood the caller with requests.
             await store.wait_for_event(
                 source.id, after=last, timeout_s=BATCH_WINDOW_S, types=TERMINAL_EVENTS
@@ -117,12 +117,12 @@ class Events:
                 TABLES_BY_PREFIX[kind], scope, resource_id, "status"
             )
         if row is not None:
-            ended = row["status"] in (FINAL_TASK_STATUSES if kind == "tsk" else FINAL_STATUSES)
-            return _EventSource(resource_id, resource_id, kind, ended)
+            is_over = row["status"] in (FINAL_TASK_STATUSES if kind == "tsk" else FINAL_STATUSES)
+            return _EventSource(resource_id, resource_id, kind, is_over)
         if kind == "run":
             for task in await self._core.records.tasks.find_rows(scope, run_id=resource_id):
-                ended = task["status"] in FINAL_TASK_STATUSES
-                return _EventSource(resource_id, str(task["id"]), "agent", ended)
+                is_over = task["status"] in FINAL_TASK_STATUSES
+                return _EventSource(resource_id, str(task["id"]), "agent", is_over)
         raise build_not_found("resource", resource_id)
 
 

@@ -43,8 +43,8 @@ async def commit_accepted(
         return
     outcome = Outcome(claim.accepted_code, dump_envelope(record).decode())
     try:
-        accepted = [*changes, _make_insert(claim, outcome)]
-        await core.store.write(accepted, lease=lease, max_wait_s=REQUEST_WAIT_S)
+        all_changes = [*changes, _make_insert(claim, outcome)]
+        await core.store.write(all_changes, lease=lease, max_wait_s=REQUEST_WAIT_S)
     except Conflict:
         if await core.store.get_row("idempotency", claim.id) is None:
             raise
@@ -89,8 +89,8 @@ class IdempotencyStore:
         if claim.outcome == outcome:
             return
         if claim.outcome is not None:
-            saved = UpdateRow("idempotency", claim.id, _to_columns(outcome))
-            await self._core.store.write([saved])
+            update = UpdateRow("idempotency", claim.id, _to_columns(outcome))
+            await self._core.store.write([update])
             return
         try:
             await self._core.store.write([_make_insert(claim, outcome)])

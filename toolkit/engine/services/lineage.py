@@ -37,9 +37,9 @@ class Lineages:
             if job is None:
                 continue
             lineage.jobs.append(job)
-            taken = dict.fromkeys(job.from_artifacts.values())
-            waiting.extend(each for each in taken if each not in seen)
-            seen.update(taken)
+            source_ids = dict.fromkeys(job.from_artifacts.values())
+            waiting.extend(source_id for source_id in source_ids if source_id not in seen)
+            seen.update(source_ids)
         lineage.complete = not waiting
         return lineage
 
@@ -58,12 +58,12 @@ class Lineages:
         )
 
 
-def _find_artifact_ids(given: Mapping[str, object]) -> dict[str, str]:
+def _find_artifact_ids(job_input: Mapping[str, object]) -> dict[str, str]:
     """Find the artifact ids in an input, by the upstream node or by the input field."""
-    found = {
+    by_field = {
         field: value
-        for field, value in given.items()
+        for field, value in job_input.items()
         if isinstance(value, str) and is_id(value, Prefix.ARTIFACT)
     }
-    upstream = given.get(FROM_ARTIFACTS)
-    return {**_find_artifact_ids(upstream), **found} if isinstance(upstream, dict) else found
+    upstream = job_input.get(FROM_ARTIFACTS)
+    return {**_find_artifact_ids(upstream), **by_field} if isinstance(upstream, dict) else by_field

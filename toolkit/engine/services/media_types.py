@@ -28,11 +28,11 @@ async def find_media_type(
         account_id: id of the account, for fairness among accounts.
     """
     if len(content) <= MAX_INLINE_BYTES:
-        found = detect_media_type(content)
-        return found or _choose_text_type(is_json(_read_all(content)))
-    found = await start_thread(lambda: detect_media_type(content))
-    if found is not None:
-        return found
+        media_type = detect_media_type(content)
+        return media_type or _choose_text_type(is_json(_read_all(content)))
+    media_type = await start_thread(lambda: detect_media_type(content))
+    if media_type is not None:
+        return media_type
     async with in_memory.hold(account_id):
         try:
             step = RunInProcess(is_json, (await start_thread(lambda: _read_all(content)),))
@@ -52,18 +52,18 @@ def detect_media_type(content: Content) -> str | None:
     for n, piece in enumerate(iter_chunks(content)):
         data = bytes(piece)
         if n == 0:
-            found = match_signature(data)
-            if found is not None:
-                return found
+            media_type = match_signature(data)
+            if media_type is not None:
+                return media_type
         try:
             decode(data)
         except UnicodeDecodeError:
             is_text = False
         if not is_text or b"\0" in data:
             return "application/octet-stream"
-        seen = data.strip(_BLANK)
-        if seen:
-            first, last = first or seen[0], seen[-1]
+        text = data.strip(_BLANK)
+        if text:
+            first, last = first or text[0], text[-1]
     try:
         decode(b"", True)
     except UnicodeDecodeError:
@@ -75,5 +75,5 @@ def _read_all(content: Content) -> bytes:
     return content if isinstance(content, bytes) else content.read()
 
 
-def _choose_text_type(found: bool) -> str:
-    return "application/json" if found else "text/plain"
+def _choose_text_type(has_json: bool) -> str:
+    return "application/json" if has_json else "text/plain"

@@ -76,17 +76,19 @@ class WorkReader(Generic[W]):
         context: RequestContext,
         limit: int,
         before: str | None,
-        wanted: WorkFilter = NO_FILTER,
+        work_filter: WorkFilter = NO_FILTER,
     ) -> list[W]:
         """Return a page of the work that matches a filter, newest first."""
         rows = await self._core.store.list_work(
-            self._work_list, context.scope, wanted, limit, before
+            self._work_list, context.scope, work_filter, limit, before
         )
         return [await self.read_current(row) for row in rows]
 
-    async def count(self, context: RequestContext, wanted: WorkFilter = NO_FILTER) -> int | None:
+    async def count(
+        self, context: RequestContext, work_filter: WorkFilter = NO_FILTER
+    ) -> int | None:
         """Count the work that matches a filter; None if that takes too long."""
-        return await self._core.store.count_work(self._work_list, context.scope, wanted)
+        return await self._core.store.count_work(self._work_list, context.scope, work_filter)
 
     async def annotate(self, context: RequestContext, work_id: str, request: WorkAnnotate) -> W:
         """Change the tags or the note of a work record.

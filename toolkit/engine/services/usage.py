@@ -94,7 +94,7 @@ def make_usage_count(
     lease: Lease,
     provider: str | None,
     connection_id: str | None,
-    more: dict[str, int],
+    counts: dict[str, int],
     at: datetime,
 ) -> IncrementColumns:
     """Make the change that adds a job to its account's usage of a day, in the job's transaction."""
@@ -111,7 +111,7 @@ def make_usage_count(
         "agent_id": agent_id,
         "key_id": lease.key_id,
     }
-    return IncrementColumns("usage", values, more)
+    return IncrementColumns("usage", values, counts)
 
 
 def count_call(attempt: AttemptRecord) -> dict[str, int]:

@@ -80,13 +80,13 @@ async def read_answer(
     ]
     if reader is not None:
         return _assemble_response(request, headers, reader)
-    told = {n: v for n, v in response.extensions.items() if n == RECORDED_MODEL}
+    extensions = {n: v for n, v in response.extensions.items() if n == RECORDED_MODEL}
     return httpx.Response(
         response.status_code,
         headers=headers,
         content=body.getvalue(),
         request=request,
-        extensions=told,
+        extensions=extensions,
     )
 
 
@@ -148,17 +148,17 @@ def _assemble_response(
     request: httpx.Request, headers: list[tuple[bytes, bytes]], reader: StreamReader
 ) -> httpx.Response:
     """Make the response that the vendor would have given without a stream."""
-    whole = reader.assemble()
-    if whole is None:
+    answer = reader.assemble()
+    if answer is None:
         raise OutcomeUnknownError(
             ErrorCode.PROVIDER_UNAVAILABLE,
             f"The answer of {request.url.host} broke off before its end.",
         )
-    kept = [(name, value) for name, value in headers if name.lower() != b"content-type"]
+    vendor_headers = [(name, value) for name, value in headers if name.lower() != b"content-type"]
     return httpx.Response(
-        whole.status,
-        headers=[*kept, (b"content-type", b"application/json")],
-        content=whole.body,
+        answer.status,
+        headers=[*vendor_headers, (b"content-type", b"application/json")],
+        content=answer.body,
         request=request,
-        extensions={FAILED_IN_STREAM: True} if whole.status >= 400 else {},
+        extensions={FAILED_IN_STREAM: True} if answer.status >= 400 else {},
     )

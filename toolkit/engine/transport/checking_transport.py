@@ -188,10 +188,10 @@ class _PublicResolver(aiohttp.ThreadedResolver):
         Raises:
             ProviderError: `PROVIDER_BAD_RESPONSE` if an address is not global.
         """
-        found = await super().resolve(host, port, family)
-        for address in found:
+        addresses = await super().resolve(host, port, family)
+        for address in addresses:
             _check_global(host, address["host"])
-        return found
+        return addresses
 
 
 def _convert_url(url: httpx.URL) -> URL:

@@ -136,19 +136,19 @@ def read_result(answer: Any, step: RunInProcess) -> object:
             raise NotSerializableError(
                 f"A worker process cannot import `{module}.{name}`: {error['message']}."
             )
-    known = getattr(builtins, error["base"], Exception)
-    if known is MemoryError:
+    error_class = getattr(builtins, error["base"], Exception)
+    if error_class is MemoryError:
         raise ProviderError(
             ErrorCode.INTERNAL,
             f"`{name}` needs more memory than cpu_memory_bytes lets it have: ask for less.",
             retryable=False,
         )
     # Not SystemExit, which must not end this process, nor a function, which must not be called.
-    if not (isinstance(known, type) and issubclass(known, Exception)):
-        known = RuntimeError
+    if not (isinstance(error_class, type) and issubclass(error_class, Exception)):
+        error_class = RuntimeError
     try:
-        raised = known(error["message"])
+        exception = error_class(error["message"])
     except TypeError:  # it takes more than a text, as a UnicodeDecodeError does
-        raised = RuntimeError(error["message"])
-    raised.add_note(f"in a worker process:\n{error['traceback']}")
-    raise raised
+        exception = RuntimeError(error["message"])
+    exception.add_note(f"in a worker process:\n{error['traceback']}")
+    raise exception

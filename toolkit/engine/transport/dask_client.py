@@ -43,15 +43,15 @@ def make_security(address: str, files: TlsFiles | None) -> dict[str, str]:
         RequestError: `INVALID_REQUEST` if there are certificates but the address is unencrypted.
         ServiceError: `UNAVAILABLE` if an encrypted connection has none, or they are unreadable.
     """
-    given: dict[str, str] = {}
+    arguments: dict[str, str] = {}
     if files is not None:
-        given = {
+        arguments = {
             "tls_ca_file": str(files.ca_file),
             "tls_client_cert": str(files.cert_file),
             "tls_client_key": str(files.key_file or files.cert_file),
         }
     try:
-        security = Security(require_encryption=files is not None or None, **given)
+        security = Security(require_encryption=files is not None or None, **arguments)
         context = security.get_connection_args("client").get("ssl_context")
     except OSError as error:  # the base class of the errors of `ssl`, too
         raise ServiceError(
@@ -73,4 +73,4 @@ def make_security(address: str, files: TlsFiles | None) -> dict[str, str]:
             f"{address} needs certificates: name their files in `dispatch_tls`, or in Dask's own"
             " configuration (`distributed.comm.tls`).",
         )
-    return given
+    return arguments

@@ -175,8 +175,8 @@ class DaskConnection:
         return self._workers
 
     def _is_older(self, max_age_s: float) -> bool:
-        looked_at = self._looked_at
-        return looked_at is None or time.monotonic() - looked_at > max_age_s
+        last_look = self._looked_at
+        return last_look is None or time.monotonic() - last_look > max_age_s
 
     def drop(self, client: DaskGateway) -> None:
         """Close a client that has lost its scheduler; the next use opens another."""

@@ -141,10 +141,10 @@ class DaskExecutor:
 
     async def _has_worker(self, resources: Mapping[str, float], max_age_s: float) -> bool:
         workers = await self._connection.list_workers(max_age_s)
-        wanted = STEPS_PER_THREAD * sum(one.threads for one in workers)
-        if wanted > self._semaphore.limit:
-            self._semaphore.set_limit(wanted)
-        return any(one.offers(resources) for one in workers)
+        limit = STEPS_PER_THREAD * sum(worker.threads for worker in workers)
+        if limit > self._semaphore.limit:
+            self._semaphore.set_limit(limit)
+        return any(worker.offers(resources) for worker in workers)
 
     def _explain(self, need: str) -> str:
         return f"No worker of the Dask cluster at {self._connection.address} {need}"
@@ -214,14 +214,14 @@ class DaskExecutor:
         asking = client.ask(
             "run", key=key, module=module, name=name, args=[message], resources=dict(resources)
         )
-        answered: asyncio.Task[bytes] = asyncio.ensure_future(asking)
+        task: asyncio.Task[bytes] = asyncio.ensure_future(asking)
         try:
-            while not (await asyncio.wait([answered], timeout=LOOK_INTERVAL_S))[0]:
+            while not (await asyncio.wait([task], timeout=LOOK_INTERVAL_S))[0]:
                 if not await self._has_worker(resources, LOOK_INTERVAL_S):
                     raise _NoWorkerError
-            return answered.result()
+            return task.result()
         finally:
-            answered.cancel()
+            task.cancel()
 
     def _read_answer(self, answer: Any, step: RunInProcess) -> object:
         """Return the value of a worker's answer, or raise its error."""

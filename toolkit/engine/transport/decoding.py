@@ -84,8 +84,8 @@ def is_compressed(headers: httpx.Headers) -> bool:
     Raises:
         UnreadableCodingError: it is compressed other than by `gzip`, once.
     """
-    named = headers.get_list("content-encoding", split_commas=True)
-    codings = [name for value in named if (name := value.strip().lower()) not in ("", "identity")]
+    values = headers.get_list("content-encoding", split_commas=True)
+    codings = [name for value in values if (name := value.strip().lower()) not in ("", "identity")]
     if codings and codings not in ([CODING], [f"x-{CODING}"]):
         raise UnreadableCodingError
     return bool(codings)

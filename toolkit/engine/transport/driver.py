@@ -178,9 +178,9 @@ class Driver:
                             outcome = await hooks.on_operation(step)
                         case RunInProcess():
                             # A vendor's flow holds a secret: its steps stay on this machine.
-                            own = replace(step, here=True) if via else step
+                            local_step = replace(step, here=True) if via else step
                             outcome = await self._executor.dispatch(
-                                own, account_id, resources, hooks.on_pause, hooks.on_queued
+                                local_step, account_id, resources, hooks.on_pause, hooks.on_queued
                             )
                         case RunInThread():
                             outcome = await self.run_in_thread(step.run, account_id)
@@ -204,18 +204,18 @@ class Driver:
 
     async def _advance_in_thread(self, advance: Callable[[], object], account_id: str) -> object:
         """Advance a flow to its next step in a thread, because it has much to read."""
-        done = await _start_in_turn(
+        future = await _start_in_turn(
             self._thread_semaphore, partial(_advance_once, advance), account_id
         )
-        cancelled: asyncio.CancelledError | None = None
-        while not done.done():  # until then, the flow cannot be closed
+        cancellation: asyncio.CancelledError | None = None
+        while not future.done():  # until then, the flow cannot be closed
             try:
-                await asyncio.wait([done])
+                await asyncio.wait([future])
             except asyncio.CancelledError as error:
-                cancelled = error
-        if cancelled is not None:
-            raise cancelled
-        return done.result()
+                cancellation = error
+        if cancellation is not None:
+            raise cancellation
+        return future.result()
 
     def prepare_steps(self, functions: Sequence[Callable[..., object]]) -> None:
         """Get ready for later CPU steps of a flow; does not wait."""
@@ -235,9 +235,9 @@ class Driver:
 
     async def _run_function(self, step: RunFunction, account_id: str) -> object:
         """Run the caller's own code in a thread; it keeps its place until it is done."""
-        done = await _start_in_turn(self._function_semaphore, step.function, account_id)
+        future = await _start_in_turn(self._function_semaphore, step.function, account_id)
         try:
-            return await asyncio.shield(done)
+            return await asyncio.shield(future)
         except asyncio.CancelledError:
             step.cancel()
             raise
@@ -273,14 +273,14 @@ class Driver:
         if request.method != "GET":
             return await self._send_public(request, timeouts)
         # Work that begins together often makes the same look-ups.
-        asked = str(request.url), tuple(request.headers.raw), timeouts
-        return await self._lookups.share(asked, self._look_up(request, timeouts))
+        key = str(request.url), tuple(request.headers.raw), timeouts
+        return await self._lookups.share(key, self._look_up(request, timeouts))
 
     async def _look_up(self, request: httpx.Request, timeouts: Timeouts) -> httpx.Response:
         if self._lookup_cache is None:
             return await self._send_public(request, timeouts)
         return await self._lookup_cache.fetch(
-            request, lambda asked: self._send_public(asked, timeouts)
+            request, lambda lookup: self._send_public(lookup, timeouts)
         )
 
     async def _send_public(self, request: httpx.Request, timeouts: Timeouts) -> httpx.Response:
@@ -344,10 +344,10 @@ async def _start_in_turn(
     """Start work in a thread, in turns by account; it keeps its place until it is done."""
     await semaphore.acquire(account_id)
 
-    def end(done: "asyncio.Future[T]") -> None:
+    def end(future: "asyncio.Future[T]") -> None:
         semaphore.release(account_id)
-        if not done.cancelled():
-            done.exception()  # mark it as retrieved: the waiter may have gone
+        if not future.cancelled():
+            future.exception()  # mark it as retrieved: the waiter may have gone
 
     started = start_thread(work)
     started.add_done_callback(end)

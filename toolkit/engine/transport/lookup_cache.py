@@ -65,15 +65,15 @@ class LookupCache:
             send: asks the service and reads the whole answer.
         """
         key = str(request.url), tuple(request.headers.raw)
-        stored = self._answers.get(key)
-        response = await send(request) if stored is None else None
+        answer = self._answers.get(key)
+        response = await send(request) if answer is None else None
         if response is not None and CACHE_HEADERS.isdisjoint(response.headers):
             return response
         import hishel
 
-        asked = hishel.Request(request.method, str(request.url), _group_headers(request.headers))
+        lookup = hishel.Request(request.method, str(request.url), _group_headers(request.headers))
         idle = hishel.IdleClient(hishel.CacheOptions(shared=False))
-        state: hishel.AnyState = idle.next(asked, [] if stored is None else [stored.entry])
+        state: hishel.AnyState = idle.next(lookup, [] if answer is None else [answer.entry])
         if response is not None and isinstance(state, hishel.CacheMiss):
             state = state.next(_describe_response(response))
         while True:
@@ -84,16 +84,16 @@ class LookupCache:
                 case hishel.InvalidateEntries():
                     self._drop(key)
                     state = state.next()
-                case hishel.NeedToBeUpdated() if stored is not None:
-                    stored.entry = state.updating_entries[-1]
+                case hishel.NeedToBeUpdated() if answer is not None:
+                    answer.entry = state.updating_entries[-1]
                     state = state.next()
-                case hishel.FromCache() if stored is not None:
+                case hishel.FromCache() if answer is not None:
                     if key in self._answers:  # it may have gone while the service was asked
                         self._answers.move_to_end(key)
-                    return _make_response(request, state.entry.response, stored.body)
+                    return _make_response(request, state.entry.response, answer.body)
                 case hishel.StoreAndUse() if response is not None:
                     self._drop(key)
-                    entry = hishel.Entry(uuid.uuid4(), asked, state.response)
+                    entry = hishel.Entry(uuid.uuid4(), lookup, state.response)
                     self._keep(key, StoredAnswer(entry, response.content))
                     return response
                 case hishel.CouldNotBeStored() if response is not None:
@@ -119,18 +119,18 @@ class LookupCache:
 
 
 def _measure_answer(answer: StoredAnswer) -> int:
-    told = answer.entry.response.headers
-    return len(answer.body) + ENTRY_OVERHEAD_BYTES + sum(map(len, told.values()))
+    headers = answer.entry.response.headers
+    return len(answer.body) + ENTRY_OVERHEAD_BYTES + sum(map(len, headers.values()))
 
 
 def _group_headers(headers: httpx.Headers) -> "hishel.Headers":
     """Group headers by name, as hishel takes them; any bytes may stand in them."""
     import hishel
 
-    grouped: dict[str, list[str]] = {}
+    groups: dict[str, list[str]] = {}
     for name, value in headers.raw:
-        grouped.setdefault(name.decode(ENCODING).lower(), []).append(value.decode(ENCODING))
-    return hishel.Headers({**grouped})
+        groups.setdefault(name.decode(ENCODING).lower(), []).append(value.decode(ENCODING))
+    return hishel.Headers({**groups})
 
 
 def _describe_response(response: httpx.Response) -> "hishel.Response":
@@ -139,27 +139,31 @@ def _describe_response(response: httpx.Response) -> "hishel.Response":
 
     headers = _group_headers(response.headers)
     age = response.headers.get("age", "")
-    made = time.time() - (int(age[:9]) if age.isascii() and age.isdigit() else 0)
+    timestamp = time.time() - (int(age[:9]) if age.isascii() and age.isdigit() else 0)
     with suppress(ValueError, OverflowError):  # without a valid date: now
-        made = min(made, parsedate_to_datetime(headers.pop("date", "")).timestamp())
-    headers["date"] = formatdate(made, usegmt=True)
+        timestamp = min(timestamp, parsedate_to_datetime(headers.pop("date", "")).timestamp())
+    headers["date"] = formatdate(timestamp, usegmt=True)
     return hishel.Response(response.status_code, headers)
 
 
-def _add_conditions(request: httpx.Request, asked: "hishel.Request") -> httpx.Request:
+def _add_conditions(request: httpx.Request, lookup: "hishel.Request") -> httpx.Request:
     """Add the conditions on which the service need not answer in full."""
-    added = [
-        (name.encode(ENCODING), asked.headers[name].encode(ENCODING))
+    conditions = [
+        (name.encode(ENCODING), lookup.headers[name].encode(ENCODING))
         for name in CONDITIONS
-        if name in asked.headers
+        if name in lookup.headers
     ]
-    return httpx.Request(request.method, request.url, headers=[*request.headers.raw, *added])
+    return httpx.Request(request.method, request.url, headers=[*request.headers.raw, *conditions])
 
 
-def _make_response(request: httpx.Request, told: "hishel.Response", body: bytes) -> httpx.Response:
+def _make_response(
+    request: httpx.Request, cached_response: "hishel.Response", body: bytes
+) -> httpx.Response:
     headers = [
         (name.encode(ENCODING), value.encode(ENCODING))
-        for name in told.headers
-        for value in told.headers.get_list(name) or ()
+        for name in cached_response.headers
+        for value in cached_response.headers.get_list(name) or ()
     ]
-    return httpx.Response(told.status_code, headers=headers, content=body, request=request)
+    return httpx.Response(
+        cached_response.status_code, headers=headers, content=body, request=request
+    )

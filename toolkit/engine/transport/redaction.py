@@ -86,13 +86,13 @@ def _measure_overlap(text: str, form: str) -> int:
 
 
 def _redact_fields(record: D, forms: Forms) -> D:
-    changed: dict[str, Any] = {}
+    changes: dict[str, Any] = {}
     for field in fields(record):
         value = getattr(record, field.name)
-        cleaned = _redact_value(value, forms)
-        if cleaned != value:
-            changed[field.name] = cleaned
-    return replace(record, **changed) if changed else record
+        redacted_value = _redact_value(value, forms)
+        if redacted_value != value:
+            changes[field.name] = redacted_value
+    return replace(record, **changes) if changes else record
 
 
 def _redact_value(value: object, forms: Forms) -> object:
@@ -108,12 +108,13 @@ def _redact_value(value: object, forms: Forms) -> object:
                 return value  # an image or audio: changing it would break it
             return _redact_spelled(text, forms).encode()
         case list():
-            return [_redact_value(one, forms) for one in value]
+            return [_redact_value(item, forms) for item in value]
         case tuple() if type(value) is tuple:
-            return tuple(_redact_value(one, forms) for one in value)
+            return tuple(_redact_value(item, forms) for item in value)
         case dict():
             return {
-                _redact_value(name, forms): _redact_value(one, forms) for name, one in value.items()
+                _redact_value(name, forms): _redact_value(member, forms)
+                for name, member in value.items()
             }
     return value
 

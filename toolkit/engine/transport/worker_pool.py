@@ -96,7 +96,7 @@ class WorkerPool:
     @property
     def pids(self) -> list[int]:
         """The ids of the current worker processes."""
-        return [one.process.pid for one in self._workers if one.process.pid is not None]
+        return [worker.process.pid for worker in self._workers if worker.process.pid is not None]
 
     def prepare(self, functions: Sequence[Callable[..., object]]) -> None:
         """Start the first worker, and have it import the modules of functions.
@@ -104,7 +104,7 @@ class WorkerPool:
         That takes up to a quarter of a second, for which a first step would wait. If the first
         worker is there and idle, it imports the modules that it lacks.
         """
-        names = dict.fromkeys(get_function_name(one) for one in functions)
+        names = dict.fromkeys(get_function_name(function) for function in functions)
         self._used |= names
         if functions and not self._workers:
             self._start_idle_worker()
@@ -126,8 +126,8 @@ class WorkerPool:
         # A step that comes meanwhile takes its turn in the worker's thread. An import that fails
         # here fails there again, where a caller waits for it.
 
-        def note_modules(done: "asyncio.Future[None]") -> None:
-            if not done.cancelled() and done.exception() is None:
+        def note_modules(future: "asyncio.Future[None]") -> None:
+            if not future.cancelled() and future.exception() is None:
                 worker.modules.update(module for module, _ in names)
 
         loading = partial(_load_functions, worker.process, names, self._timeout_s)
@@ -232,7 +232,8 @@ class WorkerPool:
             finally:
                 self._slots.release(account_id)
 
-        answer.add_done_callback(lambda done: done.cancelled() or done.exception())  # it is known
+        # Retrieve the exception, which is known already.
+        answer.add_done_callback(lambda future: future.cancelled() or future.exception())
         task = asyncio.create_task(finish(), name="reclaim worker")
         self._chores.add(task)
         task.add_done_callback(self._chores.discard)
@@ -246,17 +247,23 @@ class WorkerPool:
         """
         is_short = step.timeout_s is not None
         self._has_short_steps |= is_short
-        for worker in [one for one in self._idle if not one.process.is_alive]:
+        for worker in [candidate for candidate in self._idle if not candidate.process.is_alive]:
             self._idle.remove(worker)
             self._drop_worker(worker)
-        fitting = [one for one in self._idle if one.is_lowered is not is_short] or self._idle
-        worker = fitting[-1] if fitting else self._add_worker()
-        if fitting:
+        candidates = [
+            candidate for candidate in self._idle if candidate.is_lowered is not is_short
+        ] or self._idle
+        worker = candidates[-1] if candidates else self._add_worker()
+        if candidates:
             self._idle.remove(worker)
         if not (is_short or worker.is_lowered):
             worker.is_lowered = True
             has_room = len(self._workers) < self._max_workers
-            if self._has_short_steps and has_room and all(one.is_lowered for one in self._workers):
+            if (
+                self._has_short_steps
+                and has_room
+                and all(peer.is_lowered for peer in self._workers)
+            ):
                 self._start_idle_worker()
         return worker
 

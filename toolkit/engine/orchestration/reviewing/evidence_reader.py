@@ -39,21 +39,21 @@ class NodeHistory:
     @classmethod
     def trace(cls, node: PlanNode, reviews: Sequence[Review]) -> "NodeHistory":
         """Trace a node of a plan through the reviews that had it run again."""
-        planned, options = dict(node.input), node.options
-        told: dict[bool, dict[str, None]] = {True: {}, False: {}}
+        planned_input, options = dict(node.input), node.options
+        texts: dict[bool, dict[str, None]] = {True: {}, False: {}}
         for action in _iterate_actions(node.id, reviews):
             is_asked = action.action == ASKED
-            told[is_asked] |= dict.fromkeys(action.instructions)
+            texts[is_asked] |= dict.fromkeys(action.instructions)
             if is_asked:
-                planned |= action.constraints
+                planned_input |= action.constraints
             if action.provider is not None:
                 options = (options or Options()).model_copy(update={"provider": action.provider})
-        return cls(planned, tuple(told[False]), tuple(told[True]), options)
+        return cls(planned_input, tuple(texts[False]), tuple(texts[True]), options)
 
 
 def _iterate_actions(node_id: str, reviews: Sequence[Review]) -> Iterator[RecommendedAction]:
     for review in reviews:
-        yield from (one for one in review.recommended_actions if one.node_id == node_id)
+        yield from (action for action in review.recommended_actions if action.node_id == node_id)
 
 
 class EvidenceReader:
@@ -69,13 +69,13 @@ class EvidenceReader:
         """Read the input and output of every node, dependencies before dependents."""
         evidence: dict[str, Evidence] = {}
         for item in await self.read_requests(account_id, task, workflow, plan):
-            node = next(one for one in workflow.nodes if one.id == item.node.id)
+            node = next(candidate for candidate in workflow.nodes if candidate.id == item.node.id)
             output, blob = None, None
             if node.job_id is not None and node.artifact_id is not None:
                 job = await self._core.records.jobs.find(AccountScope(account_id), node.job_id)
                 output = job.output if job else None
-                kept = await self._artifacts.find(AccountScope(account_id), node.artifact_id)
-                blob = await self._artifacts.load_blob(kept)
+                entry = await self._artifacts.find(AccountScope(account_id), node.artifact_id)
+                blob = await self._artifacts.load_blob(entry)
             evidence[node.id] = replace(item, output=output, blob=blob)
         for node_id, item in evidence.items():
             upstream = [evidence[up] for up in item.node.depends_on if up in evidence]
@@ -90,19 +90,19 @@ class EvidenceReader:
         self, account_id: str, task: Task, workflow: WorkflowRecord, plan: Plan
     ) -> list[Evidence]:
         """Read the input and outcome of every node, without its output."""
-        planned = {node.id: node for node in plan.nodes}
+        plan_nodes = {node.id: node for node in plan.nodes}
         before = [
             await self._core.records.workflows.get(AccountScope(account_id), workflow_id)
             for workflow_id in task.workflow_ids
             if workflow_id != workflow.id
         ]
-        found: list[Evidence] = []
+        evidence: list[Evidence] = []
         for node in workflow.nodes:
-            as_planned = planned.get(node.id) or PlanNode(
+            plan_node = plan_nodes.get(node.id) or PlanNode(
                 id=node.id, capability=node.capability, input=node.input
             )
-            history = NodeHistory.trace(as_planned, task.reviews)
-            earlier = [one for flow in before for one in flow.nodes if one.id == node.id]
+            history = NodeHistory.trace(plan_node, task.reviews)
+            earlier = [run for flow in before for run in flow.nodes if run.id == node.id]
             capability = self._core.registry.require(node.capability)
             item = Evidence(
                 node=PlanNode(
@@ -110,7 +110,7 @@ class EvidenceReader:
                     capability=node.capability,
                     input=node.input,
                     depends_on=node.depends_on,
-                    reason=as_planned.reason,
+                    reason=plan_node.reason,
                     optional=node.optional,
                     options=history.options,
                 ),
@@ -124,13 +124,13 @@ class EvidenceReader:
                 instructions=history.instructions,
                 remarks=history.remarks,
                 has_failed_before=node.error is not None
-                and any(_is_same(one.error, node.error) for one in earlier),
+                and any(_is_same(run.error, node.error) for run in earlier),
             )
-            if not _is_bound(item, as_planned, found) and not _runs_at_place(task):
-                others = await self._find_others(account_id, item, [node, *earlier])
-                item = replace(item, other_providers=others)
-            found.append(item)
-        return found
+            if not _is_bound(item, plan_node, evidence) and not _runs_at_place(task):
+                other_providers = await self._find_others(account_id, item, [node, *earlier])
+                item = replace(item, other_providers=other_providers)
+            evidence.append(item)
+        return evidence
 
     async def _find_others(
         self, account_id: str, item: Evidence, runs: Sequence[Node]
@@ -141,25 +141,27 @@ class EvidenceReader:
         pool = await self._core.directory.find_providers(
             AccountScope(account_id), capability, options
         )
-        asked = {run.provider for run in runs}
-        others = [
+        tried_ids = {run.provider for run in runs}
+        candidates = [
             vendor.id
             for vendor in pool.vendors
-            if vendor.id not in asked
+            if vendor.id not in tried_ids
             and pool.is_connected(vendor.id)
             and is_servable(capability, options.model_copy(update={"provider": vendor.id}), pool)
         ]
-        return tuple(sorted(others, key=lambda provider: provider != capability.default_provider))
+        return tuple(
+            sorted(candidates, key=lambda provider: provider != capability.default_provider)
+        )
 
 
-def _is_bound(item: Evidence, planned: PlanNode, upstream: Sequence[Evidence]) -> bool:
+def _is_bound(item: Evidence, plan_node: PlanNode, upstream: Sequence[Evidence]) -> bool:
     """Check whether a node works only with its present provider."""
-    if item.capability.operation is None or (planned.options and planned.options.provider):
+    if item.capability.operation is None or (plan_node.options and plan_node.options.provider):
         return True
     return _PROVIDERS_NAME in item.node.input or any(
-        one.capability.can_fill(item.capability, _PROVIDERS_NAME)
-        for one in upstream
-        if one.node.id in item.node.depends_on and _PROVIDERS_NAME in item.capability.accepts
+        source.capability.can_fill(item.capability, _PROVIDERS_NAME)
+        for source in upstream
+        if source.node.id in item.node.depends_on and _PROVIDERS_NAME in item.capability.accepts
     )
 
 
@@ -167,21 +169,24 @@ def _runs_at_place(task: Task) -> bool:
     return bool(task.constraints.endpoint_id or task.constraints.compute_id)
 
 
-def _is_same(error: ErrorInfo | None, other: ErrorInfo) -> bool:
-    return error is not None and (error.code, error.message) == (other.code, other.message)
+def _is_same(error: ErrorInfo | None, current: ErrorInfo) -> bool:
+    return error is not None and (error.code, error.message) == (
+        current.code,
+        current.message,
+    )
 
 
 def _find_pictures(item: Evidence, upstream: list[Evidence]) -> dict[str, Blob]:
     """Find the pictures from upstream nodes that filled fields of a node."""
-    found: dict[str, Blob] = {}
+    pictures: dict[str, Blob] = {}
     for name, binding in item.capability.accepts.items():
         if binding.mode != "artifact" or name in item.node.input:
             continue
-        blobs = [one.blob for one in upstream if one.blob is not None]
+        blobs = [source.blob for source in upstream if source.blob is not None]
         fitting = [blob for blob in blobs if binding.matches(blob.media_type)]
         if len(fitting) == 1 and fitting[0].media_type.startswith("image/"):
-            found[name] = fitting[0]
-    return found
+            pictures[name] = fitting[0]
+    return pictures
 
 
 def _join_texts(capability: Capability, upstream: list[Evidence]) -> str | None:

@@ -106,8 +106,8 @@ class Reviews:
     ) -> None:
         if verdict.decision == "retry":
             requests = await self._evidence.read_requests(lease.account_id, task, workflow, plan)
-            told = [tell_remarks(requests, one) for one in verdict.recommended_actions]
-            await self._manager.rerun(task, lease, workflow, plan, told)
+            actions = [tell_remarks(requests, action) for action in verdict.recommended_actions]
+            await self._manager.rerun(task, lease, workflow, plan, actions)
         elif verdict.decision == "pass" and verdict.attempt is not None:
             await self._manager.deliver(task, lease, verdict.attempt - 1)
         else:
@@ -129,8 +129,8 @@ class Reviews:
             )
         ids = [node.id for node in workflow.nodes]
         depended_on = {up for node in workflow.nodes for up in node.depends_on}
-        named = request.node_id or [one for one in ids if one not in depended_on][-1]
-        if named not in ids:
+        node_id = request.node_id or [sink for sink in ids if sink not in depended_on][-1]
+        if node_id not in ids:
             raise RequestError(
                 ErrorCode.INVALID_REQUEST,
                 "The retry names a node that is not there.",
@@ -138,7 +138,7 @@ class Reviews:
             )
         evidence = await self._evidence.read_requests(context.account_id, task, workflow, plan)
         actions = make_asked_actions(
-            evidence, named, request.issues, request.constraints, task.review_attempts
+            evidence, node_id, request.issues, request.constraints, task.review_attempts
         )
         if not actions:
             raise RequestError(

@@ -19,18 +19,18 @@ PASSED = 2
 
 def record_attempt(task: Task, workflow: WorkflowRecord, plan: Plan) -> int:
     """Record an ended workflow as an attempt unless it is recorded, and return its index."""
-    made = {node.id: node.artifact_id for node in workflow.nodes}
+    artifact_ids = {node.id: node.artifact_id for node in workflow.nodes}
     attempt = TaskAttempt(
         workflow_id=workflow.id,
         artifact_ids={
             node_id: artifact_id
             for node_id in plan.deliverables
-            if (artifact_id := made.get(node_id)) is not None
+            if (artifact_id := artifact_ids.get(node_id)) is not None
         },
         cost_usd=workflow.cost_usd,
     )
-    for i, known in enumerate(task.attempts):
-        if known.workflow_id == workflow.id:
+    for i, earlier in enumerate(task.attempts):
+        if earlier.workflow_id == workflow.id:
             return i
     task.attempts.append(attempt)
     _name_best(task, plan)
@@ -51,12 +51,12 @@ def find_best(task: Task, standing: int = 0) -> int | None:
     Args:
         standing: minimum standing of the attempt, such as `PASSED`.
     """
-    ranked = [
+    ranking = [
         (_rank(task, i), i)
         for i, attempt in enumerate(task.attempts)
         if attempt.artifact_ids and _rank(task, i)[0] >= standing
     ]
-    return max(ranked)[1] if ranked else None
+    return max(ranking)[1] if ranking else None
 
 
 def _rank(task: Task, index: int) -> tuple[int, float]:
@@ -64,12 +64,12 @@ def _rank(task: Task, index: int) -> tuple[int, float]:
 
     A `retry` verdict asks for a better result and does not lower the rank of the attempt.
     """
-    verdicts = [one for one in task.reviews if one.attempt == index + 1]
-    decided = [one for one in verdicts if one.decision != "retry"]
-    scores = [one.score for one in verdicts if one.score is not None]
+    verdicts = [review for review in task.reviews if review.attempt == index + 1]
+    decisions = [review for review in verdicts if review.decision != "retry"]
+    scores = [review.score for review in verdicts if review.score is not None]
     standing = _UNDECIDED
-    if decided:
-        standing = _STANDINGS[decided[-1].reviewer == PERSON_REVIEWER, decided[-1].decision]
+    if decisions:
+        standing = _STANDINGS[decisions[-1].reviewer == PERSON_REVIEWER, decisions[-1].decision]
     return standing, scores[-1] if scores else 0.0
 
 

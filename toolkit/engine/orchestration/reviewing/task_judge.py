@@ -53,13 +53,13 @@ class TaskJudge:
             task: task whose results are reviewed; its record names the jobs that ask the judge.
             retries_left: number of further retries that the task may have.
         """
-        wanted = task.constraints.review or self._core.settings.reviewer
+        reviewer = task.constraints.review or self._core.settings.reviewer
         certain = [issue for issue in issues if not issue.is_hint]
-        if wanted == "checks" or any(issue.is_blocking for issue in certain):
+        if reviewer == "checks" or any(issue.is_blocking for issue in certain):
             return verdict
         hints = [issue for issue in issues if issue.is_hint]
         brief = build_brief(plan.objective, evidence, hints)
-        if wanted == "auto" and not await self._is_offered(task, lease.account_id, brief):
+        if reviewer == "auto" and not await self._is_offered(task, lease.account_id, brief):
             return verdict
         judgement, note = await self._judge(task, lease, brief)
         if judgement is not None:
