@@ -73,7 +73,7 @@ def test_a_place_is_used_by_the_connection_that_rented_it(client: Client, table:
         assert (job.record.options.provider, job.record.options.deadline_s) == ("runpod", 60)
         job = client.jobs.create("image", place["compute_id"], ASKED, provider=newer).wait()
         assert job.record.connection_id == newer  # who pins one is taken at their word
-        with pytest.raises(RequestError, match="which alone can use it") as refused:
+        with pytest.raises(RequestError, match="only that provider can use it") as refused:
             client.jobs.create("image", place["compute_id"], ASKED, provider="openai")
         assert refused.value.code.name == "PROVIDER_NOT_ALLOWED"
     client.connections.delete(renter)

@@ -303,7 +303,7 @@ def test_a_task_that_is_being_planned_is_cancelled_with_its_call(author: RawCall
 def test_a_budget_that_no_answer_fits_asks_no_model(author: RawCaller) -> None:
     """Given hardly any money, or none, then no model is called."""
     script(author)
-    for limit, reason in ((1e-6, "does not cover"), (0, "leaves nothing")):
+    for limit, reason in ((1e-6, "does not cover"), (0, "nothing left")):
         made = draw_up(author, max_cost_usd=limit)
         assert (made["nodes"], made["cost_incurred_usd"], made["asked"]) == ([], 0.0, [])
         assert reason in made["question"]

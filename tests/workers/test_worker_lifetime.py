@@ -58,7 +58,7 @@ def test_a_run_s_deadline_ends_its_work(client: Client, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("task", "said"),
     [
-        ("die", "The worker process that carried out `die` died: it was terminated by SIGKILL."),
+        ("die", "The worker process that ran `die` died: it was terminated by SIGKILL."),
         ("answer_oddly", "The result of a worker process contains a set: only"),
         (
             "no such task",

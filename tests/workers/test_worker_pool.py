@@ -74,7 +74,7 @@ async def test_a_worker_goes_behind_its_parent(pool: WorkerPool) -> None:
 async def test_a_runaway_is_ended_at_its_deadline(tmp_path: Path) -> None:
     """Given work that takes too long, it fails with what to do, and its process is gone."""
     pool = WorkerPool(1, 0.5, None)
-    with pytest.raises(ProviderError, match=r"0\.5 s of cpu_timeout_s") as caught:
+    with pytest.raises(ProviderError, match=r"0\.5 s of `cpu_timeout_s`") as caught:
         await do(pool, worker_functions.run_away, str(tmp_path / "pid"))
     assert (caught.value.code, caught.value.retryable) == (ErrorCode.PROVIDER_TIMEOUT, False)
     assert pool.pids == []

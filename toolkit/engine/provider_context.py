@@ -72,7 +72,7 @@ class ProviderContext:
         if fault := find_key_fault(secret):
             raise WorkError(
                 ErrorCode.SECRET_UNRESOLVED,
-                f"The value that the connection points to is no key of {vendor.id}, and was not"
+                f"The value that the connection points to is not a key of {vendor.id} and was not"
                 f" sent: it {fault}. Point the connection to a variable or secret with the key.",
             )
         return Access(

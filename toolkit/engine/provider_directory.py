@@ -155,8 +155,8 @@ class ProviderDirectory:
             if any(connection.id == options.provider for connection in shared_connections):
                 raise RequestError(
                     ErrorCode.PROVIDER_NOT_ALLOWED,
-                    "A connection that is shared with you is not used at an endpoint or a pod of"
-                    " yours: pin one of your own, or none.",
+                    "A connection that is shared with you cannot use your endpoint or pod: pin a"
+                    " connection of your own, or none.",
                 )
             connections = [
                 connection for connection in group if connection not in shared_connections
@@ -198,7 +198,8 @@ class ProviderDirectory:
                 return candidate
         raise RequestError(
             ErrorCode.CREDENTIALS_MISSING,
-            f"Connect {connection.provider} again, by the same pointer.",
+            f"The connection that rented it was deleted: connect {connection.provider} again with"
+            " the same pointer.",
         )
 
     def _rents(self, provider: str) -> bool:
@@ -236,8 +237,8 @@ class ProviderDirectory:
         if any(vendor.id in pool for vendor in offering):
             raise RequestError(
                 ErrorCode.FORBIDDEN,
-                "A connection that is shared with you is for runs alone; what is rented is billed"
-                f" by the hour: register {names} yourself.",
+                "A connection that is shared with you is only for runs, because rented resources"
+                f" are billed by the hour: register {names} yourself.",
             )
         raise RequestError(
             ErrorCode.CREDENTIALS_MISSING, f"This needs a connection: register {names}."

@@ -268,7 +268,7 @@ async def test_a_job_waits_for_the_soonest_inside_its_patience(
     refused = await bench.run(provider="minimax")
     assert refused.error is not None
     assert (refused.status, refused.error.code) == ("failed", "PROVIDER_UNAVAILABLE")
-    assert "may be called again in" in refused.error.message
+    assert "the next call is possible in" in refused.error.message
     assert refused.attempts == []
     waiting.cancel()
 

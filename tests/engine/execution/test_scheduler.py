@@ -172,7 +172,7 @@ async def test_a_store_that_was_locked_for_a_while(
     workflow = await create(engine, context, *nodes)
     lock = WriteLock(settings.data_dir, find_url(settings.data_dir))
     lock.take()
-    await wait_until_async(lambda: "given back later" in caplog.text)
+    await wait_until_async(lambda: "will be released later" in caplog.text)
     lock.release()
     lock.close()
     done = await wait_until_ended(engine, context, workflow)

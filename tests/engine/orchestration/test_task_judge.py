@@ -114,7 +114,9 @@ def test_an_invented_quote_is_dropped(client: Client, script: Callable[..., None
     script(COPY, INVENTED)
     task = run(client)
     assert task.status == "completed"
-    assert task.record.reviews[0].issues == ["judge: 1 of its findings quote what is not there."]
+    assert task.record.reviews[0].issues == [
+        "judge: 1 of its findings quote text that is not there."
+    ]
 
 
 def answer(text: str = "", finish: str = "stop", **more: Any) -> Fault:
@@ -123,7 +125,7 @@ def answer(text: str = "", finish: str = "stop", **more: Any) -> Fault:
     return Fault("minimax", "chat/completions", body=body, **more)
 
 
-UNREADABLE = "its answer is not what it was asked for"
+UNREADABLE = "its answer is not in the requested form"
 UNANSWERED = "it did not answer ({})"
 
 

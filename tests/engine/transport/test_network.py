@@ -296,7 +296,7 @@ async def test_a_public_link_leads_to_nothing_inside(url: str) -> None:
     """Given a request for a public address alone, then a private one is not connected to."""
     network = NetworkTransport()
     request = httpx.Request("GET", url, extensions={PUBLIC_ONLY: True})
-    with pytest.raises(ProviderError, match="results are not fetched from") as refused:
+    with pytest.raises(ProviderError, match="only from public addresses") as refused:
         await network.handle_async_request(request)
     await network.aclose()
     assert (refused.value.code.name, refused.value.retryable) == ("PROVIDER_BAD_RESPONSE", False)

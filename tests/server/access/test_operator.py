@@ -187,7 +187,7 @@ def test_what_cannot_be_done_is_said_in_a_line(
             account(*line, "acc_nobody")
         assert refused.value.code is ErrorCode.NOT_FOUND
         assert "\n" not in str(refused.value)
-    with pytest.raises(RequestError, match="need no key"):
+    with pytest.raises(RequestError, match="without a key"):
         account("disable", "notebook@localhost.localdomain")
     with pytest.raises(RequestError, match="toolkit account list"):
         account("show", "--read-only")

@@ -167,7 +167,7 @@ async def test_records_count(open_with: Opened) -> None:
         made += 1
     assert get_refusal(answer) == (413, "PAYLOAD_TOO_LARGE")
     assert 5 < made < 100_000 / len(text)
-    assert "have the operator take out old work" in answer.json()["error"]["message"]
+    assert "ask the operator to remove old work" in answer.json()["error"]["message"]
     assert sums(wire) == []
 
 

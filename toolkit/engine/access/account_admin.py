@@ -178,8 +178,8 @@ class AccountAdmin:
         if account.email == LOCAL_EMAIL:
             raise RequestError(
                 ErrorCode.CONFLICT,
-                "It is the account of notebooks on this directory, which need no key: it is"
-                " disabled by whoever owns the files.",
+                "Notebooks on this data directory use this account without a key, so it cannot be"
+                " disabled: restrict access to the files instead.",
             )
         account.disabled_at = account.disabled_at or now()
         patch = PatchDocument(

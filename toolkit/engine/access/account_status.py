@@ -5,7 +5,7 @@ import json
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.store import Store
 
-DISABLED_MESSAGE = "The account of this key is disabled: ask whoever operates the service."
+DISABLED_MESSAGE = "The account of this key is disabled: ask the operator of the service."
 
 
 async def is_disabled(store: Store, account_id: str) -> bool:

@@ -87,7 +87,8 @@ class Accounts:
         if wait_s:
             raise ServiceError(
                 ErrorCode.RATE_LIMITED,
-                "This address has opened too many accounts; wait as long as Retry-After says.",
+                "This address has opened too many accounts: try again after the seconds in"
+                " Retry-After.",
                 retry_after=wait_s,
             )
         if request.email.casefold() == LOCAL_EMAIL:
@@ -152,7 +153,8 @@ class Accounts:
         per_s, burst = self._settings.rate_limit_per_s, self._settings.rate_limit_burst
         error = ServiceError(
             ErrorCode.RATE_LIMITED,
-            f"This key may ask {per_s:g} times a second; wait as long as Retry-After says.",
+            f"This key may send {per_s:g} requests a second: try again after the seconds in"
+            " Retry-After.",
             retry_after=wait_s,
         )
         window_s = max(1, round(burst / per_s), math.ceil(1 / per_s))
@@ -275,7 +277,9 @@ async def find_account(store: Store, identifier: str) -> Row:
 
 def _check_amount(usd: float | None) -> None:
     if usd is not None and not 0 <= usd < math.inf:
-        raise RequestError(ErrorCode.INVALID_REQUEST, "A daily limit is an amount of US dollars.")
+        raise RequestError(
+            ErrorCode.INVALID_REQUEST, "A daily limit is an amount in US dollars, at least 0."
+        )
 
 
 def _make_account(

@@ -155,7 +155,8 @@ class ApiKeys:
         _check_scopes(context, scopes)
         if context.allowance_id is not None:
             raise RequestError(
-                ErrorCode.FORBIDDEN, "A key with an allowance makes no others: use one without."
+                ErrorCode.FORBIDDEN,
+                "A key with an allowance cannot make keys: use a key without an allowance.",
             )
         await self._quotas.check_storage(context.account_id, 1)
         seconds = request.expires_in_s
@@ -184,14 +185,15 @@ class ApiKeys:
         old = await self.get(context, key_id)
         if old.rotated_to is not None:
             raise RequestError(
-                ErrorCode.CONFLICT, f"It was rotated to `{old.rotated_to}`: rotate that one."
+                ErrorCode.CONFLICT, f"The key was rotated to `{old.rotated_to}`: rotate that key."
             )
         if has_ended(old):
-            raise RequestError(ErrorCode.CONFLICT, "It was revoked: make a new key.")
+            raise RequestError(ErrorCode.CONFLICT, "The key was revoked: make a new key.")
         _check_scopes(context, old.scopes)
         if context.allowance_id not in (None, old.allowance_id):
             raise RequestError(
-                ErrorCode.FORBIDDEN, "A key with an allowance rotates itself: use one without."
+                ErrorCode.FORBIDDEN,
+                "A key with an allowance can rotate only itself: use a key without an allowance.",
             )
         # A key that was made to expire is replaced by a key with the same lifetime.
         key, insert, record = make_key(
@@ -241,5 +243,6 @@ def _check_scopes(context: RequestContext, scopes: Sequence[Scope]) -> None:
     implied_scopes = {"work"} if context.scopes >= {"read", "write"} else set()
     if not {*context.scopes, *implied_scopes}.issuperset(scopes):
         raise RequestError(
-            ErrorCode.FORBIDDEN, "A key can hand out no scope that it lacks: use one that has it."
+            ErrorCode.FORBIDDEN,
+            "A key cannot grant a scope that it lacks: use a key with that scope.",
         )

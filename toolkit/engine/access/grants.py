@@ -18,7 +18,7 @@ def format_allow_env(allow_env: Collection[str]) -> str:
     for name in allow_env:
         if not is_variable_name(name) or name.upper().startswith(SETTINGS_PREFIX):
             raise RequestError(
-                ErrorCode.INVALID_REQUEST, f"`{name}` is no variable that a pointer may name."
+                ErrorCode.INVALID_REQUEST, f"A pointer may not name the variable `{name}`."
             )
     return json.dumps({"allow_env": sorted(allow_env)})
 

@@ -41,8 +41,8 @@ class Quotas:
         if await self._store.count_open_roots(account_id, limit) >= limit:
             raise ServiceError(
                 ErrorCode.RATE_LIMITED,
-                f"{limit} runs, jobs, workflows and tasks of this account are not done yet; ask"
-                " again when some are.",
+                f"The account has {limit} unfinished runs, jobs, workflows and tasks, the maximum:"
+                " try again when some have ended.",
                 retry_after=RETRY_AFTER_S,
             )
         await self.check_storage(account_id, 1)
@@ -59,11 +59,10 @@ class Quotas:
         if artifacts + records + size_bytes > limit:
             raise RequestError(
                 ErrorCode.PAYLOAD_TOO_LARGE,
-                f"The account keeps {_format_megabytes(artifacts)} of artifacts and"
-                f" {_format_megabytes(records)} of records, and may keep"
-                f" {_format_megabytes(limit)}: delete"
-                " artifacts, or have the operator take out old work (toolkit prune) or allow more"
-                " (max_stored_bytes).",
+                f"The account stores {_format_megabytes(artifacts)} of artifacts and"
+                f" {_format_megabytes(records)} of records, and its limit is"
+                f" {_format_megabytes(limit)}: delete artifacts, or ask the operator to remove old"
+                " work (`toolkit prune`) or to raise `max_stored_bytes`.",
             )
 
     def add_pending(self, account_id: str, artifact_id: str, size_bytes: int) -> None:

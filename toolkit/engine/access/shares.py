@@ -29,8 +29,10 @@ from toolkit.store import (
 )
 
 ANY_ACCOUNT: Final[Everyone] = "all"
-UNSHARED_MESSAGE = "The connection is not shared with this account any more, and no other is left."
-DELETED_MESSAGE = "The connection was deleted, and no other is left."
+UNSHARED_MESSAGE = (
+    "The connection is no longer shared with this account, and no other is left: register one."
+)
+DELETED_MESSAGE = "The connection was deleted, and no other is left: register one."
 
 
 class SharedConnection(Connection):
@@ -102,7 +104,7 @@ class Shares:
         if isinstance(connection, SharedConnection):
             raise RequestError(
                 ErrorCode.FORBIDDEN,
-                f"`{connection_id}` is shared with you: only whoever shares it can change it.",
+                f"`{connection_id}` is shared with you: only its owner can change it.",
             )
         return connection
 
@@ -143,8 +145,8 @@ class Shares:
         if row is None or not row["operator"]:
             raise RequestError(
                 ErrorCode.FORBIDDEN,
-                "Only an operator's account shares connections: whoever runs the server makes it"
-                " one by `toolkit account promote`.",
+                "Only an operator's account can share connections: the administrator of the server"
+                " can promote an account with `toolkit account promote`.",
             )
 
     async def make_share_changes(
@@ -170,13 +172,14 @@ class Shares:
             return [*(DeleteRow("shares", str(row["id"])) for row in obsolete_rows), put]
         if any(row["shared_with"] == SHARED_WITH_ALL for row in earlier):
             raise RequestError(
-                ErrorCode.CONFLICT, "It is shared with all accounts: end that, then name some."
+                ErrorCode.CONFLICT,
+                "The connection is shared with all accounts: end that share first.",
             )
         for borrower in accounts:
             if borrower == account_id:
                 raise RequestError(
                     ErrorCode.INVALID_REQUEST,
-                    "The connection is this account's own.",
+                    "The connection already belongs to this account.",
                     details=[Detail("accounts", "names the account itself")],
                 )
             if await self._store.get_row("accounts", borrower, "id") is None:
@@ -195,8 +198,8 @@ class Shares:
         if account_id is not None and any(row["shared_with"] == SHARED_WITH_ALL for row in rows):
             raise RequestError(
                 ErrorCode.CONFLICT,
-                "It is shared with all accounts: end that, and share it with those that are to"
-                " have it.",
+                "The connection is shared with all accounts: end that share, then share it with"
+                " single accounts.",
             )
         share_rows = [row for row in rows if account_id in (None, row["shared_with"])]
         return [DeleteRow("shares", str(row["id"])) for row in share_rows]

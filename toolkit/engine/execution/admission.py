@@ -95,7 +95,7 @@ class Admission:
                 raise RequestError(
                     ErrorCode.INVALID_REQUEST,
                     "GPU work runs on an endpoint or on a compute, not on both.",
-                    details=[Detail("compute_id", "stands beside endpoint_id")],
+                    details=[Detail("compute_id", "cannot be combined with endpoint_id")],
                 )
             await check_place(self._core, self._scope, *place)
             self._places.add(place)

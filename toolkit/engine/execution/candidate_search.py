@@ -164,13 +164,14 @@ class CandidateSearch:
             soonest_s = self._core.settings.retry_base_s
         if soonest_s is None:
             raise self._last_error or WorkError(
-                ErrorCode.CREDENTIALS_MISSING, "No connection is left that could do this."
+                ErrorCode.CREDENTIALS_MISSING,
+                "No usable connection is left for this call: register one.",
             )
         if time.monotonic() + soonest_s > self._deadline:
             raise self._last_error or ProviderError(
                 ErrorCode.PROVIDER_UNAVAILABLE,
-                f"Every connection that could do this is failing; the first may be called again"
-                f" in {soonest_s:.1f} s.",
+                f"Every usable connection is failing; the next call is possible in"
+                f" {soonest_s:.1f} s.",
             )
         # With jitter, so that waiting calls do not all start at once.
         return soonest_s + random.uniform(0, 0.1 * soonest_s)  # noqa: S311 - no secret

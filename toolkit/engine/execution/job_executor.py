@@ -319,7 +319,7 @@ def _is_large(call: Call[Any]) -> bool:
 
 def make_deadline_error(deadline_s: float) -> ErrorInfo:
     """Make the error of something that was not done within its deadline."""
-    message = f"It was not done within its deadline of {deadline_s:g} s."
+    message = f"The work did not end within its deadline of {deadline_s:g} s."
     return ErrorInfo(code=ErrorCode.PROVIDER_TIMEOUT.name, message=message)
 
 
@@ -330,7 +330,7 @@ def _check_output(capability: Capability, result: Result) -> None:
         first = error.errors(include_input=False, include_url=False)[0]
         path = ".".join(map(str, first["loc"]))
         raise WorkError(
-            ErrorCode.INVALID_OUTPUT, f"The output is not as its schema says: {path}."
+            ErrorCode.INVALID_OUTPUT, f"The output does not match its schema at `{path}`."
         ) from None
 
 

@@ -96,7 +96,9 @@ class LeaseManager:
         deadline = time.monotonic() + MAX_RELEASE_WAIT_S
         while (lease := await self._core.store.leases.reacquire(root_id, key_id)) is None:
             if time.monotonic() > deadline:
-                raise RequestError(ErrorCode.CONFLICT, f"`{root_id}` is being worked on.")
+                raise RequestError(
+                    ErrorCode.CONFLICT, f"`{root_id}` is still in progress: try again later."
+                )
             await asyncio.sleep(0.02)
         return lease
 
@@ -125,7 +127,7 @@ class LeaseManager:
             if not task.done():
                 raise ServiceError(
                     ErrorCode.UNAVAILABLE,
-                    f"`{root_id}` is being cancelled, which cannot be written down yet: ask again.",
+                    f"`{root_id}` is being cancelled, but that is not recorded yet: try again.",
                     retry_after=MAX_CANCEL_WAIT_S,
                 )
         else:
@@ -165,15 +167,15 @@ class LeaseManager:
             is_told = True
         except ShutdownInterrupt:
             is_told = True
-            log.info("%s is left to be resumed", lease.root_id)
+            log.info("%s will be resumed later", lease.root_id)
         except LeaseLost:
-            log.warning("%s is now worked on by another process", lease.root_id)
+            log.warning("%s was taken over by another process", lease.root_id)
         except StoreUnavailableError as error:
             is_told = True
             self._core.store.writer.forfeit(lease, error)
-            log.warning("%s stopped, and is taken up again later: %s", lease.root_id, error)
+            log.warning("%s stopped and will be resumed later: %s", lease.root_id, error)
         except Exception:
-            log.exception("%s stopped; it is taken up again later", lease.root_id)
+            log.exception("%s stopped and will be resumed later", lease.root_id)
         finally:
             self._running.pop(lease.root_id, None)
             # A cancel that came too late would keep it from being released.
@@ -190,11 +192,11 @@ class LeaseManager:
         try:
             await self._core.store.leases.release(lease, done=is_done, is_told=is_told)
         except ToolkitError as error:
-            log.warning("the lease of %s is given back later: %s", lease.root_id, error)
+            log.warning("the lease of %s will be released later: %s", lease.root_id, error)
             self._unreleased.add(lease)
             return
         except LeaseLost:
-            log.warning("the lease of %s was another process's by then", lease.root_id)
+            log.warning("another process already has the lease of %s", lease.root_id)
         self._unreleased.discard(lease)
 
     async def _run_keeper(self) -> None:
@@ -213,7 +215,7 @@ class LeaseManager:
             except ToolkitError as error:
                 log.warning("the store did not answer the lease keeper: %s", error)
             except Exception:
-                log.exception("the lease keeper stumbled, and goes on")
+                log.exception("the lease keeper failed once and continues")
 
     async def _wait_for_notice(self) -> None:
         """Wait for a notice that there may be work, at most for the interval.

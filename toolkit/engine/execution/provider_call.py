@@ -117,8 +117,7 @@ class ProviderCall:
         if isinstance(reply, TextReply) and len(reply.text) > MAX_REPLY_CHARACTERS:
             raise ProviderError(
                 ErrorCode.PROVIDER_BAD_RESPONSE,
-                f"The text that {vendor.id} answered with is longer than {MAX_REPLY_CHARACTERS}"
-                " characters.",
+                f"The answer of {vendor.id} is longer than {MAX_REPLY_CHARACTERS} characters.",
                 retryable=False,
             )
         if measure_size(reply) <= MAX_INLINE_BYTES:
@@ -160,10 +159,11 @@ class ProviderCall:
         )
         if row is None or row["status"] not in ("creating", "ready"):
             raise WorkError(
-                ErrorCode.NOT_FOUND, f"`{place_id}` is not there to run this on any more."
+                ErrorCode.NOT_FOUND,
+                f"The job cannot run on `{place_id}`, which is not ready any more.",
             )
         if row["vendor_id"] is None:
-            raise WorkError(ErrorCode.NOT_FOUND, f"`{place_id}` was never made at its vendor.")
+            raise WorkError(ErrorCode.NOT_FOUND, f"`{place_id}` was never created at its provider.")
         return str(row["vendor_id"])
 
     async def _store_submission(self, step: Submitted) -> None:

@@ -37,9 +37,7 @@ def check_node_count(count: int, max_nodes: int) -> None:
 
 
 def _make_refusal(faults: list[Detail]) -> RequestError:
-    return RequestError(
-        ErrorCode.INVALID_WORKFLOW, "The graph cannot be run as it is.", details=faults
-    )
+    return RequestError(ErrorCode.INVALID_WORKFLOW, "The graph is invalid.", details=faults)
 
 
 def find_node_capabilities(

@@ -105,17 +105,17 @@ class AgentRuns:
         if plan.question is not None:
             raise RequestError(ErrorCode.INVALID_REQUEST, plan.question)
         if not plan.executable:
-            names = ", ".join(plan.missing_capabilities) or "nothing that there is"
+            names = ", ".join(plan.missing_capabilities) or "an unknown capability"
             raise RequestError(
                 ErrorCode.CAPABILITY_UNAVAILABLE,
-                f"The agent would need {names}, which it may not use or nothing here offers.",
+                f"The agent needs {names}, which is not allowed for it or not available here.",
             )
 
 
 def to_run(task: Task) -> Run:
     """Return a task as the run whose work it is."""
     if task.agent is None:
-        raise ValueError(f"{task.id} is no agent's")
+        raise ValueError(f"{task.id} is not an agent's task")
     status = RUN_STATUSES.get(task.status, "running")
     if task.error is not None and task.error.code == ErrorCode.CANCELLED.name:
         status = "cancelled"
@@ -164,15 +164,15 @@ def _fill_objective(agent: Agent, run_input: JsonObject) -> str:
             if name not in run_input
         ),
         *(
-            Detail(f"input.{name}", "is no parameter")
+            Detail(f"input.{name}", "is not a parameter")
             for name in run_input.keys() - agent.parameters
         ),
-        *(Detail(f"input.{name}", "is no text") for name in run_input.keys() - values.keys()),
+        *(Detail(f"input.{name}", "is not a text") for name in run_input.keys() - values.keys()),
     ]
     if faults:
         raise RequestError(
             ErrorCode.INVALID_REQUEST,
-            "The input is not what the agent's objective needs.",
+            "The input does not fit the agent's objective.",
             details=faults,
         )
     return fill_parameters(agent.objective, values)
@@ -185,7 +185,7 @@ def _merge_constraints(agent: Agent, options: Options) -> Constraints:
     faults = [fault for fault in faults if fault.path.partition(".")[2] not in _ALLOWED_OPTIONS]
     if faults:
         raise RequestError(
-            ErrorCode.INVALID_REQUEST, "Some options are for single calls.", details=faults
+            ErrorCode.INVALID_REQUEST, "Some options apply only to single calls.", details=faults
         )
     limits = [agent.constraints.max_cost_usd, options.max_cost_usd]
     if any(limit is not None for limit in limits):

@@ -46,7 +46,7 @@ class Agents(RecordReader[Agent]):
         except Conflict:
             raise RequestError(
                 ErrorCode.CONFLICT,
-                f"`{agent.name}@{agent.version}` is there already; register another version.",
+                f"`{agent.name}@{agent.version}` already exists; register another version.",
             ) from None
         return agent
 

@@ -34,15 +34,15 @@ class Jobs(RecordReader[Job]):
             raise RequestError(
                 ErrorCode.INVALID_REQUEST,
                 "The request names two computes.",
-                details=[Detail("options.compute_id", "is not compute_id")],
+                details=[Detail("options.compute_id", "differs from compute_id")],
             )
         cloud = await self._find_provider(context.account_id, request.compute_id)
         provider = request.options.provider
         if provider not in (None, cloud) and not is_id(provider or "", Prefix.CONNECTION):
             raise RequestError(
                 ErrorCode.PROVIDER_NOT_ALLOWED,
-                f"The compute is at `{cloud}`, which alone can use it.",
-                details=[Detail("options.provider", f"is not {cloud}")],
+                f"The compute is at `{cloud}`: only that provider can use it.",
+                details=[Detail("options.provider", f"must be {cloud}")],
             )
         update = {"compute_id": request.compute_id, "provider": provider or cloud}
         return await self._single_jobs.accept(
@@ -67,11 +67,12 @@ class Jobs(RecordReader[Job]):
             return job
         if job.workflow_id is not None:
             raise RequestError(
-                ErrorCode.CONFLICT, f"It is a node of `{job.workflow_id}`: cancel that."
+                ErrorCode.CONFLICT,
+                f"The job is a node of `{job.workflow_id}`: cancel the workflow.",
             )
         if row["root_id"] not in (job.run_id, job.id):
             raise RequestError(
-                ErrorCode.CONFLICT, f"It is part of `{row['root_id']}`: cancel that."
+                ErrorCode.CONFLICT, f"The job is part of `{row['root_id']}`: cancel the task."
             )
         await self._single_jobs.cancel(job.run_id or job.id)
         return await self.get(context, job_id)
@@ -85,7 +86,7 @@ class Jobs(RecordReader[Job]):
         if job_type not in by_type:
             raise RequestError(
                 ErrorCode.INVALID_REQUEST,
-                "No compute carries out jobs of this type.",
+                "No compute runs jobs of this type.",
                 details=[Detail("type", f"must be one of {', '.join(sorted(by_type))}")],
             )
         return by_type[job_type]

@@ -46,7 +46,7 @@ from toolkit.store import RUN_LIST, AccountScope, Lease
 MAX_NAMED_ARTIFACTS = 20
 MAX_VOICES = 10
 _ARTIFACT_ID = re.compile(build_id_pattern(Prefix.ARTIFACT).strip("^$"))
-KEYWORDS_ASKED = "`rules` was asked for, which plans by keywords."
+KEYWORDS_ASKED = "`rules` was chosen, which plans by keywords."
 KEYWORDS_IN_SANDBOX = "In the sandbox, `auto` plans by keywords."
 
 
@@ -157,13 +157,13 @@ class Planning:
         if choice == "auto" and (plan is None or attempt.only_asks(plan)):
             draft = await self._draft_by_keywords(account_id, request, view, rewording)
             if plan is None or is_placed(draft):
-                reason = f"The language model only asks: {plan.question}" if plan else failure
+                reason = f"The language model only asked: {plan.question}" if plan else failure
                 plan, _ = await self._plans.complete(account_id, request, draft)
                 plan.planner_reason = f"Planned by keywords. {reason}"
         if plan is None:
             plan = await self._make_failed_plan(account_id, request, failure, obstacle)
         plan.planner_reason = plan.planner_reason or (
-            "`llm` was asked for, which plans by a language model."
+            "`llm` was chosen, which plans by a language model."
             if choice == "llm"
             else "A language model is connected."
         )
@@ -194,7 +194,7 @@ class Planning:
     ) -> Plan:
         """Make the plan of an objective after a model failed to plan it."""
         if obstacle is None:
-            question = f'{failure} Say it in other words, or plan it by keywords: planner="rules".'
+            question = f'{failure} Rephrase the objective, or plan it by keywords: planner="rules".'
             draft = PlanDraft([], question=question)
         else:
             vendors = self._core.registry.find_vendors(ASKED_CAPABILITY)
@@ -237,7 +237,7 @@ class _ModelPlanning:
     async def plan(self) -> Plan | None:
         """Have the model plan; return None if it makes no usable plan."""
         if self._calls.remaining == 0:
-            self._stopped_by = "The budget leaves nothing for a language model."
+            self._stopped_by = "The budget has nothing left for a language model."
             return None
         artifacts, unknown = await self._find_artifacts()
         if unknown and not artifacts:
@@ -277,11 +277,11 @@ class _ModelPlanning:
     def explain_failure(self) -> str:
         """Explain why the model made no usable plan."""
         if self._stopped_by or not self._failed:
-            return self._stopped_by or "No capability is offered to plan with."
+            return self._stopped_by or "No capability is available for planning."
         first = self._failed[-1].faults[0]
         fault = f"`{first.path}`: {first.message}" if first.path else first.message
         tries = len(self._failed)
-        return f"None of {tries} answers of a language model is a plan that can be run ({fault})."
+        return f"None of {tries} answers of the language model is a valid plan ({fault})."
 
     async def _find_artifacts(self) -> tuple[Mapping[str, str], list[str]]:
         """Find the artifacts that the objective names.
@@ -330,12 +330,12 @@ class _ModelPlanning:
     def _explain_budget(self) -> str:
         limit = PREVIEW_LIMIT_USD if self._calls.remaining is None else self._calls.remaining
         amount = format_usd(limit, exact=True)
-        return f"{amount} does not cover what a language model may cost to plan it."
+        return f"{amount} does not cover the possible cost of planning by a language model."
 
     async def _read_answer(self, job: JobRecord) -> Plan | None:
         """Read the plan in an answer; return None if it has faults or there is no plan."""
         if job.status != "completed" or job.output is None:
-            why = job.error.message if job.error else "it was not answered"
+            why = job.error.message if job.error else "the call failed"
             if job.error is not None and job.error.code == ErrorCode.BUDGET_EXCEEDED.name:
                 self._stopped_by = self._explain_budget()
                 return None
@@ -354,7 +354,7 @@ class _ModelPlanning:
                 self._account_id, text, self._request.objective, self._view, rules
             )
         except ValueError as error:  # a further answer would cost money and fail the same way
-            self._stopped_by = f"The language model answered, and {error}."
+            self._stopped_by = f"The language model answered, but {error}."
             return None
         plan: Plan | None = None
         faults = read.faults

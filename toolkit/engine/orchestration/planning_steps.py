@@ -57,8 +57,8 @@ class PlanningSteps:
         except StepEndedError as error:
             return PlanDraft(
                 [],
-                question=f"Planned by keywords, and {error}. Say it in fewer words, or connect a"
-                " text provider to have it planned by a language model.",
+                question=f"Planning by keywords failed: {error}. Shorten the objective, or connect"
+                " a text provider so that a language model plans it.",
             )
         return steps.DRAFT.validate_json(answer)
 
@@ -121,12 +121,12 @@ class PlanningSteps:
                 raise  # the engine ends its worker processes; the next process continues the task
             reason = f"could not be made ({error.message.rstrip('.')})"
             if error.code is ErrorCode.PROVIDER_TIMEOUT:
-                reason = f"took longer than {timeout_s:g} s and were ended"
+                reason = f"took longer than {timeout_s:g} s and were stopped"
             # This ends the task: the same checks would end the same way each time.
             raise _make_check_error(error.code, reason) from None
         except Exception as error:  # a defect of a check
             log.exception("the checks of the results failed")
-            reason = f"failed themselves ({type(error).__name__}), which is a defect of the toolkit"
+            reason = f"failed ({type(error).__name__}), which is a defect of the toolkit"
             raise _make_check_error(ErrorCode.INTERNAL, reason) from None
         return steps.ISSUES.validate_json(answer)
 
@@ -152,7 +152,7 @@ class PlanningSteps:
             reason = f"({error.message.rstrip('.')})"
             if error.code is ErrorCode.PROVIDER_TIMEOUT:
                 reason = f"within {TEXT_DEADLINE_S:g} s"
-            raise StepEndedError(f"it could not be read {reason}") from None
+            raise StepEndedError(f"the text could not be read {reason}") from None
 
     async def _run(
         self, account_id: str, function: Callable[..., T], *args: object, timeout_s: float

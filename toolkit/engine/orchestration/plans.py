@@ -135,14 +135,14 @@ class Plans(RecordReader[Plan]):
         if faults:
             raise RequestError(
                 ErrorCode.INVALID_WORKFLOW,
-                "The plan cannot be run as it is.",
+                "The plan is invalid.",
                 details=[Detail(f"plan.{fault.path}", fault.message) for fault in faults],
             )
         graph = CapabilityIndex(view.capabilities, view.connected, view.providers)
         return PlanDraft(
             nodes=nodes,
             missing=tuple(graph.find_missing(by_name[node.capability] for node in nodes)),
-            rationale="It was given as it is.",
+            rationale="The caller provided the plan.",
             deliverables=tuple(deliverables),
         )
 

@@ -152,7 +152,9 @@ class SingleJobs:
         await self._leases.wait(run_id)
         row = await self._core.store.get_row("jobs", str(run.job_id))
         if row is None or row["status"] not in FINAL_STATUSES:
-            raise ServiceError(ErrorCode.UNAVAILABLE, f"`{run_id}` is left to be resumed.")
+            raise ServiceError(
+                ErrorCode.UNAVAILABLE, f"`{run_id}` is unfinished and will be resumed."
+            )
         return read_job(row)
 
     async def cancel(self, root_id: str) -> None:

@@ -122,7 +122,8 @@ class Tasks(WorkReader[Task]):
         task = await self.get(context, task_id)
         if task.status != "blocked":
             raise RequestError(
-                ErrorCode.CONFLICT, f"The task is {task.status}; only a blocked one is resumed."
+                ErrorCode.CONFLICT,
+                f"The task is {task.status}; only a blocked task can be resumed.",
             )
         answers = _check_answer(task, request)
         try:
@@ -153,10 +154,10 @@ def _check_answer(task: Task, request: TaskResume) -> list[TaskAnswer]:
     """Return the answer to a task's question; empty if the task has no question."""
     if task.question is None:
         if request.answer is not None:
-            raise _make_answer_error("is to nothing: leave it out, as the task asks nothing.")
+            raise _make_answer_error("is not needed: omit it, because the task asks nothing.")
         return []
     if request.answer is None:
-        raise _make_answer_error(f"is needed to go on: {task.question}")
+        raise _make_answer_error(f"is required: {task.question}")
     return [TaskAnswer(question=task.question, answer=request.answer)]
 
 

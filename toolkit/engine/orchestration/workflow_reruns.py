@@ -48,9 +48,9 @@ class WorkflowReruns:
         if workflow.status not in ("failed", "cancelled") or workflow.task_id is not None:
             raise RequestError(
                 ErrorCode.CONFLICT,
-                f"It is {workflow.status}"
-                f"{', and part of a task' if workflow.task_id else ''}: only a failed or cancelled"
-                " workflow of its own is run again.",
+                f"The workflow is {workflow.status}"
+                f"{' and part of a task' if workflow.task_id else ''}: only a failed or cancelled"
+                " workflow that is not part of a task can be retried.",
             )
         kept_jobs = find_kept_jobs(workflow.nodes, ())
         request = _rebuild_request(workflow, json.loads(str(row["spec"])), {})
@@ -120,7 +120,7 @@ class WorkflowReruns:
         else:
             rerun_ids = {request.from_node, *find_descendants(request.from_node, dependents)}
         faults += [
-            Detail(f"overrides.{node_id}", "is no node that runs again")
+            Detail(f"overrides.{node_id}", "is not a node that runs again")
             for node_id in request.overrides
             if node_id not in rerun_ids
         ]

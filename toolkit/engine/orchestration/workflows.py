@@ -237,7 +237,7 @@ class Workflows(WorkReader[WorkflowRecord]):
             await pacer.pause()
         if faults:
             raise RequestError(
-                ErrorCode.INVALID_REQUEST, "Some nodes have inputs that do not fit.", details=faults
+                ErrorCode.INVALID_REQUEST, "Some nodes have invalid inputs.", details=faults
             )
         refusal = explain_unaffordable(estimates, limit)
         if refusal is not None:

@@ -247,7 +247,8 @@ class Artifacts(RecordReader[Artifact]):
             if root is not None and root["open"]:
                 raise RequestError(
                     ErrorCode.CONFLICT,
-                    f"It is part of `{job['root_id'] if job else ''}`, which is not over yet.",
+                    f"The artifact is part of `{job['root_id'] if job else ''}`, which has not"
+                    " ended yet.",
                 )
         artifact.deleted = True
         update = self._records.make_update(artifact, deleted=True, content=None)

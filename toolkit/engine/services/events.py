@@ -18,8 +18,8 @@ TABLES_BY_PREFIX = {"run": "jobs", "job": "jobs", "wfl": "workflows", "tsk": "ta
 SETTLING_EVENTS = TERMINAL_EVENTS | {"task.blocked"}
 BATCH_WINDOW_S = 0.02
 ABANDONED_MESSAGE = (
-    "`{}` was left lying, and nobody goes on with it: the data directory is a copy, or is only"
-    " looked at; open it with `toolkit serve --take-up`, or take_up=True."
+    "`{}` is unfinished and no process continues it, because the data directory is a copy or is"
+    " only read: open it with `toolkit serve --take-up`, or take_up=True."
 )
 
 

@@ -61,8 +61,8 @@ class Usage:
         if through and not _SHARED_GROUPS.issuperset(groups):
             raise RequestError(
                 ErrorCode.INVALID_REQUEST,
-                "Other accounts' agents and keys are not told.",
-                details=[Detail("group_by", "names account with agent or key")],
+                "Usage by account cannot be grouped by agent or key.",
+                details=[Detail("group_by", "combines account with agent or key")],
             )
         last = last or now().date()
         # Dates begin with the year 1: an earlier date cannot be represented.
@@ -70,7 +70,7 @@ class Usage:
         if not timedelta(0) <= last - first < MAX_PERIOD:
             raise RequestError(
                 ErrorCode.INVALID_REQUEST,
-                "Ask for at most 366 days, the earlier one first.",
+                "Ask for at most 366 days, the earlier day first.",
                 details=[Detail("from", "is after `to`, or more than 366 days before it")],
             )
         columns = [_COLUMNS[group] for group in groups]

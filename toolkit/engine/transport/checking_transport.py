@@ -216,7 +216,8 @@ def _check_global(host: str, address: str) -> None:
     if not ip_address(address).is_global:
         raise ProviderError(
             ErrorCode.PROVIDER_BAD_RESPONSE,
-            f"{host} is at an address that results are not fetched from.",
+            f"{host} has an address that is not public: results are fetched only from public"
+            " addresses.",
             retryable=False,
         )
 

@@ -58,8 +58,8 @@ def make_timeout(name: str, timeout_s: float) -> ProviderError:
     """Make the error of a step that was ended at its deadline."""
     return ProviderError(
         ErrorCode.PROVIDER_TIMEOUT,
-        f"`{name}` was ended, as it took longer than the {timeout_s:g} s of"
-        " cpu_timeout_s: ask for less.",
+        f"`{name}` was stopped, because it took longer than the {timeout_s:g} s of"
+        " `cpu_timeout_s`: request less work.",
         retryable=False,
     )
 
@@ -68,7 +68,7 @@ def make_worker_loss(name: str, reason: str) -> ProviderError:
     """Make the error of a step whose worker process died under it."""
     return ProviderError(
         ErrorCode.INTERNAL,
-        f"The worker process that carried out `{name}` died: {reason}. Try again.",
+        f"The worker process that ran `{name}` died: {reason}. Try again.",
         retryable=True,
     )
 
@@ -140,7 +140,7 @@ def read_result(answer: Any, step: RunInProcess) -> object:
     if error_class is MemoryError:
         raise ProviderError(
             ErrorCode.INTERNAL,
-            f"`{name}` needs more memory than cpu_memory_bytes lets it have: ask for less.",
+            f"`{name}` needs more memory than `cpu_memory_bytes` allows: request less work.",
             retryable=False,
         )
     # Not SystemExit, which must not end this process, nor a function, which must not be called.

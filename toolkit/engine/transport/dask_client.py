@@ -24,7 +24,7 @@ def to_dask_address(address: str) -> str:
         raise RequestError(
             ErrorCode.INVALID_REQUEST,
             f"`{address}` is not the address of a Dask scheduler: name its host and port, such as"
-            " 10.0.0.7:8786, or tls://10.0.0.7:8786 where it encrypts.",
+            " 10.0.0.7:8786, or tls://10.0.0.7:8786 with encryption.",
         )
     return f"{TLS_SCHEME if address.startswith(TLS_SCHEME) else TCP_SCHEME}{host}"
 
@@ -64,8 +64,8 @@ def make_security(address: str, files: TlsFiles | None) -> dict[str, str]:
         host = address.removeprefix(TCP_SCHEME)
         raise RequestError(
             ErrorCode.INVALID_REQUEST,
-            "Certificates are given (`dispatch_tls`, or Dask's `require-encryption`), and"
-            f" {address} encrypts nothing: write {TLS_SCHEME}{host}, or give none.",
+            "Certificates are configured (`dispatch_tls`, or Dask's `require-encryption`), but"
+            f" {address} is not encrypted: write {TLS_SCHEME}{host}, or remove the certificates.",
         )
     if is_encrypted and context is None:
         raise ServiceError(

@@ -129,7 +129,7 @@ class DaskConnection:
             raise ProviderError(
                 ErrorCode.UNAVAILABLE,
                 f"The Dask scheduler at {self.address} has no certificate that `dispatch_tls`"
-                " vouches for: correct it, or the scheduler's.",
+                " trusts: correct `dispatch_tls`, or the scheduler's certificate.",
                 retryable=False,
             ) from None
         except ClusterFailureError as error:
@@ -167,8 +167,8 @@ class DaskConnection:
                 except (ClusterFailureError, TypeError, ValueError, KeyError) as error:
                     raise ProviderError(
                         ErrorCode.UNAVAILABLE,
-                        f"The Dask scheduler at {self.address} does not list its workers as Dask"
-                        f" does ({error}): start one of the version that is installed here.",
+                        f"The Dask scheduler at {self.address} returned an invalid list of"
+                        f" workers ({error}): start a scheduler of the version installed here.",
                         retryable=False,
                     ) from None
                 self._looked_at = time.monotonic()

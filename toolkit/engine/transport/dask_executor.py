@@ -125,13 +125,15 @@ class DaskExecutor:
                 if need not in self._missing:
                     self._missing.add(need)
                     wait_s = self._worker_wait_s
-                    log.warning("%s: steps wait for one, up to %g s.", self._explain(need), wait_s)
+                    log.warning(
+                        "%s: steps wait for such a worker, up to %g s.", self._explain(need), wait_s
+                    )
                 on_wait(WAITING_WORKER)
                 if time.monotonic() >= give_up:
                     raise ProviderError(
                         ErrorCode.UNAVAILABLE,
-                        f"{self._explain(need)}, and did not for {self._worker_wait_s:g} s of"
-                        " worker_wait_s: start one that does.",
+                        f"{self._explain(need)}, after {self._worker_wait_s:g} s"
+                        " (`worker_wait_s`): start such a worker.",
                         retryable=False,
                     )
                 await asyncio.sleep(MISSING_INTERVAL_S)
@@ -191,7 +193,7 @@ class DaskExecutor:
         try:
             answer = await self._await_answer(client, key, message, resources)
         except WorkerKilledError:
-            reason = "each worker of the cluster that ran it was lost"
+            reason = "every worker that ran the step was lost"
             raise make_worker_loss(step.name[1], reason) from None
         except (asyncio.CancelledError, _NoWorkerError):
             self._connection.start_chore(_cancel_call(client, key))
@@ -252,7 +254,7 @@ def _describe_need(resources: Mapping[str, float]) -> str:
     """Describe the needs of a step, as the end of a sentence about a worker.
 
     >>> _describe_need({"GPU": 1, "memory": 16e9}), _describe_need({})
-    ('offers GPU=1 memory=1.6e+10', 'is there')
+    ('offers GPU=1 memory=1.6e+10', 'is available')
     """
     needs = " ".join(f"{name}={much:g}" for name, much in resources.items())
-    return f"offers {needs}" if needs else "is there"
+    return f"offers {needs}" if needs else "is available"

@@ -192,7 +192,9 @@ class Driver:
                         case Submitted():
                             await hooks.on_submitted(step)
                         case _:
-                            raise TypeError(f"a flow yielded {type(step).__name__}, no step")
+                            raise TypeError(
+                                f"a flow yielded {type(step).__name__}, which is not a step"
+                            )
                 except Exception as error:
                     # The flow gets the failure where it yielded the step, and may handle it.
                     advance = partial(flow.throw, error)

@@ -100,7 +100,7 @@ class LookupCache:
                     self._drop(key)
                     return response
                 case _:
-                    raise TypeError(f"{type(state).__name__} is no state of a look-up")
+                    raise TypeError(f"{type(state).__name__} is not a state of a look-up")
 
     def _keep(self, key: LookupKey, answer: StoredAnswer) -> None:
         size = _measure_answer(answer)

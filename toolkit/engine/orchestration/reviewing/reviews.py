@@ -60,7 +60,7 @@ class Reviews:
         task = await self._tasks.get(context, task_id)
         if task.status not in FINAL_TASK_STATUSES or not task.workflow_id or not task.plan_id:
             raise RequestError(
-                ErrorCode.CONFLICT, f"The task is {task.status}, with nothing made to judge yet."
+                ErrorCode.CONFLICT, f"The task is {task.status}, and has no results to review yet."
             )
         plan = await self._plans.get(context, task.plan_id)
         last = await self._workflows.get(context, task.workflow_id)
@@ -125,7 +125,7 @@ class Reviews:
         if task.review_attempts >= MAX_REVIEW_RETRIES:
             raise RequestError(
                 ErrorCode.CONFLICT,
-                f"It was retried {MAX_REVIEW_RETRIES} times, which is all; submit a new task.",
+                f"The task was retried {MAX_REVIEW_RETRIES} times, the maximum; submit a new task.",
             )
         ids = [node.id for node in workflow.nodes]
         depended_on = {up for node in workflow.nodes for up in node.depends_on}
@@ -133,7 +133,7 @@ class Reviews:
         if node_id not in ids:
             raise RequestError(
                 ErrorCode.INVALID_REQUEST,
-                "The retry names a node that is not there.",
+                "The retry names a node that does not exist.",
                 details=[Detail("node_id", f"must be one of {', '.join(ids)}")],
             )
         evidence = await self._evidence.read_requests(context.account_id, task, workflow, plan)
@@ -143,7 +143,7 @@ class Reviews:
         if not actions:
             raise RequestError(
                 ErrorCode.CONFLICT,
-                "It would come out the same: name a node, or constraints that change its input.",
+                "The result would be the same: name a node, or constraints that change its input.",
             )
         return actions
 
@@ -154,7 +154,7 @@ def _choose_attempt(task: Task, request: ReviewCreate, last: int) -> int:
         if request.attempt > len(task.attempts):
             raise RequestError(
                 ErrorCode.INVALID_REQUEST,
-                "The review names an attempt that is not there.",
+                "The review names an attempt that does not exist.",
                 details=[Detail("attempt", f"must be 1 to {len(task.attempts)}")],
             )
         return request.attempt - 1

@@ -109,9 +109,12 @@ class TaskJudge:
                 lease.account_id, str(job.output["text"]), brief
             )
         except ValueError:
-            return None, "judge: its answer is not what it was asked for; the checks decide."
+            return None, "judge: its answer is not in the requested form; the checks decide."
         if judgement.dropped:
-            return judgement, f"judge: {judgement.dropped} of its findings quote what is not there."
+            return (
+                judgement,
+                f"judge: {judgement.dropped} of its findings quote text that is not there.",
+            )
         return judgement, ""
 
     async def _find_obstacle(
