@@ -45,10 +45,10 @@ async def parse_body(
             `INVALID_WORKFLOW` for more nodes than are allowed.
     """
     async with Pacer(account_id) as pacer:
-        given = await check_json(raw, engine.settings, pacer)
+        document = await check_json(raw, engine.settings, pacer)
         if len(raw) > LARGE_BODY_BYTES:
             await pacer.end_slice()
-        nodes = given.get("nodes")
+        nodes = document.get("nodes")
         if "nodes" in model.model_fields and isinstance(nodes, list):
             # Listing the faults of many thousands of nodes would block the loop for too long.
             check_node_count(len(nodes), engine.settings.max_nodes)
@@ -59,14 +59,14 @@ async def parse_body(
             refused = error
     # Spelled out, tens of thousands of faults would hold the loop for longer than all before.
     if refused.error_count() > MAX_DETAILS:
-        where = (model.__module__, model.__qualname__)
-        faults = await engine.run_in_worker(account_id or "", find_faults, *where, raw, MAX_DETAILS)
+        names = (model.__module__, model.__qualname__)
+        faults = await engine.run_in_worker(account_id or "", find_faults, *names, raw, MAX_DETAILS)
     else:
         faults = list_faults(model, refused, MAX_DETAILS)
     raise RequestError(
         ErrorCode.INVALID_REQUEST,
         "The body does not have the form it must have.",
-        details=[Detail(path, name_node(path, given) + message) for path, message in faults],
+        details=[Detail(path, name_node(path, document) + message) for path, message in faults],
     )
 
 
@@ -183,9 +183,9 @@ _DECODER = json.JSONDecoder(
 
 async def _check_values(value: object, settings: Settings, pacer: Pacer) -> None:
     """Reject parts that are too large, and strings that are no valid text."""
-    left, checked = [value], 0
-    while left:
-        match left.pop():
+    stack, checked = [value], 0
+    while stack:
+        match stack.pop():
             case str() as text:
                 if len(text) > settings.max_text:
                     _refuse(f"a text is longer than {settings.max_text} characters")
@@ -194,11 +194,11 @@ async def _check_values(value: object, settings: Settings, pacer: Pacer) -> None
             case dict() as members:
                 if len(members) > settings.max_members:
                     _refuse(f"an object has more than {settings.max_members} members")
-                left += [*members.keys(), *members.values()]
+                stack += [*members.keys(), *members.values()]
             case list() as items:
                 if len(items) > settings.max_items:
                     _refuse(f"a list has more than {settings.max_items} items")
-                left += items
+                stack += items
         if not checked % CHECK_BATCH:
             await pacer.pause()
         checked += 1

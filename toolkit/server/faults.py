@@ -39,9 +39,9 @@ def find_faults(module: str, model: str, raw: bytes, limit: int) -> list[tuple[s
         raw: body, as received.
         limit: maximum number of listed faults.
     """
-    found = cast("type[BaseModel]", find_function(module, model))
+    model_class = cast("type[BaseModel]", find_function(module, model))
     try:
-        found.model_validate_json(raw, strict=True)
+        model_class.model_validate_json(raw, strict=True)
     except ValidationError as error:
-        return list_faults(found, error, limit)
+        return list_faults(model_class, error, limit)
     return []

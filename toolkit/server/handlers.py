@@ -42,11 +42,11 @@ class ResourceService(Protocol):
         """Create a record, or accept it as work."""
 
     async def list(
-        self, context: RequestContext, limit: int, before: str | None, /, *wanted: WorkFilter
+        self, context: RequestContext, limit: int, before: str | None, /, *filters: WorkFilter
     ) -> Sequence[BaseModel]:
         """List records below an id, newest first; of work, the records that a filter admits."""
 
-    async def count(self, context: RequestContext, /, *wanted: WorkFilter) -> int | None:
+    async def count(self, context: RequestContext, /, *filters: WorkFilter) -> int | None:
         """Count all records of a list; None if there are too many, or the filter is too slow."""
 
     async def get(self, context: RequestContext, resource_id: str, /) -> BaseModel:
@@ -78,18 +78,18 @@ async def count_records(call: ApiCall[Any], page: Sequence[BaseModel]) -> int | 
         None if there are more than 10,000, if a filter makes the count too slow, for events, and
         for each page but the first.
     """
-    asked = call.input
+    query = call.input
     if call.operation.form != "page":
         return None
-    if not isinstance(asked, PageQuery):
+    if not isinstance(query, PageQuery):
         return len(page)
-    if asked.before is not None:
+    if query.before is not None:
         return None
-    if len(page) < asked.limit:
+    if len(page) < query.limit:
         return len(page)
     service = _find_service(call)
-    if isinstance(asked, WorkQuery):
-        return await service.count(call.context, asked.filter)
+    if isinstance(query, WorkQuery):
+        return await service.count(call.context, query.filter)
     return await service.count(call.context)
 
 
@@ -104,11 +104,11 @@ async def hold(call: ApiCall[Any], work_id: str, seconds: float) -> BaseModel:
     if not is_id(work_id, call.operation.resource.prefix):
         raise build_not_found("resource", work_id)  # below this path it is not there
     engine, quick_s = call.engine, min(seconds, DRAIN_CHECK_S)
-    ended: BaseModel | None = await engine.wait(call.context, work_id, quick_s)
-    if ended is None and seconds > quick_s:
-        more = engine.wait(call.context, work_id, seconds - quick_s)
-        ended = await _wait_unless_draining(engine, more)
-    return ended or await _find_service(call).get(call.context, work_id)
+    record: BaseModel | None = await engine.wait(call.context, work_id, quick_s)
+    if record is None and seconds > quick_s:
+        remaining_wait = engine.wait(call.context, work_id, seconds - quick_s)
+        record = await _wait_unless_draining(engine, remaining_wait)
+    return record or await _find_service(call).get(call.context, work_id)
 
 
 async def _wait_unless_draining(engine: Engine, waited_for: Coroutine[Any, Any, T]) -> T | None:
@@ -132,10 +132,10 @@ async def _create(call: ApiCall[BaseModel]) -> BaseModel:
 
 
 async def _list_page(call: ApiCall[PageQuery]) -> Sequence[BaseModel]:
-    service, asked = _find_service(call), call.input
-    if isinstance(asked, WorkQuery):
-        return await service.list(call.context, asked.limit, asked.before, asked.filter)
-    return await service.list(call.context, asked.limit, asked.before)
+    service, query = _find_service(call), call.input
+    if isinstance(query, WorkQuery):
+        return await service.list(call.context, query.limit, query.before, query.filter)
+    return await service.list(call.context, query.limit, query.before)
 
 
 async def _read(call: ApiCall[None]) -> BaseModel:
@@ -149,8 +149,8 @@ async def _delete(call: ApiCall[None]) -> BaseModel:
 async def _act(call: ApiCall[BaseModel | None]) -> BaseModel:
     """Apply the verb to one record: the service has a method of this name."""
     act: Callable[..., Awaitable[BaseModel]] = getattr(_find_service(call), call.operation.verb)
-    taken = () if call.input is None else (call.input,)
-    return await act(call.context, call.id, *taken)
+    arguments = () if call.input is None else (call.input,)
+    return await act(call.context, call.id, *arguments)
 
 
 async def _list_events(call: ApiCall[EventsQuery]) -> Sequence[Event]:

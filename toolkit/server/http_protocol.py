@@ -34,8 +34,8 @@ class JoiningTransport:
     def write(self, data: "bytes | bytearray | memoryview[Any]") -> None:
         """Write bytes after the held bytes; a head alone is held itself."""
         if self._head:
-            held, self._head = self._head, b""
-            self._transport.writelines((held, data))
+            head, self._head = self._head, b""
+            self._transport.writelines((head, data))
         elif isinstance(data, bytes) and data[:7] == b"HTTP/1." and data[-4:] == b"\r\n\r\n":
             self._head = data
             self._loop.call_soon(self._flush)  # the body may take long to come
@@ -44,8 +44,8 @@ class JoiningTransport:
 
     def _flush(self) -> None:
         if self._head:
-            held, self._head = self._head, b""
-            self._transport.write(held)
+            head, self._head = self._head, b""
+            self._transport.write(head)
 
     def close(self) -> None:
         """Close the connection once all is written."""

@@ -42,7 +42,7 @@ from toolkit.store import Content, FileSection
 LOOPBACK = "127.0.0.1"
 COPY_BYTES = 256 * 1024  # of a file that is uploaded, at a time
 _PATHS = PathTable(OPERATIONS_BY_PATH)
-_READINGS = {one.resource: one for one in OPERATIONS if one.verb == "read"}
+_READINGS = {operation.resource: operation for operation in OPERATIONS if operation.verb == "read"}
 
 
 class LocalOperations:
@@ -108,15 +108,15 @@ class LocalOperations:
         if isinstance(file, bytes):
             return await self._store_upload(call, file)
         limit = self._engine.settings.upload_limit_bytes
-        with open_upload_file(self._engine) as kept:
-            size = await asyncio.to_thread(_copy_upload, file, kept, limit)
-            return await self._store_upload(call, FileSection(kept, 0, size))
+        with open_upload_file(self._engine) as upload_file:
+            size = await asyncio.to_thread(_copy_upload, file, upload_file, limit)
+            return await self._store_upload(call, FileSection(upload_file, 0, size))
 
     async def _store_upload(self, call: ApiCall[Any], content: Content) -> OperationAnswer:
         if not content:
             raise make_upload_error("file", "is empty")
-        stored = await dispatch(replace(call, input=Upload(content, {})))
-        return OperationAnswer([RecordDocument.of(stored)])
+        record = await dispatch(replace(call, input=Upload(content, {})))
+        return OperationAnswer([RecordDocument.of(record)])
 
     async def _read_bytes(
         self, call: ApiCall[Any], artifact: Artifact, span: tuple[int, int | None]
@@ -172,10 +172,10 @@ def _copy_upload(source: IO[bytes], target: IO[bytes], limit: int) -> int:
 def _make_caller_error(error: Exception) -> Exception:
     """Make the error that a client would raise after the same failure over HTTP."""
     request_id = new_id(Prefix.REQUEST)
-    told = convert_error(error, request_id)
-    info = ErrorInfo.of(told)
+    service_error = convert_error(error, request_id)
+    info = ErrorInfo.of(service_error)
     info.request_id = request_id
-    made = info.to_exception()
-    made.retry_after = find_retry_after_s(told)
-    made.is_away = told.code.http_status in AWAY_STATUSES
-    return made
+    caller_error = info.to_exception()
+    caller_error.retry_after = find_retry_after_s(service_error)
+    caller_error.is_away = service_error.code.http_status in AWAY_STATUSES
+    return caller_error

@@ -48,10 +48,10 @@ def bind_socket(
             return _bind_once(host, port, is_shared=is_shared)
         except OSError as error:
             if error.errno != errno.EADDRINUSE or time.monotonic() > deadline:
-                told = f" for {purpose}" if purpose else ""
+                suffix = f" for {purpose}" if purpose else ""
                 raise ServiceError(
                     ErrorCode.UNAVAILABLE,
-                    f"{host}:{port} cannot be listened on{told}: {error.strerror}.",
+                    f"{host}:{port} cannot be listened on{suffix}: {error.strerror}.",
                 ) from error
         time.sleep(PAUSE_S)
 

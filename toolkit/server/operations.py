@@ -32,9 +32,10 @@ from toolkit.server.handlers import count_records
 
 UPLOAD_RETRY_AFTER_S = 5.0
 OPERATIONS_BY_PATH: Mapping[str, Mapping[str, ApiOperation[Any, Any]]] = {
-    path: {one.method: one for one in operations}
+    path: {operation.method: operation for operation in operations}
     for path, operations in groupby(
-        sorted(OPERATIONS, key=lambda one: one.path), key=lambda one: one.path
+        sorted(OPERATIONS, key=lambda operation: operation.path),
+        key=lambda operation: operation.path,
     )
 }
 
@@ -50,7 +51,7 @@ def check_accepting(engine: Engine, method: str) -> None:
 
 
 async def admit(
-    asked: ApiCall[None],
+    call: ApiCall[None],
     key: str,
     parameters: Iterable[tuple[str, str]],
     note_caller: Callable[[RequestContext], None] | None = None,
@@ -60,7 +61,7 @@ async def admit(
     A stored answer, too, must not reach a key that could not have asked for it.
 
     Args:
-        asked: call that a request asks for, still without a caller.
+        call: call that a request asks for, still without a caller.
         key: key of the caller; ignored if the operation needs no key.
         parameters: parameters of the query.
         note_caller: function that receives the caller once known, even if it is then rejected.
@@ -73,14 +74,14 @@ async def admit(
         ServiceError: `RATE_LIMITED`.
     """
     context = ANONYMOUS
-    if asked.operation.scope is not None:
-        context = await asked.engine.accounts.authenticate(key)
+    if call.operation.scope is not None:
+        context = await call.engine.accounts.authenticate(key)
         note_activity(context.account_id)
         if note_caller is not None:
             note_caller(context)
-        check_scope(context, asked.operation)
-    query: Any = parse_parameters(parameters, asked.operation)
-    return replace(asked, context=context, input=query)
+        check_scope(context, call.operation)
+    query: Any = parse_parameters(parameters, call.operation)
+    return replace(call, context=context, input=query)
 
 
 async def take_body(call: ApiCall[Any], body: bytes) -> ApiCall[Any]:
@@ -103,8 +104,8 @@ async def answer_page(call: ApiCall[Any], records: Sequence[BaseModel]) -> Opera
         for record in records:
             documents.append(RecordDocument.of(record))
             await pacer.pause()
-    asked, next_cursor = call.input, None
-    if isinstance(asked, PageQuery) and len(records) == asked.limit:
+    query, next_cursor = call.input, None
+    if isinstance(query, PageQuery) and len(records) == query.limit:
         last: str | None = getattr(records[-1], "id", None)
         next_cursor = last and make_cursor(last)
     total = await count_records(call, records)
@@ -119,15 +120,15 @@ def parse_parameters(
     Raises:
         RequestError: `INVALID_REQUEST`.
     """
-    names = {one.name for one in operation.query.PARAMETERS} if operation.query else set()
-    given: dict[str, str] = {}
+    names = {item.name for item in operation.query.PARAMETERS} if operation.query else set()
+    values: dict[str, str] = {}
     for name, value in parameters:
         if name not in names:
             raise make_query_error(name[:64], "is not a parameter of this path")
-        if name in given:
+        if name in values:
             raise make_query_error(name, "is given twice")
-        given[name] = value
-    return operation.query.parse(given, operation.resource.prefix) if operation.query else None
+        values[name] = value
+    return operation.query.parse(values, operation.resource.prefix) if operation.query else None
 
 
 @contextmanager

@@ -42,9 +42,13 @@ class PathTable(Generic[E]):
         """Find the match of a path. Returns None if it is not served."""
         if path in self._literals:
             return self._literals[path]
-        asked = path.split("/")
-        for parts, match in self._templates.get(len(asked), ()):
+        segments = path.split("/")
+        for parts, match in self._templates.get(len(segments), ()):
             at = parts.index("{id}")
-            if asked[at] and parts[:at] == asked[:at] and parts[at + 1 :] == asked[at + 1 :]:
-                return PathMatch(match.template, match.endpoint, asked[at])
+            if (
+                segments[at]
+                and parts[:at] == segments[:at]
+                and parts[at + 1 :] == segments[at + 1 :]
+            ):
+                return PathMatch(match.template, match.endpoint, segments[at])
         return None

@@ -126,8 +126,8 @@ def build_commands(
     """
     commands = []
     for i in range(count):
-        own = ["--workers", "1", "--port", str(port), "--is-worker"]
+        options = ["--workers", "1", "--port", str(port), "--is-worker"]
         if metrics_port is not None:
-            own += ["--metrics-port", str(metrics_port + i if metrics_port else 0)]
-        commands.append([sys.executable, "-m", "toolkit", *arguments, *own])
+            options += ["--metrics-port", str(metrics_port + i if metrics_port else 0)]
+        commands.append([sys.executable, "-m", "toolkit", *arguments, *options])
     return commands

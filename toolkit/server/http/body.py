@@ -38,12 +38,12 @@ def read_declared_size(request: Request, limit: int) -> int:
     return int(declared)
 
 
-def check_media_type(request: Request, wanted: str) -> None:
+def check_media_type(request: Request, media_type: str) -> None:
     """Reject a body with any other media type.
 
     Raises:
         RequestError: `UNSUPPORTED_MEDIA_TYPE`.
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind != wanted:
-        raise RequestError(ErrorCode.UNSUPPORTED_MEDIA_TYPE, f"Send {wanted}.")
+    if kind != media_type:
+        raise RequestError(ErrorCode.UNSUPPORTED_MEDIA_TYPE, f"Send {media_type}.")

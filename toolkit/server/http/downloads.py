@@ -47,20 +47,20 @@ class DownloadReader:
             "Content-Security-Policy": "default-src 'none'; sandbox",
             "ETag": f'"{artifact.sha256}"',
         }
-        wanted = parse_byte_range(request.headers.get("range"), artifact.size_bytes)
-        start, end = wanted or (0, artifact.size_bytes)
-        if wanted is not None and start >= end:
+        byte_range = parse_byte_range(request.headers.get("range"), artifact.size_bytes)
+        start, end = byte_range or (0, artifact.size_bytes)
+        if byte_range is not None and start >= end:
             headers = {"Content-Range": f"bytes */{artifact.size_bytes}"}
             error = make_range_error()
             return render_error(error, request.state.request_id, status=416, headers=headers)
-        if wanted is not None:
+        if byte_range is not None:
             headers["Content-Range"] = f"bytes {start}-{end - 1}/{artifact.size_bytes}"
         link = await self._engine.artifacts.find_link(context, artifact)
         if link is not None:
             # The bytes bypass the server. The link is as good as a key, so nobody may store it.
-            found = {"Location": link, "ETag": headers["ETag"], "Cache-Control": "no-store"}
-            return Response(status_code=307, headers={**found, "Referrer-Policy": "no-referrer"})
-        status = 200 if wanted is None else 206
+            fields = {"Location": link, "ETag": headers["ETag"], "Cache-Control": "no-store"}
+            return Response(status_code=307, headers={**fields, "Referrer-Policy": "no-referrer"})
+        status = 200 if byte_range is None else 206
         pieces = self._engine.artifacts.stream_content(context, artifact, start, end)
         if end - start > CHUNK_BYTES:
             self._active_downloads.check(context.key_id)
@@ -70,17 +70,17 @@ class DownloadReader:
         if len(first) >= end - start or request.method == "HEAD":
             await pieces.aclose()
             return Response(first, status, headers, media_type=artifact.media_type)
-        rest = self._stream_content(context, first, pieces)
-        return StreamingResponse(rest, status, headers, media_type=artifact.media_type)
+        body = self._stream_content(context, first, pieces)
+        return StreamingResponse(body, status, headers, media_type=artifact.media_type)
 
     async def _stream_content(
-        self, context: RequestContext, first: bytes, rest: AsyncGenerator[bytes]
+        self, context: RequestContext, first: bytes, pieces: AsyncGenerator[bytes]
     ) -> AsyncIterator[bytes]:
         """Yield the bytes that were read already, and then the rest; count them as one download."""
         with self._active_downloads.hold(context.key_id):
-            async with aclosing(rest):
+            async with aclosing(pieces):
                 yield first
-                async for piece in rest:
+                async for piece in pieces:
                     yield piece
 
 

@@ -156,10 +156,10 @@ def read_bearer(request: Request) -> str:
 
 def read_preferences(request: Request) -> dict[str, str]:
     """Read the preferences of a request, by name; of equal names the first counts."""
-    found: dict[str, str] = {}
+    preferences: dict[str, str] = {}
     for preference in _PREFERENCE.finditer(", ".join(request.headers.getlist("prefer"))):
-        found.setdefault(preference["name"].lower(), (preference["value"] or "").strip('"'))
-    return found
+        preferences.setdefault(preference["name"].lower(), (preference["value"] or "").strip('"'))
+    return preferences
 
 
 def parse_wait_s(value: str) -> int | None:

@@ -77,11 +77,11 @@ def _format_event(event: Event) -> str:
 
 def _read_last_event_id(request: Request) -> int:
     """Read the number of the event after which a broken stream continues."""
-    given = request.headers.get("last-event-id", "0")
-    if not re.fullmatch(r"\d{1,15}", given, re.A):
+    header = request.headers.get("last-event-id", "0")
+    if not re.fullmatch(r"\d{1,15}", header, re.A):
         raise RequestError(
             ErrorCode.INVALID_REQUEST,
             "Send Last-Event-ID as a stream gave it.",
             details=[Detail("Last-Event-ID", "is no number of an event")],
         )
-    return int(given)
+    return int(header)

@@ -60,8 +60,8 @@ class IdempotentResponder:
         )
         claiming = replace(call, context=replace(call.context, claim=claim))
         async with self._locks.setdefault(claim.id, asyncio.Lock()):
-            known = await self._engine.idempotency.find(claim)
-            if known is None:
+            stored_outcome = await self._engine.idempotency.find(claim)
+            if stored_outcome is None:
                 try:
                     response = await respond_first(claiming)
                 except ServiceError:
@@ -73,8 +73,8 @@ class IdempotentResponder:
                         await self._engine.idempotency.save(claim, outcome)
                     if not claim.is_lost:
                         return response
-                known = await self._engine.idempotency.find(claim)
-        return _replay_response(known)
+                stored_outcome = await self._engine.idempotency.find(claim)
+        return _replay_response(stored_outcome)
 
 
 def read_idempotency_key(headers: Headers) -> str | None:
@@ -83,16 +83,16 @@ def read_idempotency_key(headers: Headers) -> str | None:
     Raises:
         RequestError: `INVALID_REQUEST` for a key that is empty or no text, and for two keys.
     """
-    given = headers.getlist(HEADER)
-    if not given:
+    keys = headers.getlist(HEADER)
+    if not keys:
         return None
-    if len(given) > 1 or not _PRINTABLE.fullmatch(given[0]):
+    if len(keys) > 1 or not _PRINTABLE.fullmatch(keys[0]):
         raise RequestError(
             ErrorCode.INVALID_REQUEST,
             "Send one Idempotency-Key of 1 to 255 printable characters.",
-            details=[Detail("Idempotency-Key", "is given twice" if given[1:] else "is no key")],
+            details=[Detail("Idempotency-Key", "is given twice" if keys[1:] else "is no key")],
         )
-    return given[0]
+    return keys[0]
 
 
 async def _compute_fingerprint(request: Request, body: Content) -> str:
@@ -112,8 +112,8 @@ def _hash_body(head: bytes, body: Content, left_out: bytes) -> str:
     """Hash a head and a body with SHA-256, without a given word wherever it is in the body."""
     digest, before = hashlib.sha256(head), b""
     for piece in iter_chunks(body):
-        *whole, last = (before + piece).split(left_out) if left_out else (bytes(piece),)
-        for part in whole:
+        *parts, last = (before + piece).split(left_out) if left_out else (bytes(piece),)
+        for part in parts:
             digest.update(part)
         # The end of a piece may be the beginning of the word.
         cut = max(0, len(last) - max(0, len(left_out) - 1))

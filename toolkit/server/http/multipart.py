@@ -107,8 +107,8 @@ def _iterate_parts(
 
 def _check_end(body: FileSection, at: int) -> None:
     """Reject a body that goes on after its last delimiter."""
-    rest = FileSection(body.file, body.start + at, body.size - at)
-    if any(bytes(piece).strip(b"\r\n \t") for piece in rest.iter_chunks()):
+    epilogue = FileSection(body.file, body.start + at, body.size - at)
+    if any(bytes(piece).strip(b"\r\n \t") for piece in epilogue.iter_chunks()):
         raise make_upload_error("", "something follows its end")
 
 

@@ -58,16 +58,16 @@ class RequestObserver(Protocol):
 
 def begin_exchange(scope: Scope, request_id: str, route: str) -> HttpExchange:
     """Begin an exchange, of a request whose path has a route."""
-    given = {name: value for name, value in scope["headers"] if name in _OBSERVED_HEADERS}
+    headers = {name: value for name, value in scope["headers"] if name in _OBSERVED_HEADERS}
     peer = scope.get("client")
     return HttpExchange(
         peer=peer[0] if peer else None,
-        key_last4=_extract_last4(given.get(b"authorization", b"").decode("latin-1")),
+        key_last4=_extract_last4(headers.get(b"authorization", b"").decode("latin-1")),
         request_id=request_id,
         method=scope["method"] if scope["method"] in METHODS else "OTHER",
         route=route,
-        traceparent=_decode(given.get(b"traceparent")),
-        tracestate=_decode(given.get(b"tracestate")),
+        traceparent=_decode(headers.get(b"traceparent")),
+        tracestate=_decode(headers.get(b"tracestate")),
     )
 
 
@@ -99,11 +99,11 @@ def _decode(value: bytes | None) -> str | None:
 
 
 def _find_error_code(body: bytes) -> str | None:
-    found = _ERROR_CODE.match(body)
-    return found[1].decode() if found else None
+    match = _ERROR_CODE.match(body)
+    return match[1].decode() if match else None
 
 
 def _extract_last4(authorization: str) -> str | None:
     """Return the last characters of a toolkit key, or None for any other text."""
-    found = _BEARER_KEY.fullmatch(authorization.strip())
-    return found[1] if found else None
+    match = _BEARER_KEY.fullmatch(authorization.strip())
+    return match[1] if match else None
