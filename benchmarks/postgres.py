@@ -219,7 +219,7 @@ async def measure_claims_ms(database: str, claims: int) -> list[float]:
                     await asyncio.sleep(CLAIM_PAUSE_S)  # until it looks again
                     claimed.clear()
                     began = time.perf_counter()
-                    await first.leases.release(lease, done=False, is_told=True)
+                    await first.leases.release(lease, is_done=False, is_announced=True)
                     await claimed.wait()
     return took
 

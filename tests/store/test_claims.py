@@ -53,7 +53,7 @@ async def test_one_root_is_claimed_by_its_id(stores: tuple[Store, Store]) -> Non
     first, second = stores
     free, done, _held = await acquire(first, "run_free", "run_done", "run_held")
     await release(first, free)
-    await first.leases.release(done, done=True)
+    await first.leases.release(done, is_done=True)
     for name in ("run_done", "run_held", "run_nobody"):
         assert await second.leases.claim_root(name) is None
     claimed = await second.leases.claim_root("run_free")

@@ -137,7 +137,7 @@ async def test_a_claim_that_was_cut_is_no_root_of_nobody(
     other = await Store.open(tmp_path / "other", database=postgres_url)
     inserted, lease = other.leases.build_root("run_a", "run", "acc")
     await other.write([inserted])
-    await other.leases.release(lease, done=False)
+    await other.leases.release(lease, is_done=False)
     fates: list[CommitFate] = ["unanswered"]
     proxy.decide = lambda: fates.pop() if fates else "passes"
     async with asyncio.timeout(PATIENCE_S):

@@ -22,7 +22,7 @@ async def test_what_was_written_before_is_kept(stores: tuple[Store, Store]) -> N
     first, second = stores
     (lease,) = await acquire(first, "run_a")
     written = [first.write([make_row("plans", f"{n}")], lease=lease, eager=False) for n in range(5)]
-    await first.leases.release(lease, done=False)
+    await first.leases.release(lease, is_done=False)
     await asyncio.gather(*written)
     assert len(await second.find_rows("plans")) == 5
     (taken,) = await second.leases.claim(10)
@@ -39,7 +39,7 @@ async def test_what_waits_for_the_database_is_kept(tmp_path: Path, postgres_url:
         with psycopg.connect(postgres_url, autocommit=True) as onlooker:
             await wait_until_async(lambda: bool(onlooker.execute(WAITING_SQL).fetchone()))
         written.append(store.write([make_row("plans", "1")], lease=lease))
-        releasing = asyncio.create_task(store.leases.release(lease, done=False))
+        releasing = asyncio.create_task(store.leases.release(lease, is_done=False))
         for _ in range(10):
             await store.find_rows("roots")  # time enough to get in between
     await asyncio.gather(*written, releasing)

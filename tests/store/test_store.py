@@ -280,7 +280,7 @@ async def test_a_renewed_lease_is_kept(clock: LeaseClock, store: Store, other: S
 async def test_two_claim_a_root_once(store: Store, other: Store) -> None:
     """Given a root that was given back, when two claim it at once, then one of them gets it."""
     (lease,) = await acquire(store, "run_r")
-    await store.leases.release(lease, done=False)
+    await store.leases.release(lease, is_done=False)
     claims = await asyncio.gather(store.leases.claim(10), other.leases.claim(10))
     assert sorted(map(len, claims)) == [0, 1]
 
@@ -288,7 +288,7 @@ async def test_two_claim_a_root_once(store: Store, other: Store) -> None:
 async def test_a_closed_root_is_left_alone_until_reopened(store: Store, other: Store) -> None:
     """Given a root that is done, then nobody claims it, and it can be taken up again once."""
     (lease,) = await acquire(store, "run_r")
-    await store.leases.release(lease, done=True)
+    await store.leases.release(lease, is_done=True)
     assert await other.leases.claim(10) == []
     again = await other.leases.reacquire("run_r")
     assert again is not None
@@ -414,7 +414,7 @@ async def test_what_is_written_under_a_lease_has_no_gaps(
     with pytest.raises(ServiceError):
         await store.write([make_job("b")], lease=held)
     await store.write([make_job("c", "run_s")], lease=elsewhere)
-    await store.leases.release(held, done=False)
+    await store.leases.release(held, is_done=False)
     (again,) = await store.leases.claim(10)
     await store.write([make_job("d")], lease=again)
     assert [row["node_id"] for row in await store.find_rows("jobs")] == ["c", "d"]

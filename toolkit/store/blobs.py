@@ -50,8 +50,8 @@ def open_place(
     """
     if url is None:
         return BlobFolder(data_dir / "artifacts", synced=synced, is_default=True)
-    scheme, found, path = url.partition("://")
-    if not found:
+    scheme, separator, path = url.partition("://")
+    if not separator:
         return BlobFolder(Path(url), synced=synced)
     if scheme in ("file", "local"):
         text = unquote(urlsplit(url).path) if scheme == "file" else path
@@ -158,17 +158,17 @@ class BlobStore:
         if await is_referenced():
             return True
         try:
-            held = await self._run(self.place.hold, digest, stored_before_s)
-            if held is None:
+            blob = await self._run(self.place.hold, digest, stored_before_s)
+            if blob is None:
                 return True
             # Checked again now that the age is known: bytes that are old had their record by then.
-            kept = True
+            is_kept = True
             try:
-                kept = not held.is_old or await is_referenced()
+                is_kept = not blob.is_old or await is_referenced()
             finally:
                 # Also if this call is cancelled, because held bytes must not stay held.
-                await asyncio.shield(self._run(held.release if kept else held.delete))
-            return held.is_old
+                await asyncio.shield(self._run(blob.release if is_kept else blob.delete))
+            return blob.is_old
         except OSError as error:
             raise make_unavailable_error(error) from error
 

@@ -37,7 +37,7 @@ def _build_difference(table: str, column: str) -> str:
     """Build the condition that an update changes a column."""
     old, new = f"OLD.{column}", f"NEW.{column}"
     if (table, column) == COLUMN_WITH_LAST_USE:
-        old, new = (f"json_remove({each}, '$.last_used_at')" for each in (old, new))
+        old, new = (f"json_remove({value}, '$.last_used_at')" for value in (old, new))
     return f"{old} IS NOT {new}"
 
 

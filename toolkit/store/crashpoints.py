@@ -25,24 +25,24 @@ def find_crash_point(kind: CrashKind) -> CrashHook:
     Raises:
         ValueError: the variable does not name a moment.
     """
-    asked = os.environ.get(CRASH_VARIABLE)
-    if asked is None:
+    setting = os.environ.get(CRASH_VARIABLE)
+    if setting is None:
         return _go_on
-    named, _, rest = asked.partition(":")
-    when, _, number = rest.partition(":")
-    known = named in ("commit", "blob", "lease") and when in ("before", "after")
-    if not known or not number.isdecimal():
+    write_kind, _, timing = setting.partition(":")
+    when, _, number = timing.partition(":")
+    is_known = write_kind in ("commit", "blob", "lease") and when in ("before", "after")
+    if not is_known or not number.isdecimal():
         raise ValueError(f"{CRASH_VARIABLE} is such as commit:before:17")
-    left = int(number)
+    remaining = int(number)
 
     def crash(now: CrashMoment) -> None:
-        nonlocal left
-        left -= now == when
-        if left == 0 and now == when:
+        nonlocal remaining
+        remaining -= now == when
+        if remaining == 0 and now == when:
             # Not `sys.exit`: nothing may be flushed, closed or rolled back on the way.
             os.kill(os.getpid(), signal.SIGKILL)
 
-    return crash if named == kind else _go_on
+    return crash if write_kind == kind else _go_on
 
 
 def _go_on(_now: CrashMoment) -> None:

@@ -31,10 +31,10 @@ class EventWaiter:
 
     def is_met_by(self, last: Mapping[EventKey, LastEvent]) -> bool:
         """Check whether the last event of the waiter's key satisfies it."""
-        found = last.get(self.key) if self.key is not None else None
-        if found is None or found[0] <= self.after:
+        event = last.get(self.key) if self.key is not None else None
+        if event is None or event[0] <= self.after:
             return False
-        return self.types is None or found[1] in self.types
+        return self.types is None or event[1] in self.types
 
     def answer(self) -> None:
         """Have it wait no longer."""
@@ -146,8 +146,8 @@ class EventWaiters:
         """Look for the events of all waiters, if there may be any."""
         try:
             if self._may_have_changed():
-                waiting = [each for of in self._waiters.values() for each in of]
-                keys = {each.key for each in waiting if each.key is not None}
+                waiting = [waiter for waiters in self._waiters.values() for waiter in waiters]
+                keys = {waiter.key for waiter in waiting if waiter.key is not None}
                 last = await self._reader.find_last_events(sorted(keys))
                 for waiter in waiting:
                     if waiter.is_met_by(last):

@@ -18,12 +18,12 @@ def has_text(doc: str, kind: str, text: str) -> bool:
     # JSON has these characters as they are, so most documents need not be parsed.
     if is_plain(text) and text not in doc.casefold():
         return False
-    return any(text in one for one in iter_folded_texts(doc, kind))
+    return any(text in candidate for candidate in iter_folded_texts(doc, kind))
 
 
 def iter_folded_texts(doc: str, kind: str) -> Iterator[str]:
     """Yield each text in the input that a record's document has, casefolded."""
-    return (one.casefold() for one in _iter_texts(_INPUTS[kind](from_json(doc))))
+    return (text.casefold() for text in _iter_texts(_INPUTS[kind](from_json(doc))))
 
 
 @lru_cache(maxsize=8)  # a search asks it of every row
@@ -48,8 +48,8 @@ def _iter_texts(value: object) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
-        for one in value.values():
-            yield from _iter_texts(one)
+        for member in value.values():
+            yield from _iter_texts(member)
     elif isinstance(value, list):
-        for one in value:
-            yield from _iter_texts(one)
+        for item in value:
+            yield from _iter_texts(item)

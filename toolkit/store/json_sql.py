@@ -38,11 +38,11 @@ class JsonSql:
         text = self.get_text(value, name)
         return text if self._is_sqlite else f"CAST({text} AS double precision)"
 
-    def list_items(self, value: str, name: str, alias: str, each: str = "[*]") -> str:
+    def list_items(self, value: str, name: str, alias: str, step: str = "[*]") -> str:
         """Build a source of the items of a member that is a list; each is `alias.value`."""
         if self._is_sqlite:
             return f"json_each({value}, '$.{name}') AS {alias}"
-        return f"jsonb_path_query({value}, '$.{name}{each}') AS {alias} (value)"
+        return f"jsonb_path_query({value}, '$.{name}{step}') AS {alias} (value)"
 
     def list_values(self, value: str, name: str, alias: str) -> str:
         """Build a source of the values of a member that is an object; each is `alias.value`."""
@@ -57,5 +57,5 @@ class JsonSql:
         if self._is_sqlite:
             return f"{HAS_TEXT}({doc}, '{record}', :text)"
         # In an all-ASCII document, a failed search is final; otherwise the reader checks again.
-        found = f'position(CAST(:text AS text) IN lower({doc} COLLATE "C")) > 0'
-        return f"({found} OR octet_length({doc}) <> length({doc}))"
+        condition = f'position(CAST(:text AS text) IN lower({doc} COLLATE "C")) > 0'
+        return f"({condition} OR octet_length({doc}) <> length({doc}))"

@@ -27,56 +27,56 @@ _ACCOUNTS_SQL: Final = (
 _ACCOUNT_SQL: Final = "owners (account_id) AS (SELECT CAST(:account_id AS text))"
 
 
-def list_values(field: IndexedField, scope: ReadScope, wanted: WorkFilter) -> list[str] | None:
+def list_values(field: IndexedField, scope: ReadScope, filters: WorkFilter) -> list[str] | None:
     """List the values of a field that a filter wants; None if the index has to list them."""
     if field.name == "cost" and isinstance(scope, AccountScope):
-        return list_steps(wanted.min_cost_usd, wanted.max_cost_usd)
+        return list_steps(filters.min_cost_usd, filters.max_cost_usd)
     exact = {
-        "tag": wanted.tags[0] if wanted.tags else None,
-        "status": wanted.status,
-        "provider": wanted.provider,
+        "tag": filters.tags[0] if filters.tags else None,
+        "status": filters.status,
+        "provider": filters.provider,
     }.get(field.name)
     return None if exact is None else [exact]
 
 
-def is_filtered(field: IndexedField, wanted: WorkFilter) -> bool:
+def is_filtered(field: IndexedField, filters: WorkFilter) -> bool:
     """Return whether a filter has a condition on a field."""
     if field.name == "cost":
-        return wanted.min_cost_usd is not None or wanted.max_cost_usd is not None
-    return bool(wanted.tags) if field.name == "tag" else getattr(wanted, field.name) is not None
+        return filters.min_cost_usd is not None or filters.max_cost_usd is not None
+    return bool(filters.tags) if field.name == "tag" else getattr(filters, field.name) is not None
 
 
-def _fits(field: IndexedField, value: str, wanted: WorkFilter) -> bool:
+def _fits(field: IndexedField, value: str, filters: WorkFilter) -> bool:
     """Return whether records with an indexed value may fit a filter."""
     if field.name == "cost":
-        return is_step_in_range(value, wanted.min_cost_usd, wanted.max_cost_usd)
+        return is_step_in_range(value, filters.min_cost_usd, filters.max_cost_usd)
     if field.name == "capability":
-        name = wanted.capability
+        name = filters.capability
         return value == name or value.startswith(f"{name}@")
     return True
 
 
 async def find_branches(
-    connection: ReadConnection, field: IndexedField, scope: ReadScope, wanted: WorkFilter
+    connection: ReadConnection, field: IndexedField, scope: ReadScope, filters: WorkFilter
 ) -> list[list[str]] | None:
     """Find the branches of a filter: pairs of an account and a value; some may have no records.
 
     Returns:
         None if there are too many of them.
     """
-    values = list_values(field, scope, wanted)
+    values = list_values(field, scope, filters)
     if values is not None and isinstance(scope, AccountScope):
         return [[scope.account_id, value] for value in values]
     statement = _build_branches(connection.kind, scope.kind, field, values is None)
-    given = {"account_id": scope.account_id} if isinstance(scope, AccountScope) else {}
-    rows = await connection.fetch_rows(statement, {**given, "most": MAX_BRANCHES + 1})
+    parameters = {"account_id": scope.account_id} if isinstance(scope, AccountScope) else {}
+    rows = await connection.fetch_rows(statement, {**parameters, "most": MAX_BRANCHES + 1})
     if len(rows) > MAX_BRANCHES:
         return None
     return [
         [row["account_id"], value]
         for row in rows
         for value in values or [row["value"]]
-        if _fits(field, value, wanted)
+        if _fits(field, value, filters)
     ]
 
 
@@ -96,12 +96,12 @@ def _build_branches(
             " WHERE account_id IS NOT NULL LIMIT :most"
         )
     value = _build_value(kind, field)
-    least = (
+    template = (
         f"SELECT {value} FROM {field.table} AS i WHERE i.account_id = {{of}}.account_id{{more}}"  # noqa: S608
         f" AND {value} IS NOT NULL AND i.{field.key} IS NOT NULL ORDER BY {value} LIMIT 1"
     )
-    first = least.format(of="owners", more="")
-    following = least.format(of="branches", more=f" AND {value} > branches.value")
+    first = template.format(of="owners", more="")
+    following = template.format(of="branches", more=f" AND {value} > branches.value")
     return (
         f"WITH RECURSIVE {accounts}, branches (account_id, value) AS ("  # noqa: S608 - our names
         f"SELECT account_id, ({first}) FROM owners WHERE account_id IS NOT NULL"
@@ -141,12 +141,12 @@ def _build_branch_range(kind: DatabaseKind, field: IndexedField) -> str:
     )
 
 
-def build_branch_ids(kind: DatabaseKind, field: IndexedField, wanted: WorkFilter) -> str:
+def build_branch_ids(kind: DatabaseKind, field: IndexedField, filters: WorkFilter) -> str:
     """Build the statement that reads the newest ids of branches between two bounds."""
     bounds: tuple[str, ...] = ()
     if field.name == "cost":
         bounds = tuple(
-            name for name in ("min_cost_usd", "max_cost_usd") if getattr(wanted, name) is not None
+            name for name in ("min_cost_usd", "max_cost_usd") if getattr(filters, name) is not None
         )
     return _build_branch_ids(kind, field, bounds)
 

@@ -46,21 +46,21 @@ class WorkSearch:
     """A search in a list of work."""
 
     def __init__(
-        self, connection: ReadConnection, work: WorkList, scope: ReadScope, wanted: WorkFilter
+        self, connection: ReadConnection, work: WorkList, scope: ReadScope, filters: WorkFilter
     ) -> None:
         self._connection = connection
         self._work = work
         self._scope = scope
-        self._wanted = wanted
+        self._filters = filters
 
     async def find_rows(self, limit: int, before: str | None) -> list[Row]:
         """Find the newest rows below the last id of the previous page, at most `limit`."""
         query = make_list_query(
-            self._connection.kind, self._work, self._scope, self._wanted, before
+            self._connection.kind, self._work, self._scope, self._filters, before
         )
-        if self._wanted == NO_FILTER:
+        if self._filters == NO_FILTER:
             bounds = {"lowest": query.lowest, "before": query.highest, "limit": limit}
-            return await self._connection.fetch_rows(query.rows_sql, {**query.given, **bounds})
+            return await self._connection.fetch_rows(query.rows_sql, {**query.parameters, **bounds})
         rows: list[Row] = []
         async for ids in self._iter_ids(query, limit):
             for start in range(0, len(ids), SLICE_ROWS):
@@ -81,34 +81,36 @@ class WorkSearch:
         Returns:
             None if there are more than 10,000 rows, or too many rows would be checked.
         """
-        wanted = self._wanted
-        query = make_list_query(self._connection.kind, self._work, self._scope, wanted, None)
-        if wanted == NO_FILTER:
+        filters = self._filters
+        query = make_list_query(self._connection.kind, self._work, self._scope, filters, None)
+        if filters == NO_FILTER:
             statement = build_id_count(self._scope.kind, self._work)
             return _limit_total(await self._count_ids(query, statement, {}))
         for field in self._work.indexed:
-            if field.name != "cost" and wanted == _keep_field(wanted, field):
-                branches = await find_branches(self._connection, field, self._scope, wanted)
+            if field.name != "cost" and filters == _keep_field(filters, field):
+                branches = await find_branches(self._connection, field, self._scope, filters)
                 if branches is None or len(branches) > _COUNTED_BRANCHES:
                     return None
-                given = {"branches": json.dumps(branches, ensure_ascii=False)}
+                parameters = {"branches": json.dumps(branches, ensure_ascii=False)}
                 statement = build_branch_count(self._connection.kind, field)
-                return _limit_total(await self._count_ids(query, statement, given))
+                return _limit_total(await self._count_ids(query, statement, parameters))
         return await self._count_candidates(query)
 
     async def _count_ids(
-        self, query: WorkListQuery, statement: str, given: Mapping[str, object]
+        self, query: WorkListQuery, statement: str, parameters: Mapping[str, object]
     ) -> int:
         """Sum up the counts that a statement reads in an index."""
         bounds = {"lowest": query.lowest, "before": query.highest, "limit": MAX_TOTAL + 1}
-        rows = await self._connection.fetch_rows(statement, {**query.given, **given, **bounds})
+        rows = await self._connection.fetch_rows(
+            statement, {**query.parameters, **parameters, **bounds}
+        )
         return sum(int(row["n"]) for row in rows)
 
     async def _count_candidates(self, query: WorkListQuery) -> int | None:
         """Count the candidates that fit the filter; None if there are too many candidates."""
-        most = COUNTED_DOCUMENTS if query.reads_documents else _COUNTED_ROWS
+        maximum = COUNTED_DOCUMENTS if query.reads_documents else _COUNTED_ROWS
         total = checked = 0
-        if self._wanted.text is not None and not self._wanted.tags and self._work.has_text_index:
+        if self._filters.text is not None and not self._filters.tags and self._work.has_text_index:
             statement = build_ids(self._scope.kind, self._work)
             newest = await self._read_values(statement, query, limit=_NEWEST_ROWS)
             total = await self._count_batch(query, newest)
@@ -121,27 +123,29 @@ class WorkSearch:
             for start in range(0, len(ids), SLICE_ROWS):
                 batch = ids[start : start + SLICE_ROWS]
                 checked += len(batch)
-                if checked > most:
+                if checked > maximum:
                     return None
                 total += await self._count_batch(query, batch)
         return total
 
-    async def _read_values(self, statement: str, query: WorkListQuery, **more: object) -> list[str]:
+    async def _read_values(
+        self, statement: str, query: WorkListQuery, **bounds: object
+    ) -> list[str]:
         """Read ids of the list between its bounds, without checking their rows."""
-        given = {**query.given, "lowest": query.lowest, "before": query.highest, **more}
-        return [row["value"] for row in await self._connection.fetch_rows(statement, given)]
+        parameters = {**query.parameters, "lowest": query.lowest, "before": query.highest, **bounds}
+        return [row["value"] for row in await self._connection.fetch_rows(statement, parameters)]
 
     async def _count_batch(self, query: WorkListQuery, ids: list[str]) -> int:
         """Count the rows of a batch of ids that fit the filter."""
         if query.fits is not None:
             return len(await self._read_batch(query, ids, len(ids)))
-        given = {**query.given, "ids": json.dumps(ids)}
-        return int((await self._connection.fetch_rows(query.count_sql, given))[0]["n"])
+        parameters = {**query.parameters, "ids": json.dumps(ids)}
+        return int((await self._connection.fetch_rows(query.count_sql, parameters))[0]["n"])
 
     async def _read_batch(self, query: WorkListQuery, ids: list[str], limit: int) -> list[Row]:
         """Read the rows of a batch of ids that fit the filter, up to the limit."""
-        given = {**query.given, "ids": json.dumps(ids), "limit": query.get_limit(limit)}
-        return query.choose(await self._connection.fetch_rows(query.rows_sql, given), limit)
+        parameters = {**query.parameters, "ids": json.dumps(ids), "limit": query.get_limit(limit)}
+        return query.choose(await self._connection.fetch_rows(query.rows_sql, parameters), limit)
 
     async def _iter_ids(
         self, query: WorkListQuery, limit: int, *, is_count: bool = False
@@ -152,10 +156,10 @@ class WorkSearch:
             limit: size of the first batch.
             is_count: True if the ids are counted, up to a number of them.
         """
-        text = self._wanted.text if self._work.has_text_index else None
+        text = self._filters.text if self._work.has_text_index else None
         field, branches = await self._choose_field(is_text_indexed=text is not None)
         lowest, before = query.lowest, query.highest
-        read = partial(self._read_ids, query.given, limit)
+        read = partial(self._read_ids, query.parameters, limit)
         all_ids = partial(read, build_ids(self._scope.kind, self._work))
         if is_count and len(branches) > FEW_BRANCHES:
             # To read each branch takes longer than a count may take.
@@ -170,7 +174,7 @@ class WorkSearch:
             async for newest in all_ids(lowest, before, rows):
                 yield newest
             before = newest[-1] if newest else lowest
-        found = None
+        batches = None
         if field is None and text is not None:
             row_ids = await find_candidates(self._connection, text.casefold())
             if row_ids is None:
@@ -182,12 +186,12 @@ class WorkSearch:
                     found_ids, query, before=before, ids=json.dumps(row_ids)
                 )
                 unindexed_ids = build_unindexed_ids(*kinds, self._work)
-                found = merge_ids(candidates, read(unindexed_ids, lowest, before))
+                batches = merge_ids(candidates, read(unindexed_ids, lowest, before))
         if field is not None:
-            branches_sql = build_branch_ids(self._connection.kind, field, self._wanted)
-            given = {**query.given, "branches": json.dumps(branches, ensure_ascii=False)}
-            found = self._read_ids(given, limit, branches_sql, lowest, before)
-        async for ids in found or all_ids(lowest, before):
+            branches_sql = build_branch_ids(self._connection.kind, field, self._filters)
+            parameters = {**query.parameters, "branches": json.dumps(branches, ensure_ascii=False)}
+            batches = self._read_ids(parameters, limit, branches_sql, lowest, before)
+        async for ids in batches or all_ids(lowest, before):
             yield ids
 
     async def _choose_field(
@@ -198,27 +202,27 @@ class WorkSearch:
         A text excludes more than most fields do, and so does each of them more than a status of
         most records.
         """
-        wanted = self._wanted
+        filters = self._filters
         for field in self._work.indexed:
-            if not is_filtered(field, wanted):
+            if not is_filtered(field, filters):
                 continue
             if is_text_indexed and field.name != "tag":
-                is_rare_status = field.name == "status" and wanted.status != _FREQUENT_STATUS
+                is_rare_status = field.name == "status" and filters.status != _FREQUENT_STATUS
                 if not is_rare_status:
                     continue
-            branches = await find_branches(self._connection, field, self._scope, wanted)
+            branches = await find_branches(self._connection, field, self._scope, filters)
             if branches is not None:
                 return field, branches
         return None, []
 
     async def _read_ids(
         self,
-        given: Mapping[str, object],
+        parameters: Mapping[str, object],
         limit: int,
         statement: str,
         lowest: str,
         before: str,
-        most: int | None = None,
+        maximum: int | None = None,
     ) -> AsyncIterator[list[str]]:
         """Yield ids between two bounds, newest first, in batches that grow.
 
@@ -226,27 +230,27 @@ class WorkSearch:
             limit: size of the first batch.
             lowest: smallest id to yield.
             before: id that all yielded ids are below.
-            most: number of ids after which it ends; all by default.
+            maximum: number of ids after which it ends; all by default.
         """
         size, total = min(limit, SLICE_ROWS), 0
         while lowest < before:
-            values = {**given, "lowest": lowest, "before": before, "limit": size}
+            values = {**parameters, "lowest": lowest, "before": before, "limit": size}
             rows = await self._connection.fetch_rows(statement, values)
             if rows:
                 yield [row["value"] for row in rows]
             total += len(rows)
-            if len(rows) < size or (most is not None and total >= most):
+            if len(rows) < size or (maximum is not None and total >= maximum):
                 return
             before = rows[-1]["value"]
             size = min(_GROWTH * size, SLICE_ROWS)
             await asyncio.sleep(0)  # a batch may have taken a while: let other tasks run
 
 
-def _keep_field(wanted: WorkFilter, field: IndexedField) -> WorkFilter:
+def _keep_field(filters: WorkFilter, field: IndexedField) -> WorkFilter:
     """Return the conditions of a filter that an indexed field answers alone."""
     if field.name == "tag":
-        return WorkFilter(tags=wanted.tags[:1])
-    return replace(NO_FILTER, **{field.name: getattr(wanted, field.name)})
+        return WorkFilter(tags=filters.tags[:1])
+    return replace(NO_FILTER, **{field.name: getattr(filters, field.name)})
 
 
 def _limit_total(count: int) -> int | None:
@@ -254,11 +258,11 @@ def _limit_total(count: int) -> int | None:
 
 
 async def merge_ids(
-    candidates: list[str], others: AsyncIterator[list[str]]
+    candidates: list[str], batches: AsyncIterator[list[str]]
 ) -> AsyncIterator[list[str]]:
     """Merge two sources of ids, both newest first, and different."""
     start = 0
-    async for ids in others:
+    async for ids in batches:
         end = start
         while end < len(candidates) and candidates[end] > ids[-1]:
             end += 1

@@ -81,14 +81,14 @@ def make_data_dir_private(data_dir: Path) -> None:
     """
     if os.name == "nt":
         return
-    own = [
+    paths = [
         path
         for path in data_dir.iterdir()
         if path.name in _OWN_NAMES or path.name.startswith(_DATABASE_PREFIX)
     ]
-    if len(own) == sum(1 for _ in data_dir.iterdir()):
+    if len(paths) == sum(1 for _ in data_dir.iterdir()):
         _chmod_private(data_dir)
-    for path in own:
+    for path in paths:
         if not _chmod_private(path):
             continue  # made private already, and all that is in it was made so
         for inner in _walk(path):
@@ -107,9 +107,9 @@ def _chmod_private(path: Path) -> bool:
         mode = path.lstat().st_mode
     except FileNotFoundError:  # another process deleted it meanwhile
         return False
-    wanted = FOLDER_MODE if stat.S_ISDIR(mode) else FILE_MODE
+    private_mode = FOLDER_MODE if stat.S_ISDIR(mode) else FILE_MODE
     if stat.S_ISLNK(mode) or stat.S_IMODE(mode) & 0o077 == 0:
         return False
     with suppress(PermissionError, FileNotFoundError):  # another user's, or deleted meanwhile
-        path.chmod(wanted)
+        path.chmod(private_mode)
     return True

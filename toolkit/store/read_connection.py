@@ -19,7 +19,7 @@ class ReadConnection(Protocol):
         """The kind of the database, which determines the dialect of its statements."""
         ...
 
-    async def fetch_rows(self, sql: str, given: Mapping[str, object]) -> list[Row]:
+    async def fetch_rows(self, sql: str, parameters: Mapping[str, object]) -> list[Row]:
         """Fetch all rows, each by the names of its columns.
 
         Args:
@@ -27,6 +27,8 @@ class ReadConnection(Protocol):
         """
         ...
 
-    async def fetch_values(self, sql: str, given: Mapping[str, object]) -> tuple[Any, ...] | None:
+    async def fetch_values(
+        self, sql: str, parameters: Mapping[str, object]
+    ) -> tuple[Any, ...] | None:
         """Fetch the values of the first row, or None; a fast path for very frequent reads."""
         ...

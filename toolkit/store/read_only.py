@@ -123,7 +123,7 @@ def _view_data_dir(data_dir: Path) -> ViewedDatabase:
 class _ReadOnlyLeases(LeaseStore):
     """The leases of others."""
 
-    async def claim(self, *_given: object, **_options: object) -> list[Lease]:
+    async def claim(self, *_arguments: object, **_options: object) -> list[Lease]:
         """Claim nothing."""
         return []
 
@@ -142,15 +142,15 @@ class _RefusingWriter(ChangeWriter):
         pass
 
     def submit(
-        self, changes: Sequence[Change], *_given: object, **_options: object
+        self, changes: Sequence[Change], *_arguments: object, **_options: object
     ) -> "asyncio.Future[None]":
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if changes:
-            done.set_exception(_make_read_only_error())
-            done.exception()  # marks it as retrieved, as a caller need not look
+            future.set_exception(_make_read_only_error())
+            future.exception()  # marks it as retrieved, as a caller need not look
         else:
-            done.set_result(None)
-        return done
+            future.set_result(None)
+        return future
 
 
 def _refuse_transaction() -> AbstractContextManager[Connection]:

@@ -31,23 +31,23 @@ SumQuery: TypeAlias = tuple[str, tuple[str, ...], tuple[str, ...], str, bool]
 
 
 def _match(
-    of: Table, scope: ScopeKind, columns: tuple[str, ...], *, without: bool = False
+    rows: Table, scope: ScopeKind, columns: tuple[str, ...], *, without: bool = False
 ) -> list[ColumnElement[bool]]:
     """Make the conditions that a row is in a scope, and has the values of columns.
 
     Args:
         without: whether there is a status that it must not have.
     """
-    wanted = [make_account_condition(scope, of)]
-    wanted += [of.c[column] == bindparam(column) for column in columns]
-    return [*wanted, of.c.status != bindparam("without")] if without else wanted
+    conditions = [make_account_condition(scope, rows)]
+    conditions += [rows.c[column] == bindparam(column) for column in columns]
+    return [*conditions, rows.c.status != bindparam("without")] if without else conditions
 
 
-def _count_some(kind: DatabaseKind, of: Table, wanted: list[ColumnElement[bool]]) -> str:
+def _count_some(kind: DatabaseKind, rows: Table, conditions: list[ColumnElement[bool]]) -> str:
     """Build the count of the rows that fulfil conditions, up to `most`."""
-    some: Select[Any] = select(literal_column("1")).select_from(of).where(*wanted)
-    some = some.limit(bindparam("most")).offset(ZERO_OFFSET)
-    return compile_statement(kind, select(func.count().label("n")).select_from(some.subquery()))
+    subset: Select[Any] = select(literal_column("1")).select_from(rows).where(*conditions)
+    subset = subset.limit(bindparam("most")).offset(ZERO_OFFSET)
+    return compile_statement(kind, select(func.count().label("n")).select_from(subset.subquery()))
 
 
 @cache
@@ -60,18 +60,18 @@ def build_get(
     without: bool = False,
 ) -> str:
     """Build the query of a scope's row by its id and more."""
-    of = metadata.tables[table]
-    wanted: list[Any] = [of.c[column] for column in columns] or [of]
-    where = _match(of, scope, ("id", *equals), without=without)
-    return compile_statement(kind, select(*wanted).where(*where))
+    rows = metadata.tables[table]
+    selection: list[Any] = [rows.c[column] for column in columns] or [rows]
+    conditions = _match(rows, scope, ("id", *equals), without=without)
+    return compile_statement(kind, select(*selection).where(*conditions))
 
 
 @cache
 def build_find(kind: DatabaseKind, scope: ScopeKind, table: str, columns: tuple[str, ...]) -> str:
     """Build the query of a scope's rows by the values of columns, oldest first."""
-    of = metadata.tables[table]
-    wanted = select(of).where(*_match(of, scope, columns))
-    return compile_statement(kind, wanted.order_by(of.c.id))
+    rows = metadata.tables[table]
+    query = select(rows).where(*_match(rows, scope, columns))
+    return compile_statement(kind, query.order_by(rows.c.id))
 
 
 @cache
@@ -85,10 +85,10 @@ def build_page(
     without: bool,
 ) -> str:
     """Build the query of a page of a scope's rows, newest first."""
-    of = metadata.tables[table]
-    wanted = _match(of, scope, columns, without=without)
-    wanted += [of.c[by] < bindparam("before")] if below else [of.c[by].is_not(None)]
-    newest_first = select(of).where(*wanted).order_by(of.c[by].desc())
+    rows = metadata.tables[table]
+    conditions = _match(rows, scope, columns, without=without)
+    conditions += [rows.c[by] < bindparam("before")] if below else [rows.c[by].is_not(None)]
+    newest_first = select(rows).where(*conditions).order_by(rows.c[by].desc())
     return compile_statement(kind, newest_first.limit(bindparam("limit")).offset(ZERO_OFFSET))
 
 
@@ -102,73 +102,73 @@ def build_page_count(
     without: bool,
 ) -> str:
     """Build the count of the rows that a list has in all, up to `most`."""
-    of = metadata.tables[table]
-    wanted = _match(of, scope, columns, without=without)
-    return _count_some(kind, of, [*wanted, of.c[by].is_not(None)])
+    rows = metadata.tables[table]
+    conditions = _match(rows, scope, columns, without=without)
+    return _count_some(kind, rows, [*conditions, rows.c[by].is_not(None)])
 
 
 @cache
 def build_count(kind: DatabaseKind, scope: ScopeKind, table: str) -> str:
     """Build the count of a scope's rows."""
-    of = metadata.tables[table]
-    number = select(func.count().label("n")).select_from(of)
-    return compile_statement(kind, number.where(make_account_condition(scope, of)))
+    rows = metadata.tables[table]
+    number = select(func.count().label("n")).select_from(rows)
+    return compile_statement(kind, number.where(make_account_condition(scope, rows)))
 
 
 @cache
 def build_sums(kind: DatabaseKind, scope: ScopeKind, what: SumQuery) -> str:
     """Build the sums over rows, grouped by columns."""
     table, summed, columns, ranged, through = what
-    of = metadata.tables[table]
-    within = of.c[ranged].between(bindparam("first"), bindparam("last"))
-    totals = {name: func.coalesce(func.sum(of.c[name]), literal_column("0")) for name in summed}
+    rows = metadata.tables[table]
+    within = rows.c[ranged].between(bindparam("first"), bindparam("last"))
+    totals = {name: func.coalesce(func.sum(rows.c[name]), literal_column("0")) for name in summed}
     # Sums of PostgreSQL's are of a type of their own.
     sums = [cast(total, BigInteger).label(name) for name, total in totals.items()]
     alike = [
-        of.c[name].label(_SPENDER_COLUMN if name == "account_id" else name) for name in columns
+        rows.c[name].label(_SPENDER_COLUMN if name == "account_id" else name) for name in columns
     ]
-    order = [of.c[name].desc() if name == ranged else of.c[name] for name in columns]
-    mine = make_account_condition(scope, of)
+    order = [rows.c[name].desc() if name == ranged else rows.c[name] for name in columns]
+    mine = make_account_condition(scope, rows)
     if through:
         owned = select(connections.c.id).where(make_account_condition(scope, connections))
-        mine = of.c.connection_id.in_(owned)
+        mine = rows.c.connection_id.in_(owned)
     statement = select(*alike, *sums).where(mine, within)
     return compile_statement(kind, statement.group_by(*alike).order_by(*order))
 
 
 @cache
-def build_events(kind: DatabaseKind, of: str) -> str:
+def build_events(kind: DatabaseKind, owner: str) -> str:
     """Build the query of a resource's events; a job's are numbered as the job counts them."""
-    whose, number = (events.c[f"{of}_id"], events.c["job_n" if of == "job" else "n"])
-    columns = [whose.label("resource_id"), number.label("n"), events.c.type, events.c.at]
-    wanted = select(*columns, events.c.data, events.c.job_id).where(
-        whose == bindparam("of"), number > bindparam("after")
+    owner_id, number = (events.c[f"{owner}_id"], events.c["job_n" if owner == "job" else "n"])
+    columns = [owner_id.label("resource_id"), number.label("n"), events.c.type, events.c.at]
+    query = select(*columns, events.c.data, events.c.job_id).where(
+        owner_id == bindparam("of"), number > bindparam("after")
     )
     return compile_statement(
-        kind, wanted.order_by(number).limit(bindparam("limit")).offset(ZERO_OFFSET)
+        kind, query.order_by(number).limit(bindparam("limit")).offset(ZERO_OFFSET)
     )
 
 
 @cache
-def build_last_event(kind: DatabaseKind, of: str) -> str:
+def build_last_event(kind: DatabaseKind, owner: str) -> str:
     """Build the query of the last event of a resource or job."""
-    whose, number = (events.c[f"{of}_id"], events.c["job_n" if of == "job" else "n"])
-    last = select(whose.label("id"), number.label("n"), events.c.type)
-    newest = last.where(whose == bindparam("of")).order_by(number.desc())
+    owner_id, number = (events.c[f"{owner}_id"], events.c["job_n" if owner == "job" else "n"])
+    last = select(owner_id.label("id"), number.label("n"), events.c.type)
+    newest = last.where(owner_id == bindparam("of")).order_by(number.desc())
     return compile_statement(kind, newest.limit(literal_column("1")).offset(ZERO_OFFSET))
 
 
 @cache
-def build_last_events(kind: DatabaseKind, of: str) -> str:
+def build_last_events(kind: DatabaseKind, owner: str) -> str:
     """Build the query of the last events of several resources or jobs; an index finds each.
 
     Their ids are a JSON list.
     """
-    whose, number = f"{of}_id", "job_n" if of == "job" else "n"
-    last = f"SELECT max({number}) FROM events WHERE {whose} = wanted.value"  # noqa: S608
+    owner_id, number = f"{owner}_id", "job_n" if owner == "job" else "n"
+    last = f"SELECT max({number}) FROM events WHERE {owner_id} = wanted.value"  # noqa: S608
     return (
-        f"SELECT last.{whose} AS id, last.{number} AS n, last.type FROM {list_given_ids(kind)}"  # noqa: S608
-        f" JOIN events AS last ON last.{whose} = wanted.value AND last.{number} = ({last})"
+        f"SELECT last.{owner_id} AS id, last.{number} AS n, last.type FROM {list_given_ids(kind)}"  # noqa: S608
+        f" JOIN events AS last ON last.{owner_id} = wanted.value AND last.{number} = ({last})"
     )
 
 
@@ -214,15 +214,15 @@ def build_cancel_requests(kind: DatabaseKind) -> str:
 @cache
 def build_count_of_open_roots(kind: DatabaseKind, scope: ScopeKind) -> str:
     """Build the count of a scope's open roots, up to `most`, which an index answers."""
-    wanted = [make_account_condition(scope, roots), roots.c.open == true()]
-    return _count_some(kind, roots, wanted)
+    conditions = [make_account_condition(scope, roots), roots.c.open == true()]
+    return _count_some(kind, roots, conditions)
 
 
 @cache
 def build_blob_reference(kind: DatabaseKind) -> str:
     """Build the search for an artifact that refers to bytes outside the database."""
-    kept = (artifacts.c.content.is_(None), artifacts.c.deleted == false())
-    found: Select[Any] = select(literal_column("1").label("n")).where(
-        artifacts.c.sha256 == bindparam("sha256"), *kept
+    conditions = (artifacts.c.content.is_(None), artifacts.c.deleted == false())
+    query: Select[Any] = select(literal_column("1").label("n")).where(
+        artifacts.c.sha256 == bindparam("sha256"), *conditions
     )
-    return compile_statement(kind, found.limit(literal_column("1")).offset(ZERO_OFFSET))
+    return compile_statement(kind, query.limit(literal_column("1")).offset(ZERO_OFFSET))

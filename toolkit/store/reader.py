@@ -75,11 +75,11 @@ class RowReader:
         Args:
             without: a status that it must not have.
         """
-        given = {**equals, "id": row_id, **get_scope_values(scope), "without": without}
+        parameters = {**equals, "id": row_id, **get_scope_values(scope), "without": without}
         statement = statements.build_get(
             self._kind, scope.kind, table, columns, tuple(equals), without is not None
         )
-        rows = await self._fetch(statement, given)
+        rows = await self._fetch(statement, parameters)
         return rows[0] if rows else None
 
     async def find_rows(self, table: str, **equals: object) -> list[Row]:
@@ -110,33 +110,38 @@ class RowReader:
             by: column of the id to page by; rows without that id are left out.
             without: a status to leave out, too, as filtering later could make a page seem the last.
         """
-        given = {**equals, **get_scope_values(scope), "limit": limit}
-        given |= {"before": before, "without": without}
+        parameters = {**equals, **get_scope_values(scope), "limit": limit}
+        parameters |= {"before": before, "without": without}
         columns = tuple(equals)
         statement = statements.build_page(
             self._kind, scope.kind, table, columns, by, before is not None, without is not None
         )
-        return await self._fetch(statement, given)
+        return await self._fetch(statement, parameters)
 
     async def count_page(
         self,
         table: str,
         scope: ReadScope,
-        most: int,
+        maximum: int,
         *,
         by: str = "id",
         without: str | None = None,
         **equals: object,
     ) -> int:
-        """Count the rows that `list_page` would list without a limit, up to `most`."""
-        given = {**equals, **get_scope_values(scope), "most": most, "without": without}
+        """Count the rows that `list_page` would list without a limit, up to `maximum`."""
+        parameters = {**equals, **get_scope_values(scope), "most": maximum, "without": without}
         statement = statements.build_page_count(
             self._kind, scope.kind, table, tuple(equals), by, without is not None
         )
-        return int((await self._fetch(statement, given))[0]["n"])
+        return int((await self._fetch(statement, parameters))[0]["n"])
 
     async def list_work(
-        self, work: WorkList, scope: ReadScope, wanted: WorkFilter, limit: int, before: str | None
+        self,
+        work: WorkList,
+        scope: ReadScope,
+        filters: WorkFilter,
+        limit: int,
+        before: str | None,
     ) -> list[Row]:
         """Return a page of a scope's runs, workflows or tasks, newest first.
 
@@ -145,16 +150,16 @@ class RowReader:
         Args:
             before: last id of the previous page.
         """
-        search = WorkSearch(self._connection, work, scope, wanted)
+        search = WorkSearch(self._connection, work, scope, filters)
         return await search.find_rows(limit, before)
 
-    async def count_work(self, work: WorkList, scope: ReadScope, wanted: WorkFilter) -> int | None:
+    async def count_work(self, work: WorkList, scope: ReadScope, filters: WorkFilter) -> int | None:
         """Count a scope's runs, workflows or tasks that a filter lets through.
 
         Returns:
             None if there are more than 10,000, or too many rows would have to be read.
         """
-        return await WorkSearch(self._connection, work, scope, wanted).count_rows()
+        return await WorkSearch(self._connection, work, scope, filters).count_rows()
 
     async def list_shared_connections(self, account_id: str) -> list[Row]:
         """Return the connections of operators that are shared with an account, oldest first.
@@ -187,14 +192,14 @@ class RowReader:
                 the scope's own rows.
         """
         key = (table, tuple(summed), tuple(columns), ranged, through)
-        given = {**get_scope_values(scope), "first": span[0], "last": span[1]}
-        return await self._fetch(statements.build_sums(self._kind, scope.kind, key), given)
+        parameters = {**get_scope_values(scope), "first": span[0], "last": span[1]}
+        return await self._fetch(statements.build_sums(self._kind, scope.kind, key), parameters)
 
     async def list_events(self, resource_id: str, *, after: int, limit: int = 1000) -> list[Row]:
         """Return the events of a resource, or of a job, numbered above `after`, in order."""
-        of, key = await self.find_event_key(resource_id)
+        owner, key = await self.find_event_key(resource_id)
         rows = await self._fetch(
-            statements.build_events(self._kind, of), {"of": key, "after": after, "limit": limit}
+            statements.build_events(self._kind, owner), {"of": key, "after": after, "limit": limit}
         )
         only_job = None
         if any(row["job_id"] is None for row in rows):
@@ -209,18 +214,21 @@ class RowReader:
 
     async def find_last_events(self, keys: Sequence[EventKey]) -> dict[EventKey, LastEvent]:
         """Find the last event by each of several keys; a key without events has no entry."""
-        wanted: dict[str, list[str]] = {}
-        for of, value in keys:
-            wanted.setdefault(of, []).append(value)
-        found: dict[EventKey, LastEvent] = {}
-        for of, ids in wanted.items():
+        ids_by_owner: dict[str, list[str]] = {}
+        for owner, value in keys:
+            ids_by_owner.setdefault(owner, []).append(value)
+        last_events: dict[EventKey, LastEvent] = {}
+        for owner, ids in ids_by_owner.items():
             if len(ids) == 1:
-                last, given = statements.build_last_event(self._kind, of), {"of": ids[0]}
+                last, parameters = statements.build_last_event(self._kind, owner), {"of": ids[0]}
             else:
-                last, given = statements.build_last_events(self._kind, of), {"ids": json.dumps(ids)}
-            for row in await self._fetch(last, given):
-                found[of, row["id"]] = (int(row["n"]), str(row["type"]))
-        return found
+                last, parameters = (
+                    statements.build_last_events(self._kind, owner),
+                    {"ids": json.dumps(ids)},
+                )
+            for row in await self._fetch(last, parameters):
+                last_events[owner, row["id"]] = (int(row["n"]), str(row["type"]))
+        return last_events
 
     async def find_event_key(self, resource_id: str) -> EventKey:
         """Find the key of a resource's stored events: `resource` or `job`, and its id.
@@ -238,8 +246,8 @@ class RowReader:
         """Find the job of a run, or of a job that is a work item; return None for anything else."""
         if not resource_id.startswith("run_"):
             return resource_id if resource_id.startswith("job_") else None
-        found = await self._fetch(_JOB_OF_RUN_SQL, {"run_id": resource_id})
-        return str(found[0]["id"]) if found else None
+        rows = await self._fetch(_JOB_OF_RUN_SQL, {"run_id": resource_id})
+        return str(rows[0]["id"]) if rows else None
 
     async def list_root_owners(self) -> list[str]:
         """Return the owners of open roots."""
@@ -256,7 +264,7 @@ class RowReader:
             dead: owners that are known to be dead, whenever their leases end.
             after: last root of the previous page; None begins with the oldest.
         """
-        given = {
+        parameters = {
             "owner": owner,
             "at": at,
             "ids": json.dumps(list(dead)),
@@ -264,7 +272,7 @@ class RowReader:
             "after_id": "" if after is None else after["id"],
             "limit": limit,
         }
-        return await self._fetch(statements.build_free_roots(self._kind), given)
+        return await self._fetch(statements.build_free_roots(self._kind), parameters)
 
     async def list_cancel_requests(self, owner: str) -> set[str]:
         """Return the ids of an owner's open roots that are to be cancelled."""
@@ -275,15 +283,15 @@ class RowReader:
             )
         }
 
-    async def count_open_roots(self, account_id: str, most: int) -> int:
-        """Count the open roots of an account, up to `most`."""
+    async def count_open_roots(self, account_id: str, maximum: int) -> int:
+        """Count the open roots of an account, up to `maximum`."""
         statement = statements.build_count_of_open_roots(self._kind, AccountScope.kind)
 
         async def count() -> int:
-            given = {"account_id": account_id, "most": most}
-            return int((await self._fetch(statement, given))[0]["n"])
+            parameters = {"account_id": account_id, "most": maximum}
+            return int((await self._fetch(statement, parameters))[0]["n"])
 
-        return await self._turn.find(("open_roots", account_id, most), count)
+        return await self._turn.find(("open_roots", account_id, maximum), count)
 
     async def count_rows(self, table: str, scope: ReadScope) -> int:
         """Count a scope's rows in a table."""
@@ -326,8 +334,8 @@ def _read_event_data(row: Row, only_job: str | None) -> dict[str, Any]:
     Args:
         only_job: job of all of its resource's events, or None.
     """
-    known = {"id": row["resource_id"]}
+    ids = {"id": row["resource_id"]}
     job_id = row["job_id"] or only_job
     if job_id is not None:
-        known["job_id"] = job_id
-    return {**known, **json.loads(row["data"])}
+        ids["job_id"] = job_id
+    return {**ids, **json.loads(row["data"])}

@@ -104,10 +104,10 @@ class Repository(Generic[T]):
         Args:
             by: column of the id that the list is paged by.
         """
-        found = await self._store.count_page(
+        total = await self._store.count_page(
             self._table, scope, MAX_TOTAL + 1, by=by, without=self._without, **self._visible
         )
-        return None if found > MAX_TOTAL else found
+        return None if total > MAX_TOTAL else total
 
     async def find(self, scope: ReadScope, record_id: str) -> T | None:
         """Find a record; return None if it is hidden, or another account's."""

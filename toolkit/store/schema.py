@@ -207,10 +207,10 @@ def _check_not_in_use(version: SchemaVersion, is_in_use: Callable[[], bool]) -> 
 
 def read_schema_version(connection: sqlite3.Connection) -> SchemaVersion | None:
     """Return the version of a database's tables, or None if it has no tables yet."""
-    made = connection.execute(
+    table = connection.execute(
         "SELECT 1 FROM sqlite_master WHERE name = 'alembic_version'"
     ).fetchone()
-    row = None if made is None else connection.execute(READ_VERSION_SQL).fetchone()
+    row = None if table is None else connection.execute(READ_VERSION_SQL).fetchone()
     return None if row is None else SchemaVersion(*row)
 
 
@@ -251,5 +251,5 @@ def run_migrations(connection: Connection) -> None:
 
 def set_oldest(connection: Connection) -> None:
     """Have the tables say which versions may use them, in the transaction that migrates them."""
-    said = text("UPDATE alembic_version SET oldest = :oldest")
-    connection.execute(said, {"oldest": OLDEST_REVISION})
+    statement = text("UPDATE alembic_version SET oldest = :oldest")
+    connection.execute(statement, {"oldest": OLDEST_REVISION})

@@ -133,20 +133,20 @@ class Store(RowReader):
         # A database that other machines have open does not know their processes.
         list_engines = None if database else lambda: frozenset(find_active_owners(data_dir))
         if database is None:
-            there: OpenDatabase = SqliteDatabase(data_dir, durability, sandbox, take_up)
+            open_database: OpenDatabase = SqliteDatabase(data_dir, durability, sandbox, take_up)
         else:
-            there = await _open_postgres(
+            open_database = await _open_postgres(
                 database, data_dir, sandbox=sandbox, take_up=take_up, wait_s=database_wait_s
             )
         opened = cls(
-            there,
+            open_database,
             blobs,
             is_synced=is_synced,
             lease_s=lease_s,
             timed=timed,
             list_engines=list_engines,
         )
-        await there.listen(opened._waiters.wake, opened.leases.note_work)
+        await open_database.listen(opened._waiters.wake, opened.leases.note_work)
         return opened
 
     async def close(self) -> None:
@@ -215,8 +215,8 @@ class Store(RowReader):
 
     async def delete_older_than(self, table: str, cutoff: str) -> int:
         """Delete the rows of a table that were created before a time; return their number."""
-        of = metadata.tables[table]
-        return await self._changes.execute(of.delete().where(of.c.created_at < cutoff))
+        rows = metadata.tables[table]
+        return await self._changes.execute(rows.delete().where(rows.c.created_at < cutoff))
 
     async def claim_artifact_place(self) -> str | None:
         """Record the database and the place in each other, once other engines see this engine.
@@ -242,14 +242,18 @@ class Store(RowReader):
 
     async def replace_spec(self, table: str, row_id: str, spec: str, new: str) -> bool:
         """Replace a row's `spec` with `new`, unless another process was quicker."""
-        of = metadata.tables[table]
-        mine = of.update().where(of.c.id == row_id, of.c.spec == spec).values(spec=new)
+        rows = metadata.tables[table]
+        mine = rows.update().where(rows.c.id == row_id, rows.c.spec == spec).values(spec=new)
         return await self._changes.execute(mine) > 0
 
     async def replace_cache_claim(self, claim_id: str, holder: str, job_id: str) -> bool:
         """Give a claim of the job `holder` to another job; return False if it has changed hands."""
-        of = metadata.tables["cache"]
-        mine = of.update().where(of.c.id == claim_id, of.c.job_id == holder).values(job_id=job_id)
+        cache = metadata.tables["cache"]
+        mine = (
+            cache.update()
+            .where(cache.c.id == claim_id, cache.c.job_id == holder)
+            .values(job_id=job_id)
+        )
         return await self._changes.execute(mine) > 0
 
     async def put_blob(self, sha256: str, data: Content) -> None:

@@ -65,26 +65,26 @@ def _build_table_triggers(table: str) -> list[str]:
     old = build_artifact_size(table, "OLD"), build_record_size(table, "OLD")
     changed = ", ".join((*COUNTED_COLUMNS[table], *(("deleted",) if table == "artifacts" else ())))
     difference = [f"({now}) - ({before})" for now, before in zip(new, old, strict=True)]
-    gone = [f"-({before})" for before in old]
+    removals = [f"-({before})" for before in old]
     return [
         f"CREATE TRIGGER count_{table}_insert AFTER INSERT ON {table}"
         f" BEGIN {_build_increment('NEW.account_id', *new)} END",
         f"CREATE TRIGGER count_{table}_update AFTER UPDATE OF {changed} ON {table}"
         f" BEGIN {_build_increment('NEW.account_id', *difference)} END",
         f"CREATE TRIGGER count_{table}_delete AFTER DELETE ON {table}"
-        f" BEGIN {_build_increment('OLD.account_id', *gone)} END",
+        f" BEGIN {_build_increment('OLD.account_id', *removals)} END",
     ]
 
 
 def _build_event_triggers() -> list[str]:
-    made = []
+    triggers = []
     for verb, row, sign in (("insert", "NEW", ""), ("delete", "OLD", "-")):
         account = EVENT_ACCOUNT_SQL.format(row=row)
         added = _build_increment(account, "0", f"{sign}({build_event_size(row)})")
-        made.append(
+        triggers.append(
             f"CREATE TRIGGER count_events_{verb} AFTER {verb.upper()} ON events BEGIN {added} END"
         )
-    return made
+    return triggers
 
 
 TRIGGERS: tuple[str, ...] = (

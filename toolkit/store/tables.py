@@ -40,11 +40,11 @@ def _make_text_column(name: str, *, optional: bool = False, unique: bool = False
     return Column(name, _STRING, nullable=optional, unique=unique)
 
 
-def _make_partial_index(name: str, *columns: str, where: str, unique: bool = False) -> Index:
+def _make_partial_index(name: str, *columns: str, clause: str, unique: bool = False) -> Index:
     """Make an index of the rows that fit a condition; in it, 0 and 1 stand for truth values."""
-    native = where.replace("= 0", "= FALSE").replace("= 1", "= TRUE")
+    native = clause.replace("= 0", "= FALSE").replace("= 1", "= TRUE")
     return Index(
-        name, *columns, unique=unique, sqlite_where=text(where), postgresql_where=text(native)
+        name, *columns, unique=unique, sqlite_where=text(clause), postgresql_where=text(native)
     )
 
 
@@ -146,12 +146,12 @@ jobs = Table(
     # Lists of runs by a filter, newest first; the jobs of workflows are not in them.
     *(
         _make_partial_index(
-            f"ix_jobs_{name}", "account_id", name, "run_id", where="run_id IS NOT NULL"
+            f"ix_jobs_{name}", "account_id", name, "run_id", clause="run_id IS NOT NULL"
         )
         for name in ("status", "provider", "capability")
     ),
     _make_partial_index(
-        "ix_jobs_text", "account_id", "run_id", where="run_id IS NOT NULL AND text_number IS NULL"
+        "ix_jobs_text", "account_id", "run_id", clause="run_id IS NOT NULL AND text_number IS NULL"
     ),
     info=TableRoles(counted=("doc",), deleted_with={"id": ("job",)}, owns_rows=True).to_info(),
 )
@@ -169,7 +169,7 @@ workflows = Table(
     _make_text_number_column(),
     Index("ix_workflows_account", "account_id", "id"),
     Index("ix_workflows_status", "account_id", "status", "id"),
-    _make_partial_index("ix_workflows_text", "account_id", "id", where="text_number IS NULL"),
+    _make_partial_index("ix_workflows_text", "account_id", "id", clause="text_number IS NULL"),
     info=TableRoles(
         counted=("doc", "spec"), deleted_with={"id": ("workflow",)}, owns_rows=True
     ).to_info(),
@@ -186,7 +186,7 @@ tasks = Table(
     _make_text_number_column(),
     Index("ix_tasks_account", "account_id", "id"),
     Index("ix_tasks_status", "account_id", "status", "id"),
-    _make_partial_index("ix_tasks_text", "account_id", "id", where="text_number IS NULL"),
+    _make_partial_index("ix_tasks_text", "account_id", "id", clause="text_number IS NULL"),
     Index("ix_tasks_run", "account_id", "run_id"),
     info=TableRoles(counted=("doc",), deleted_with={"id": ("root",)}, owns_rows=True).to_info(),
 )
@@ -201,7 +201,7 @@ events = Table(
     _make_text_column("job_id", optional=True),
     Column("job_n", _NUMBER, nullable=True),
     _make_partial_index(
-        "ix_events_job", "job_id", "job_n", where="job_id IS NOT NULL", unique=True
+        "ix_events_job", "job_id", "job_n", clause="job_id IS NOT NULL", unique=True
     ),
     sqlite_with_rowid=False,
     info=TableRoles(
@@ -348,7 +348,7 @@ artifacts = Table(
     _make_doc_column(),
     Column("size_bytes", _NUMBER, nullable=True),
     Index("ix_artifacts_account", "account_id", "id"),
-    _make_partial_index("ix_artifacts_files", "sha256", where="content IS NULL AND deleted = 0"),
+    _make_partial_index("ix_artifacts_files", "sha256", clause="content IS NULL AND deleted = 0"),
     info=TableRoles(counted=("doc",), deleted_with={"job_id": ("job",)}).to_info(),
 )
 roots = Table(
@@ -367,7 +367,7 @@ roots = Table(
     _make_text_column("agent_id", optional=True),
     Index("ix_roots_account", "account_id", "kind", "id"),
     Index("ix_roots_open", "open", "owner"),
-    _make_partial_index("ix_roots_queue", "account_id", where="open = 1"),
+    _make_partial_index("ix_roots_queue", "account_id", clause="open = 1"),
     info=TableRoles(deleted_with={"id": ("root",)}, owns_rows=True).to_info(),
 )
 

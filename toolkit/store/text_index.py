@@ -101,7 +101,7 @@ def fold_inputs(table: str, rows: Mapping[str, Mapping[str, Any]]) -> dict[str, 
             texts = list(iter_folded_texts(row["doc"], TEXT_TABLES[table]))
         except ValueError:
             texts = []  # a document that cannot be read has no text to be found
-        text = "".join(f"{each}{_END}" for each in texts).translate(_REPLACED)
+        text = "".join(f"{item}{_END}" for item in texts).translate(_REPLACED)
         if len(text) <= MAX_TERMS or len(list_terms(text)) <= MAX_TERMS:
             folded[row_id] = text
     return folded
@@ -146,19 +146,19 @@ async def find_candidates(connection: ReadConnection, text: str) -> list[str] | 
         connection.kind == "sqlite" and await connection.fetch_values(HAS_INDEX_SQL, {}) is None
     ):
         return None
-    chosen = terms[:: max(1, -(-len(terms) // _MAX_SEARCHED_TERMS))]
+    searched_terms = terms[:: max(1, -(-len(terms) // _MAX_SEARCHED_TERMS))]
     is_prefix = len(text) < _SIZE
     statement = _FIND_TERMS_SQL[connection.kind]
-    given: dict[str, object] = {"most": MAX_CANDIDATES + 1}
+    parameters: dict[str, object] = {"most": MAX_CANDIDATES + 1}
     if connection.kind == "postgresql":
-        wanted = " & ".join(map(_quote_lexeme, chosen))
-        given["wanted"] = f"{wanted}:*" if is_prefix else wanted
+        lexemes = " & ".join(map(_quote_lexeme, searched_terms))
+        parameters["wanted"] = f"{lexemes}:*" if is_prefix else lexemes
     elif is_prefix:
         statement = _FIND_PREFIX_SQL
-        given |= {"wanted": text, "end": f"{text}{_LAST_CHARACTER}"}
+        parameters |= {"wanted": text, "end": f"{text}{_LAST_CHARACTER}"}
     else:
-        given["wanted"] = " AND ".join(map(_quote_phrase, chosen))
-    rows = await connection.fetch_rows(statement, given)
+        parameters["wanted"] = " AND ".join(map(_quote_phrase, searched_terms))
+    rows = await connection.fetch_rows(statement, parameters)
     return None if len(rows) > MAX_CANDIDATES else [row["id"] for row in rows]
 
 
@@ -175,7 +175,7 @@ def number_texts(
 ) -> list[tuple[int, str, str]]:
     """Number the texts of new rows of SQLite, in the transaction that inserts them."""
     (last,) = connection.execute(_LAST_NUMBER_SQL).fetchone() or (0,)
-    return [(number, *each) for number, each in enumerate(folded.items(), last + 1)]
+    return [(number, *entry) for number, entry in enumerate(folded.items(), last + 1)]
 
 
 def index_missing(connection: sqlite3.Connection) -> None:
@@ -190,9 +190,9 @@ def index_missing(connection: sqlite3.Connection) -> None:
         )
         update = f"UPDATE {table} SET text_number = ? WHERE id = ?"  # noqa: S608 - our names
         after = ""
-        while found := connection.execute(select, (after,)).fetchall():
-            after = found[-1][0]
-            rows = {key: {"doc": doc, "run_id": key} for key, doc in found}
+        while documents := connection.execute(select, (after,)).fetchall():
+            after = documents[-1][0]
+            rows = {key: {"doc": doc, "run_id": key} for key, doc in documents}
             texts = number_texts(connection, fold_inputs(table, rows))
             connection.executemany(build_sqlite_insert(1), texts)
             connection.executemany(update, [(number, row_id) for number, row_id, _ in texts])

@@ -27,9 +27,9 @@ class TurnMemo:
     async def find(self, key: Hashable, read: Callable[[], Awaitable[T]]) -> T:
         """Return the value of a key, which is read unless it was in this turn."""
         while key in self._values:
-            known = self._values[key]
+            entry = self._values[key]
             # Shielded, as the others wait on when one of them is cancelled.
-            value = await asyncio.shield(known) if isinstance(known, asyncio.Future) else known
+            value = await asyncio.shield(entry) if isinstance(entry, asyncio.Future) else entry
             if value is not _GIVEN_UP:
                 return cast("T", value)
         loop = asyncio.get_running_loop()
@@ -39,7 +39,7 @@ class TurnMemo:
         reading: asyncio.Future[object] = loop.create_future()
         self._values[key] = reading
         try:
-            found = await read()
+            answer = await read()
         except BaseException as error:
             if self._values.get(key) is reading:
                 del self._values[key]
@@ -49,10 +49,10 @@ class TurnMemo:
             else:
                 reading.set_result(_GIVEN_UP)
             raise
-        reading.set_result(found)
+        reading.set_result(answer)
         if self._values.get(key) is reading:
-            self._values[key] = found
-        return found
+            self._values[key] = answer
+        return answer
 
     def forget(self) -> None:
         """Forget all values: the turn is over."""

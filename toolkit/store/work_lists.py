@@ -123,7 +123,7 @@ def _match_run(sql: JsonSql) -> dict[str, str]:
 
 def _match_agent_run(sql: JsonSql) -> dict[str, str]:
     task = sql.read("tasks.doc")
-    name, version = (sql.get_text(task, "agent", each) for each in ("name", "version"))
+    name, version = (sql.get_text(task, "agent", member) for member in ("name", "version"))
     # As `to_run` shows the task of an agent's run.
     status = (
         f"CASE WHEN {sql.get_text(task, 'error', 'code')} = 'CANCELLED' THEN 'cancelled'"
@@ -142,17 +142,17 @@ def _match_workflow(sql: JsonSql) -> dict[str, str]:
     nodes = f"SELECT 1 FROM {items} WHERE"  # noqa: S608 - our names
     name = _match_name(sql.get_text("node.value", "capability"))
     # Work that an earlier workflow did for a fork is not among its own jobs.
-    kept = f"{nodes} {sql.get_text('node.value', 'provider')} = :provider"
+    fork = f"{nodes} {sql.get_text('node.value', 'provider')} = :provider"
     return {
         **_match_common(sql, "workflows", "workflow"),
         "capability": f"EXISTS ({nodes} {name})",
-        "provider": f"(EXISTS ({_NODES_OF_WORKFLOW} jobs.provider = :provider) OR EXISTS ({kept}))",
+        "provider": f"(EXISTS ({_NODES_OF_WORKFLOW} jobs.provider = :provider) OR EXISTS ({fork}))",
     }
 
 
 def _match_task(sql: JsonSql) -> dict[str, str]:
-    made = sql.list_items(sql.read("tasks.doc"), "workflow_ids", "made")
-    nodes = f"SELECT 1 FROM {made} JOIN jobs ON jobs.workflow_id = {sql.get_item('made')} WHERE"  # noqa: S608
+    ids = sql.list_items(sql.read("tasks.doc"), "workflow_ids", "made")
+    nodes = f"SELECT 1 FROM {ids} JOIN jobs ON jobs.workflow_id = {sql.get_item('made')} WHERE"  # noqa: S608
     return {
         **_match_common(sql, "tasks", "task"),
         "capability": f"EXISTS ({nodes} {_match_name('jobs.capability')})",
@@ -231,7 +231,7 @@ class WorkListQuery:
 
     rows_sql: str
     count_sql: str
-    given: dict[str, object]
+    parameters: dict[str, object]
     lowest: str
     highest: str
     reads_documents: bool
@@ -247,41 +247,45 @@ class WorkListQuery:
 
 
 def make_list_query(
-    kind: DatabaseKind, work: WorkList, scope: ReadScope, wanted: WorkFilter, before: str | None
+    kind: DatabaseKind,
+    work: WorkList,
+    scope: ReadScope,
+    filters: WorkFilter,
+    before: str | None,
 ) -> WorkListQuery:
     """Make the query of a list of work.
 
     Args:
         before: last id of the previous page.
     """
-    given = get_scope_values(scope)
-    given |= {f"tag{n}": tag for n, tag in enumerate(wanted.tags)}
+    parameters = get_scope_values(scope)
+    parameters |= {f"tag{n}": tag for n, tag in enumerate(filters.tags)}
     values = {
-        "capability": wanted.capability,
-        "provider": wanted.provider,
-        "status": wanted.status,
-        "since": _format_bound(wanted.since),
-        "until": _format_bound(wanted.until),
-        "min_cost_usd": wanted.min_cost_usd,
-        "max_cost_usd": wanted.max_cost_usd,
-        "text": None if wanted.text is None else wanted.text.casefold(),
+        "capability": filters.capability,
+        "provider": filters.provider,
+        "status": filters.status,
+        "since": _format_bound(filters.since),
+        "until": _format_bound(filters.until),
+        "min_cost_usd": filters.min_cost_usd,
+        "max_cost_usd": filters.max_cost_usd,
+        "text": None if filters.text is None else filters.text.casefold(),
     }
     fields = tuple(name for name, value in values.items() if value is not None)
-    given |= {name: values[name] for name in fields}
+    parameters |= {name: values[name] for name in fields}
     fits = None
-    if kind == "postgresql" and wanted.text is not None:
-        text = wanted.text.casefold()
-        given["text"] = text if is_plain(text) else ""
+    if kind == "postgresql" and filters.text is not None:
+        text = filters.text.casefold()
+        parameters["text"] = text if is_plain(text) else ""
         fits = partial(_has_row_text, work.record, text)
     lowest, highest = f"{work.prefix}_", before or f"{work.prefix}_{_AFTER_ALL_IDS}"
-    if wanted.since is not None:
-        lowest = make_earliest_id(work.prefix, wanted.since, _ID_MARGIN_MS)
-    if wanted.until is not None:
-        highest = min(highest, make_earliest_id(work.prefix, wanted.until))
-    rows_sql = _build_rows(kind, scope.kind, work, fields, len(wanted.tags))
-    count_sql = _build_count(kind, scope.kind, work, fields, len(wanted.tags))
+    if filters.since is not None:
+        lowest = make_earliest_id(work.prefix, filters.since, _ID_MARGIN_MS)
+    if filters.until is not None:
+        highest = min(highest, make_earliest_id(work.prefix, filters.until))
+    rows_sql = _build_rows(kind, scope.kind, work, fields, len(filters.tags))
+    count_sql = _build_count(kind, scope.kind, work, fields, len(filters.tags))
     reads_documents = not work.columns.issuperset(fields)
-    return WorkListQuery(rows_sql, count_sql, given, lowest, highest, reads_documents, fits)
+    return WorkListQuery(rows_sql, count_sql, parameters, lowest, highest, reads_documents, fits)
 
 
 @cache
@@ -289,11 +293,11 @@ def _build_rows(
     kind: DatabaseKind, scope: ScopeKind, work: WorkList, fields: tuple[str, ...], tags: int
 ) -> str:
     """Build the statement that reads the rows with some ids, with their tags and note."""
-    wanted = list_given_ids(kind) if fields or tags else f"({build_ids(scope, work)}) AS wanted"
+    source = list_given_ids(kind) if fields or tags else f"({build_ids(scope, work)}) AS wanted"
     return (
         f"SELECT {name_columns(work.rows)}, {work.key} AS listed_id,"  # noqa: S608 - our names
         " annotations.tags, annotations.note"
-        f" FROM {_join_rows(kind, work, wanted)}"
+        f" FROM {_join_rows(kind, work, source)}"
         f" LEFT JOIN annotations ON annotations.id = {work.annotated}"
         f" WHERE {_build_conditions(kind, scope, work, fields, tags)}"
         f" ORDER BY {work.key} DESC LIMIT :limit"
@@ -311,10 +315,10 @@ def _build_count(
     )
 
 
-def _join_rows(kind: DatabaseKind, work: WorkList, wanted: str) -> str:
+def _join_rows(kind: DatabaseKind, work: WorkList, source: str) -> str:
     # CROSS, so that SQLite starts from the ids.
     join = "CROSS JOIN" if kind == "sqlite" else "JOIN"
-    return f"{wanted} {join} {work.rows} ON {work.key} = wanted.value"
+    return f"{source} {join} {work.rows} ON {work.key} = wanted.value"
 
 
 def _build_conditions(
@@ -379,10 +383,10 @@ def build_candidate_ids(kind: DatabaseKind, scope: ScopeKind, work: WorkList) ->
     """Build the statement that reads the ids in a list of some rows, newest first."""
     # As an array, because PostgreSQL would read all rows of the account for a join.
     listed = f"(SELECT wanted.value FROM {list_given_ids(kind)})"  # noqa: S608 - our names
-    among = f"IN {listed}" if kind == "sqlite" else f"= ANY(ARRAY{listed})"
+    membership = f"IN {listed}" if kind == "sqlite" else f"= ANY(ARRAY{listed})"
     return (
         f"SELECT {work.key} AS value FROM {work.rows}"  # noqa: S608 - our names
-        f" WHERE {work.rows}.id {among} AND {build_account_condition(scope, work.rows)}"
+        f" WHERE {work.rows}.id {membership} AND {build_account_condition(scope, work.rows)}"
         f" AND {_build_range(work.key)}"
     )
 

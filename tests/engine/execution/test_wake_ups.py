@@ -94,7 +94,7 @@ async def test_work_of_an_unknown_kind_is_left_alone(engines: list[Engine]) -> N
     store = first.core.store
     later, lease = store.leases.build_root("new_a", "new", "acc")
     await store.write([later])
-    await store.leases.release(lease, done=False, is_told=True)
+    await store.leases.release(lease, is_done=False, is_announced=True)
     _, workflow_id = await begin_nap(first)
     await first.close(0)
     async with asyncio.timeout(SOON_S):

@@ -86,7 +86,7 @@ async def test_only_a_call_that_is_on_record_counts_as_spent(
         await release_abandoned_holds(store, old)  # its own are not abandoned
         assert [each["id"] for each in await store.list_reservations("run_a")] == [hold_id]
 
-        await store.leases.release(old, done=False)
+        await store.leases.release(old, is_done=False)
         (new,) = await store.leases.claim(1)
         assert isinstance(new, Lease)
         await release_abandoned_holds(store, new)

@@ -190,7 +190,7 @@ class LeaseManager:
         self, lease: Lease, is_done: bool, *, is_told: bool = False
     ) -> None:
         try:
-            await self._core.store.leases.release(lease, done=is_done, is_told=is_told)
+            await self._core.store.leases.release(lease, is_done=is_done, is_announced=is_told)
         except ToolkitError as error:
             log.warning("the lease of %s will be released later: %s", lease.root_id, error)
             self._unreleased.add(lease)

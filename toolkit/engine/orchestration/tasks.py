@@ -147,7 +147,7 @@ class Tasks(WorkReader[Task]):
         if status == "planning":
             self._leases.start(lease)
         else:
-            await self._core.store.leases.release(lease, done=True)
+            await self._core.store.leases.release(lease, is_done=True)
 
 
 def _check_answer(task: Task, request: TaskResume) -> list[TaskAnswer]:

@@ -40,21 +40,21 @@ def copy_blobs(
     Raises:
         ServiceError: `UNAVAILABLE` if a place cannot be used, or bytes are lost that must not be.
     """
-    there, copied, lost = 0, 0, []
+    present, copied, lost = 0, 0, []
     for digest in digests:
         if _read_whole(target, digest) is None:
-            found = (_read_whole(source, digest) for source in sources)
-            data = next((each for each in found if each is not None), None)
+            contents = (_read_whole(source, digest) for source in sources)
+            data = next((content for content in contents if content is not None), None)
             if data is not None:
                 target.write(digest, data)
             if data is None or _read_whole(target, digest) is None:
                 lost.append(digest)
                 continue
             copied += 1
-        there += 1
+        present += 1
     if lost and not may_be_lost:
         raise _make_lost_error(lost, [*sources, target])
-    return BlobCopy(there, copied, tuple(lost))
+    return BlobCopy(present, copied, tuple(lost))
 
 
 def _read_whole(place: BlobPlace, sha256: str) -> bytes | None:
@@ -67,12 +67,12 @@ def _read_whole(place: BlobPlace, sha256: str) -> bytes | None:
 
 
 def _make_lost_error(lost: Sequence[str], places: Sequence[BlobPlace]) -> ServiceError:
-    named = ", ".join(lost[:_MAX_NAMED])
-    more = f" and {len(lost) - _MAX_NAMED} more" if len(lost) > _MAX_NAMED else ""
+    digests = ", ".join(lost[:_MAX_NAMED])
+    suffix = f" and {len(lost) - _MAX_NAMED} more" if len(lost) > _MAX_NAMED else ""
     names = ", ".join(dict.fromkeys(place.name for place in places))
     return ServiceError(
         ErrorCode.UNAVAILABLE,
-        f"Nothing was moved, as the bytes with SHA-256 {named}{more} are lost or damaged, in"
+        f"Nothing was moved, as the bytes with SHA-256 {digests}{suffix} are lost or damaged, in"
         f" {names}: name where they are by TOOLKIT_ARTIFACT_URL, restore them from a backup, or"
         " go on without them by --without-lost.",
     )

@@ -94,13 +94,13 @@ class BlobFolder:
         """List all files, and leftovers of interrupted writes."""
         for path in self._path.glob("*/*"):
             try:
-                found = path.stat()
+                status = path.stat()
             except FileNotFoundError:  # deleted since
                 continue
             digest = path.parent.name + path.name
-            known = digest if _DIGEST.fullmatch(digest) else None
+            blob_digest = digest if _DIGEST.fullmatch(digest) else None
             name = f"{path.parent.name}/{path.name}"
-            yield BlobEntry(name, known, found.st_size, time.time() - found.st_mtime)
+            yield BlobEntry(name, blob_digest, status.st_size, time.time() - status.st_mtime)
 
     def remove_leftover(self, name: str) -> None:
         """Remove the leftover of an interrupted write."""

@@ -110,15 +110,15 @@ class ObjectStorage:
             self._make_folder(path)
             self._files.pipe_file(path, data)
             return
-        found = hashlib.sha256()
+        hasher = hashlib.sha256()
         self._make_folder(path)
         # Nothing is stored before `commit`; closing a file would commit even incomplete bytes.
         file = self._files.open(path, "wb", block_size=PART_BYTES, autocommit=False)
         try:
             for piece in iter_chunks(data, CHUNK_BYTES):
-                found.update(piece)
+                hasher.update(piece)
                 file.write(bytes(piece))
-            _check_digest(found.hexdigest(), digest)
+            _check_digest(hasher.hexdigest(), digest)
             file.close()
             file.commit()
         except BaseException:
@@ -144,13 +144,13 @@ class ObjectStorage:
         if not markers:
             return False
         try:
-            stored = self._read_time(path)
+            stored_at = self._read_time(path)
         except FileNotFoundError:
             return True
         # By the storage's own clock, as both times are its.
-        times = [_find_time(one) for one in markers]
+        times = [_find_time(marker) for marker in markers]
         return any(
-            since is None or stored is None or stored - since < ABANDONED_MARKER_S
+            since is None or stored_at is None or stored_at - since < ABANDONED_MARKER_S
             for since in times
         )
 
@@ -180,11 +180,11 @@ class ObjectStorage:
             run_remotely(self._files.info, path)  # most that is not there costs one request
             run_remotely(mark)
             now = run_remotely(self._read_time, marker)
-            stored = run_remotely(self._read_time, path)
+            stored_at = run_remotely(self._read_time, path)
         except FileNotFoundError:
             self._remove(marker)
             return None
-        is_old = now is not None and stored is not None and now - stored >= min_age_s
+        is_old = now is not None and stored_at is not None and now - stored_at >= min_age_s
         delete = partial(self._delete_marked, path, marker, began)
         return HeldBlob(is_old, delete, partial(self._remove, marker))
 
@@ -212,11 +212,11 @@ class ObjectStorage:
     def list_entries(self) -> Iterator[BlobEntry]:
         """List all objects, one prefix at a time, and markers that were left."""
         folders = self._list_names("")
-        for prefix in sorted(one for one in folders if _PREFIX.fullmatch(one)):
+        for prefix in sorted(folder for folder in folders if _PREFIX.fullmatch(folder)):
             for name, info in self._list_folder(prefix):
                 digest = prefix + name
-                known = digest if _DIGEST.fullmatch(digest) else None
-                yield self._make_entry(f"{prefix}/{name}", known, info)
+                blob_digest = digest if _DIGEST.fullmatch(digest) else None
+                yield self._make_entry(f"{prefix}/{name}", blob_digest, info)
         for digest in self._list_names(MARKER_FOLDER) if MARKER_FOLDER in folders else ():
             folder = f"{MARKER_FOLDER}/{digest}"
             for name, info in self._list_folder(folder):
@@ -236,11 +236,11 @@ class ObjectStorage:
             return []
 
     def _make_entry(self, name: str, digest: str | None, info: dict[str, Any]) -> BlobEntry:
-        stored = _find_time(info)
-        if stored is None:
+        stored_at = _find_time(info)
+        if stored_at is None:
             with suppress(FileNotFoundError):
-                stored = run_remotely(self._read_time, f"{self._url}/{name}")
-        age_s = None if stored is None else time.time() - stored
+                stored_at = run_remotely(self._read_time, f"{self._url}/{name}")
+        age_s = None if stored_at is None else time.time() - stored_at
         return BlobEntry(name, digest, int(info["size"] or 0), age_s)
 
     def remove_leftover(self, name: str) -> None:
@@ -254,11 +254,11 @@ class ObjectStorage:
             RequestError: `INVALID_REQUEST` where this storage signs none.
         """
         path = self._find_path(digest)
-        given: dict[str, str] = {}
+        query: dict[str, str] = {}
         if self._is_s3:
-            given = {f"Response{name.replace('-', '')}": value for name, value in headers.items()}
+            query = {f"Response{name.replace('-', '')}": value for name, value in headers.items()}
         try:
-            return str(run_remotely(self._files.sign, path, expiration=seconds, **given))
+            return str(run_remotely(self._files.sign, path, expiration=seconds, **query))
         except NotImplementedError:
             raise make_unlinkable_error() from None
 
@@ -310,11 +310,11 @@ class ObjectStorage:
 
     def _read_time(self, path: str) -> float | None:
         """Read when something was stored; None where the storage does not tell."""
-        stored = _find_time(self._files.info(path))
-        if stored is None:
+        stored_at = _find_time(self._files.info(path))
+        if stored_at is None:
             with suppress(NotImplementedError):
-                stored = _find_time({"modified": self._files.modified(path)})
-        return stored
+                stored_at = _find_time({"modified": self._files.modified(path)})
+        return stored_at
 
     @property
     def _files(self) -> Any:
@@ -333,8 +333,8 @@ class ObjectStorage:
         options: dict[str, Any] = {"skip_instance_cache": True, "use_listings_cache": False}
         if self._is_s3:
             options["config_kwargs"] = dict(_S3_CONFIG)
-            given = {name: text for name, text in self._s3_options.items() if text is not None}
-            options |= given
+            s3_options = {name: text for name, text in self._s3_options.items() if text is not None}
+            options |= s3_options
         try:
             from fsspec.core import url_to_fs
 
@@ -361,9 +361,9 @@ def _get_name(info: dict[str, Any]) -> str:
     return str(info["name"]).rstrip("/").rpartition("/")[2]
 
 
-def _check_digest(found: str, sha256: str) -> None:
+def _check_digest(actual: str, sha256: str) -> None:
     """Reject bytes that do not match the digest."""
-    if found != sha256:
+    if actual != sha256:
         raise ServiceError(
             ErrorCode.INTERNAL, "The bytes changed while they were stored: nothing was stored."
         )

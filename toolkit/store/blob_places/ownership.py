@@ -145,18 +145,18 @@ class PlaceOwnership:
     def _find_fit(self, mark: ArtifactMark | None) -> PlaceFit:
         is_named = mark is None or mark.name == self._place.name
         try:
-            found = self._place.read_mark()
-            if found and (mark is None or found.split()[0] != mark.database):
+            text = self._place.read_mark()
+            if text and (mark is None or text.split()[0] != mark.database):
                 return PlaceFit.FOREIGN
             if mark is None:
                 return PlaceFit.OPEN
             # Copies of a bucket have other names; a folder of the same name differs by machine.
-            if found == mark.of_place and (is_named or not self._place.is_remote):
+            if text == mark.of_place and (is_named or not self._place.is_remote):
                 return PlaceFit.OURS
             if not is_named:
                 return PlaceFit.OTHER
-            there, wanted = self._count_samples()
-            return PlaceFit.UNMARKED if there or not wanted else PlaceFit.OTHER
+            present, total = self._count_samples()
+            return PlaceFit.UNMARKED if present or not total else PlaceFit.OTHER
         except (OSError, ServiceError) as error:
             log.info("the place of artifacts could not be looked at: %s", error)
             return PlaceFit.UNKNOWN if is_named else PlaceFit.OTHER
@@ -164,12 +164,12 @@ class PlaceOwnership:
     def _count_samples(self) -> tuple[int, int]:
         """Count the samples that the place has, and all of them."""
         digests = self._records.list_samples()
-        found = 0
+        present = 0
         for digest in digests:
             with suppress(FileNotFoundError):
                 self._place.find_size(digest)
-                found += 1
-        return found, len(digests)
+                present += 1
+        return present, len(digests)
 
     def claim(self, engine_id: str) -> str | None:
         """Record the database and the place in each other, when an engine opens both.
@@ -205,8 +205,8 @@ class PlaceOwnership:
         if self._records.has_other_engines(engine_id):
             return False
         is_default = self._place.is_default and mark is not None and mark.is_default
-        found, wanted = self._count_samples()
-        return wanted == 0 or (is_default and found == wanted)
+        present, total = self._count_samples()
+        return total == 0 or (is_default and present == total)
 
     def take(self, *, is_default: bool | None = None) -> None:
         """Record the place in the database, and mark the place.
@@ -230,15 +230,15 @@ class PlaceOwnership:
 
     def _write_mark(self, mark: ArtifactMark, *, replace: bool) -> None:
         """Mark the place; one that cannot be marked is known by its name and its bytes."""
-        found = None
+        text = None
         try:
             self._place.write_mark(mark.of_place, replace=replace)
-            found = self._place.read_mark()
-            if found and found.split()[0] == mark.database and found != mark.of_place:
+            text = self._place.read_mark()
+            if text and text.split()[0] == mark.database and text != mark.of_place:
                 self._place.write_mark(mark.of_place, replace=True)
         except (OSError, ServiceError) as error:
             log.warning("%s could not be marked as the database's: %s", self._place.name, error)
-        if found and found.split()[0] != mark.database:
+        if text and text.split()[0] != mark.database:
             raise self._make_foreign_error()
 
     def explain_folders(self) -> str | None:

@@ -123,24 +123,24 @@ def delete_unreferenced(
         min_age_s: minimum age, in seconds.
         is_referenced: function that checks whether a record names them.
     """
-    held = place.hold(digest, min_age_s)
-    if held is None:
+    blob = place.hold(digest, min_age_s)
+    if blob is None:
         return True
     try:
-        may_go = held.is_old and not is_referenced()
+        may_go = blob.is_old and not is_referenced()
     except BaseException:
-        held.release()
+        blob.release()
         raise
     if not may_go:
-        held.release()
+        blob.release()
         return False
-    held.delete()
+    blob.delete()
     return True
 
 
 def compute_stored_sha256(place: BlobPlace, digest: str, size_bytes: int) -> str:
     """Compute the SHA-256 of stored bytes, with one chunk in memory at a time."""
-    found = hashlib.sha256()
+    hasher = hashlib.sha256()
     for start in range(0, size_bytes, place.chunk_bytes):
-        found.update(place.read(digest, start, min(size_bytes, start + place.chunk_bytes)))
-    return found.hexdigest()
+        hasher.update(place.read(digest, start, min(size_bytes, start + place.chunk_bytes)))
+    return hasher.hexdigest()

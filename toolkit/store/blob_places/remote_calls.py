@@ -52,13 +52,13 @@ class RemoteThreads:
 
         abandoned = threading.Event()
         try:
-            done = _start(call, abandoned)
+            future = _start(call, abandoned)
         except BaseException:
             self._places.release()
             raise
-        done.add_done_callback(free)
+        future.add_done_callback(free)
         try:
-            return await asyncio.wrap_future(done)
+            return await asyncio.wrap_future(future)
         except asyncio.CancelledError:
             abandoned.set()
             raise
@@ -80,20 +80,20 @@ def is_abandoned() -> bool:
 
 
 def _start(call: Callable[[], T], abandoned: threading.Event | None = None) -> "Future[T]":
-    done: Future[T] = Future()
-    done.set_running_or_notify_cancel()  # from now on, only the thread ends it
+    future: Future[T] = Future()
+    future.set_running_or_notify_cancel()  # from now on, only the thread ends it
 
     def work() -> None:
         _current.abandoned = abandoned
         try:
-            found = call()
+            value = call()
         except BaseException as error:
-            done.set_exception(error)
+            future.set_exception(error)
         else:
-            done.set_result(found)
+            future.set_result(value)
 
     threading.Thread(target=work, name="artifact-storage", daemon=True).start()
-    return done
+    return future
 
 
 def run_remotely(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -150,8 +150,8 @@ def _make_error(error: Exception, code: str) -> ServiceError:
 
 def find_code(error: BaseException) -> str:
     """Return the storage's own code of an error, or the name of its class if it has none."""
-    for each in (error, error.__cause__):
-        response = getattr(each, "response", None)
+    for candidate in (error, error.__cause__):
+        response = getattr(candidate, "response", None)
         if isinstance(response, dict):
             code = str(response.get("Error", {}).get("Code", ""))
             if _CODE.fullmatch(code):

@@ -44,13 +44,13 @@ def find_database(data_dir: Path, *, newest: bool = False) -> Path:
     """
     database = data_dir / "state.db"
     try:
-        there = database.is_file()
+        exists = database.is_file()
     except PermissionError:
         raise ServiceError(
             ErrorCode.UNAVAILABLE,
             f"{data_dir} may not be read: run this as the user whose it is.",
         ) from None
-    if not there:
+    if not exists:
         raise ServiceError(
             ErrorCode.UNAVAILABLE,
             f"There is no data directory at {data_dir}: name the one there is (--data-dir); a new"
@@ -133,14 +133,14 @@ def claim_world(connection: Connection, data_dir: Path, *, sandbox: bool) -> Non
     Raises:
         ServiceError: `UNAVAILABLE` when it belongs to the other world.
     """
-    wanted = SANDBOX_WORLD if sandbox else LIVE_WORLD
+    world = SANDBOX_WORLD if sandbox else LIVE_WORLD
     kind = _read_world(connection)
     if kind is None:
         connection.exec_driver_sql("BEGIN IMMEDIATE")  # another process may be marking it just now
-        kind = _read_world(connection) or wanted
+        kind = _read_world(connection) or world
         connection.exec_driver_sql(f"PRAGMA application_id = {kind}")
         connection.exec_driver_sql("COMMIT")
-    if kind != wanted:
+    if kind != world:
         option = "data_dir, --data-dir"
         raise make_world_error(f"The data directory {data_dir}", option, sandbox=sandbox)
 
@@ -153,14 +153,14 @@ def make_world_error(name: str, option: str, *, sandbox: bool) -> ServiceError:
         option: settings that select another directory or database.
         sandbox: whether it was opened for the sandbox.
     """
-    told = (
+    message = (
         f"{name} holds real work, which the sandbox's may not be mixed with: name another one"
         f" ({option}) for the sandbox."
         if sandbox
         else f"{name} is the sandbox's: open it with sandbox=True (--sandbox), or name another one"
         f" ({option}) for real work."
     )
-    return ServiceError(ErrorCode.UNAVAILABLE, told)
+    return ServiceError(ErrorCode.UNAVAILABLE, message)
 
 
 def _read_world(connection: Connection) -> int | None:

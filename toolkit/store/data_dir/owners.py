@@ -81,20 +81,20 @@ class Onlooker(LeaseOwner):
 
 def _compute_place(folder: Path) -> str:
     """Compute a short text from a folder and its machine; it changes when the machine restarts."""
-    found = folder.stat()
+    status = folder.stat()
     boot = Path("/proc/sys/kernel/random/boot_id")
     started = boot.read_text() if boot.exists() else ""
-    facts = f"{platform.node()} {started} {found.st_dev} {found.st_ino}"
+    facts = f"{platform.node()} {started} {status.st_dev} {status.st_ino}"
     return hashlib.sha256(facts.encode()).hexdigest()[:8] + "-"
 
 
 def find_active_owners(data_dir: Path) -> set[str]:
     """Return the owners known on this machine to have a data directory open."""
-    found = set()
+    owners = set()
     for path in (data_dir / "owners").glob("*.lock"):
         # An owner that closes meanwhile deletes its file.
         # For reading: the file may not be writable for a process that only looks.
         with suppress(FileNotFoundError), path.open("rb") as file:
             if not lock_file(file):
-                found.add(path.stem)
-    return found
+                owners.add(path.stem)
+    return owners

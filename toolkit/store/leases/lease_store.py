@@ -106,15 +106,15 @@ class LeaseStore:
         return InsertRow("roots", row), Lease(root_id, kind, account_id, 1, key_id, agent_id)
 
     async def claim(
-        self, limit: int, wanted: Callable[[Row], Awaitable[bool]] | None = None
+        self, limit: int, accepts: Callable[[Row], Awaitable[bool]] | None = None
     ) -> list[Lease]:
         """Claim open roots that no living process works on, oldest first.
 
         Roots that others work on are never read. Free roots are read a page at a time, and further
-        pages only if `wanted` rejects most of the roots.
+        pages only if `accepts` rejects most of the roots.
 
         Args:
-            wanted: decides for each root whether to claim it; all are claimed by default.
+            accepts: decides for each root whether to claim it; all are claimed by default.
         """
         await self._release_doubtful()
         leases: list[Lease] = []
@@ -134,7 +134,7 @@ class LeaseStore:
                 if self._may_be_renewed(row, dead):
                     if not is_probed:
                         is_probed = await self._probe(row)
-                elif wanted is None or await wanted(row):
+                elif accepts is None or await accepts(row):
                     lease = await self._take(row)
                     leases += [] if lease is None else [lease]
             if len(rows) < size:
@@ -190,14 +190,14 @@ class LeaseStore:
         still renew it, and others still see that it has ended.
         """
         now_ = self._clock.build_now()
-        ended = (
+        expired_root = (
             select(roots.c.id)
             .where(
                 roots.c.id == row["id"], roots.c.fence == row["fence"], roots.c.lease_until < now_
             )
             .with_for_update(skip_locked=True)
         )
-        moved = roots.update().where(roots.c.id == ended.scalar_subquery())
+        moved = roots.update().where(roots.c.id == expired_root.scalar_subquery())
         return bool(await self._execute(moved.values(lease_until=now_ - PROBE_MARGIN_S)))
 
     async def _execute(self, statement: Update) -> int:
@@ -247,7 +247,7 @@ class LeaseStore:
             )
         )
         try:
-            taken = await asyncio.shield(taking)
+            count = await asyncio.shield(taking)
         except asyncio.CancelledError:
             # Otherwise nobody would work on it, and others could not take it.
             if await taking:
@@ -258,7 +258,7 @@ class LeaseStore:
             self._in_doubt.append((row["id"], fence + 1, bool(row["open"])))
             raise
         self._writer.invalidate_numbers()
-        if not taken:
+        if not count:
             return None
         return Lease(row["id"], row["kind"], row["account_id"], fence + 1, key_id, row["agent_id"])
 
@@ -284,10 +284,10 @@ class LeaseStore:
             roots.c.owner == self._owner.id, roots.c.open.is_(True), roots.c.lease_until < due,
         )  # fmt: skip
         # Locked in the order in which the writer locks them.
-        held = select(roots.c.id).where(*mine).order_by(roots.c.id).with_for_update()
+        locked_ids = select(roots.c.id).where(*mine).order_by(roots.c.id).with_for_update()
         renewal = roots.update().values(lease_until=self._clock.build_now() + self._lease_s)
         try:
-            count = self._changes.execute_now(renewal.where(roots.c.id.in_(held), *mine))
+            count = self._changes.execute_now(renewal.where(roots.c.id.in_(locked_ids), *mine))
         except ServiceError:
             self.outages.note_failed_write()
             self._renew_one_by_one(renewal, mine)
@@ -323,8 +323,8 @@ class LeaseStore:
         while self._in_doubt:
             root_id, fence, is_open = self._in_doubt[-1]
             mine = (roots.c.owner == self._owner.id, roots.c.fence == fence)
-            taken = roots.update().where(roots.c.id == root_id, *mine)
-            await self._changes.execute(taken.values(owner=None, open=is_open))
+            claim = roots.update().where(roots.c.id == root_id, *mine)
+            await self._changes.execute(claim.values(owner=None, open=is_open))
             self._in_doubt.pop()
 
     async def check(self, lease: Lease) -> None:
@@ -364,19 +364,19 @@ class LeaseStore:
         if self._on_work is not None:
             self._on_work()
 
-    async def release(self, lease: Lease, *, done: bool, is_told: bool = False) -> None:
-        """Release the lease on a root; `done` closes it, else the next process claims it.
+    async def release(self, lease: Lease, *, is_done: bool, is_announced: bool = False) -> None:
+        """Release the lease on a root; `is_done` closes it, else the next process claims it.
 
         Args:
-            done: whether the work is finished.
-            is_told: whether to notify others at once that it is free, before their next poll.
+            is_done: whether the work is finished.
+            is_announced: whether to notify others at once that it is free, before their next poll.
 
         Raises:
             LeaseLost: this process no longer holds the lease.
         """
         is_closed = lease in self._closed
         self._closed.discard(lease)
-        if done:
+        if is_done:
             if not is_closed:
                 await self._writer.submit([_make_closing(lease)], lease, eager=False)
             return
@@ -385,13 +385,13 @@ class LeaseStore:
         # Not by the writer, which may refuse everything under this lease by now.
         mine = (roots.c.owner == self._owner.id, roots.c.fence == lease.fence)
         freed = roots.update().where(roots.c.id == lease.root_id, *mine).values(owner=None)
-        await self._change(freed, lease.root_id if is_told else None)
+        await self._change(freed, lease.root_id if is_announced else None)
         self._writer.forget(lease)
 
     async def request_cancel(self, root_id: str) -> None:
         """Ask the process that works on a root to cancel it."""
-        wanted = roots.update().where(roots.c.id == root_id).values(cancel_requested=True)
-        await self._change(wanted, root_id)
+        cancellation = roots.update().where(roots.c.id == root_id).values(cancel_requested=True)
+        await self._change(cancellation, root_id)
 
     async def _change(self, statement: Update, told_of: str | None) -> None:
         """Make a change, and notify the others of a root in the same transaction."""

@@ -112,16 +112,18 @@ class LimitStore:
         """Renew the row of this engine; return all engines whose rows are recent."""
         at, row_id = self._read_time(connection), f"{ENGINE_PREFIX}{self._owner.id}"
         doc = APART_DOCUMENT if self.is_apart else "{}"
-        known = connection.execute(
+        count = connection.execute(
             update(shared_limits).where(shared_limits.c.id == row_id).values(changed_at=at, doc=doc)
         ).rowcount
-        if not known:
+        if not count:
             connection.execute(insert(shared_limits).values(id=row_id, changed_at=at, doc=doc))
-        of = shared_limits.c
-        recent = of.id.startswith(ENGINE_PREFIX) & (of.changed_at >= at - self._find_life_s(at))
-        found = connection.execute(select(of.id, of.doc).where(recent)).all()
-        self.has_engines_apart = any(row.doc == APART_DOCUMENT for row in found)
-        return frozenset(row.id.removeprefix(ENGINE_PREFIX) for row in found)
+        columns = shared_limits.c
+        recent = columns.id.startswith(ENGINE_PREFIX) & (
+            columns.changed_at >= at - self._find_life_s(at)
+        )
+        rows = connection.execute(select(columns.id, columns.doc).where(recent)).all()
+        self.has_engines_apart = any(row.doc == APART_DOCUMENT for row in rows)
+        return frozenset(row.id.removeprefix(ENGINE_PREFIX) for row in rows)
 
     def _find_life_s(self, at: float) -> float:
         """Find for how long an engine is there after it has renewed its row."""
@@ -152,19 +154,19 @@ class LimitStore:
         Raises:
             ServiceError: `UNAVAILABLE` when the store could not be written.
         """
-        wanted = sorted(set(row_ids))
+        ids = sorted(set(row_ids))
 
         def run(connection: Connection) -> T:
-            found = _read_locked(connection, wanted)
+            previous = _read_locked(connection, ids)
             documents: dict[str, LimitDocument] = {
-                row_id: json.loads(found[row_id]) if row_id in found else {} for row_id in wanted
+                row_id: json.loads(previous[row_id]) if row_id in previous else {} for row_id in ids
             }
             at = self._read_time(connection)
             answer = change(documents, at)
             for row_id, document in documents.items():
                 text = json.dumps(document, separators=(",", ":"))
-                if text != found.get(row_id, "{}"):
-                    _write(connection, row_id, text, at, exists=row_id in found)
+                if text != previous.get(row_id, "{}"):
+                    _write(connection, row_id, text, at, exists=row_id in previous)
             return answer
 
         for _ in range(MAX_COLLISIONS):
@@ -197,8 +199,8 @@ class LimitStore:
         horizon = await self._clock.read_horizon()
         rows = await self._reads.fetch_rows(_CHANGED_SQL, {"since": since})
         last = max((float(row["changed_at"]) for row in rows), default=since)
-        found = {str(row["id"]): json.loads(row["doc"]) for row in rows}
-        return LimitPage(found, min(last, horizon))
+        documents = {str(row["id"]): json.loads(row["doc"]) for row in rows}
+        return LimitPage(documents, min(last, horizon))
 
     async def delete_idle(self) -> int:
         """Delete the rows that limit nothing any more; return their number."""
@@ -214,8 +216,8 @@ class LimitStore:
 
 def _read_locked(connection: Connection, row_ids: Sequence[str]) -> dict[str, str]:
     """Read rows, and lock them until the transaction ends."""
-    of = shared_limits.c
-    ordered = select(of.id, of.doc).where(of.id.in_(row_ids)).order_by(of.id)
+    columns = shared_limits.c
+    ordered = select(columns.id, columns.doc).where(columns.id.in_(row_ids)).order_by(columns.id)
     return {row.id: row.doc for row in connection.execute(ordered.with_for_update())}
 
 

@@ -66,13 +66,13 @@ def create_backup(database: UpkeepDatabase, target: Path, place: BlobPlace) -> B
     with _open_target(target) as partial:
         digests = database.copy_records(partial)
         if place.is_remote:
-            stored = {entry.digest for entry in place.list_entries()}
-            lost = [each for each in digests if each not in stored]
+            remote_digests = {entry.digest for entry in place.list_entries()}
+            lost = [digest for digest in digests if digest not in remote_digests]
         else:
-            lost = [each for each in digests if not _copy_bytes(place, partial, each)]
+            lost = [digest for digest in digests if not _copy_bytes(place, partial, digest)]
     elsewhere = len(digests) if place.is_remote else 0
     copied = 0 if place.is_remote else len(digests) - len(lost)
-    size = sum(each.stat().st_size for each in target.rglob("*") if each.is_file())
+    size = sum(path.stat().st_size for path in target.rglob("*") if path.is_file())
     return BackupResult(target, copied, size, tuple(lost), elsewhere)
 
 

@@ -46,9 +46,9 @@ def check_database(
     """
     yield from database.check_surroundings()
     if faults := database.find_damage():
-        more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
+        suffix = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
         yield DataDirIssue(
-            f"The database is damaged: {faults[0]}{more}",
+            f"The database is damaged: {faults[0]}{suffix}",
             "save what can be read into a new database, and keep the damaged one",
         )
         return
@@ -79,12 +79,12 @@ def repair_database(database: UpkeepDatabase, place: BlobPlace) -> list[str]:
     Raises:
         ServiceError: `UNAVAILABLE` when it cannot be used, or its artifacts are elsewhere.
     """
-    done = []
+    repairs = []
     if not database.shares_bytes(place):
-        done += delete_unreferenced_files(database, place)
+        repairs += delete_unreferenced_files(database, place)
     if _correct_sums(database):
-        done.append("Counted again what accounts keep.")
-    return done
+        repairs.append("Counted again what accounts keep.")
+    return repairs
 
 
 def repair_data_dir(data_dir: Path, place: BlobPlace) -> list[str]:
@@ -101,19 +101,19 @@ def repair_data_dir(data_dir: Path, place: BlobPlace) -> list[str]:
         raise ServiceError(
             ErrorCode.UNAVAILABLE, "A process has this data directory open; stop it first."
         )
-    done: list[str] = []
+    repairs: list[str] = []
     with SqliteUpkeep.view(data_dir) as records:
         is_damaged = bool(records.find_damage())
     if is_damaged:
-        done.append(rebuild_database(database))
+        repairs.append(rebuild_database(database))
     with SqliteUpkeep.open(data_dir) as records:
-        done += repair_database(records, place)
+        repairs += repair_database(records, place)
     locks = list((data_dir / "owners").glob("*.lock"))
     for path in locks:
         path.unlink()
     if locks:
-        done.append(f"Deleted the lock files of {len(locks)} processes that have gone.")
-    return done
+        repairs.append(f"Deleted the lock files of {len(locks)} processes that have gone.")
+    return repairs
 
 
 def _correct_sums(database: UpkeepDatabase) -> bool:
@@ -167,10 +167,10 @@ def _check_records(database: UpkeepDatabase, revision: str) -> Iterator[DataDirI
             "count it again",
             serious=False,
         )
-    if left := database.count_left():
+    if count := database.count_left():
         goes_on = "they are held" if copy else "the next engine goes on with them"
         yield DataDirIssue(
-            f"{left} runs, workflows or tasks were left by an engine that has gone; {goes_on}.",
+            f"{count} runs, workflows or tasks were left by an engine that has gone; {goes_on}.",
             serious=False,
         )
     for table in _MANAGED_TABLES:
@@ -198,9 +198,9 @@ def _check_artifacts(
             yield DataDirIssue(f"The bytes of `{artifact_id}` are {trouble}; restore a backup.")
     if not state.is_own or database.shares_bytes(place):
         return  # the records of other databases may name these bytes
-    left = sum(1 for _ in list_unreferenced(database, place))
-    if left:
-        yield DataDirIssue(f"{left} files are named by no record.", "delete them", serious=False)
+    count = sum(1 for _ in list_unreferenced(database, place))
+    if count:
+        yield DataDirIssue(f"{count} files are named by no record.", "delete them", serious=False)
 
 
 def _check_bytes(

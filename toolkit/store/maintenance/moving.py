@@ -143,9 +143,9 @@ def _iter_pages(
     order = f"ORDER BY {', '.join(keys)} LIMIT {ROWS_PER_TRANSACTION}"
     behind = f"WHERE ({', '.join(keys)}) > ({', '.join(f':{key}' for key in keys)})"
     while True:
-        where, given = ("", {}) if after is None else (behind, {key: after[key] for key in keys})
-        query = f"SELECT {', '.join(names)} FROM {table.name} {where} {order}"  # noqa: S608
-        page = [dict(zip(names, row, strict=True)) for row in database.fetch(query, **given)]
+        clause, bounds = ("", {}) if after is None else (behind, {key: after[key] for key in keys})
+        query = f"SELECT {', '.join(names)} FROM {table.name} {clause} {order}"  # noqa: S608
+        page = [dict(zip(names, row, strict=True)) for row in database.fetch(query, **bounds)]
         if not page:
             return
         for row in page:
@@ -178,10 +178,10 @@ def _compare_rows(source: UpkeepDatabase, target: UpkeepDatabase) -> int:
     """
     compared = 0
     for table in _list_moved_tables():
-        here, there = (_digest_rows(each, table) for each in (source, target))
-        if here != there:
+        old, new = (_digest_rows(database, table) for database in (source, target))
+        if old != new:
             raise _make_difference(f"the rows of {table.name}")
-        compared += here[0]
+        compared += old[0]
     if target.fetch(build_shortfall_query(target.kind)):
         raise _make_difference("the sums of bytes")
     return compared
@@ -238,7 +238,7 @@ def move_artifacts(
     new.check(may_be_other=True)
     fit = old.check(may_be_other=True)
     # The old place may be gone for good: then the new place must have all bytes.
-    if fit is PlaceFit.OTHER and {*digests} - {each.digest for each in target.list_entries()}:
+    if fit is PlaceFit.OTHER and {*digests} - {entry.digest for entry in target.list_entries()}:
         old.check()
     moved = copy_blobs(digests, sources, target, may_be_lost=may_be_lost)
     new.take(is_default=False)

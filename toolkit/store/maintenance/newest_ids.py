@@ -26,22 +26,22 @@ _TABLES = {
 }
 
 
-def list_newest_ids(data_dir: Path, area: str, most: int) -> list[tuple[str, str]]:
+def list_newest_ids(data_dir: Path, area: str, limit: int) -> list[tuple[str, str]]:
     """Read the newest ids of a resource, each with a word on it, without writing or waiting.
 
     Args:
         area: path of the resource below `/v1`; also `accounts`, and `agents by name`.
-        most: maximum number of ids.
+        limit: maximum number of ids.
 
     Raises:
         sqlite3.Error: there is no database, or none that can be read now.
     """
-    table, ids, more = _TABLES[area]
+    table, ids, words = _TABLES[area]
     uri = f"file:{quote(str((data_dir / 'state.db').absolute()))}?mode=ro"
     with closing(sqlite3.connect(uri, uri=True, timeout=MAX_WAIT_S)) as connection:
-        found = connection.execute(
-            f"SELECT {ids}, {more} FROM {table} WHERE {ids} IS NOT NULL"  # noqa: S608 - our names
+        rows = connection.execute(
+            f"SELECT {ids}, {words} FROM {table} WHERE {ids} IS NOT NULL"  # noqa: S608 - our names
             " ORDER BY created_at DESC LIMIT ?",
-            (most,),
+            (limit,),
         )
-        return [(str(one), str(said)) for one, said in found]
+        return [(str(row_id), str(word)) for row_id, word in rows]

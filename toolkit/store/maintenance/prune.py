@@ -101,24 +101,24 @@ def prune_records(
         ServiceError: `UNAVAILABLE` if it cannot be used, or its artifacts are elsewhere.
     """
     database.check_place(place)
-    found = PruneResult(is_copy=database.shares_bytes(place))
-    pruning = _Pruning(database, older_than, found.rows)
+    result = PruneResult(is_copy=database.shares_bytes(place))
+    pruning = _Pruning(database, older_than, result.rows)
     pruning.find_old_roots(is_counted=dry_run)
     if dry_run:
         pruning.count()
     else:
         pruning.delete()
-    if found.is_copy:
-        return found  # the original's records may name any of the bytes
+    if result.is_copy:
+        return result  # the original's records may name any of the bytes
     if dry_run:
         left_out = f"NOT {_OF_OLD_JOB_SQL.format(table='artifacts')}"
         entries = list_unreferenced(database, place, left_out)
     else:
         entries = _delete_unreferenced(database, place)
     for entry in entries:
-        found.files += 1
-        found.freed_bytes += entry.size_bytes
-    return found
+        result.files += 1
+        result.freed_bytes += entry.size_bytes
+    return result
 
 
 def delete_unreferenced_files(database: UpkeepDatabase, place: BlobPlace) -> list[str]:
@@ -143,12 +143,12 @@ def list_unreferenced(
     query = _build_reference(database)
     if condition is not None:
         query = query.where(text(condition))
-    old = (each for each in place.list_entries() if each.is_older_than(MIN_UNREFERENCED_AGE_S))
+    old = (entry for entry in place.list_entries() if entry.is_older_than(MIN_UNREFERENCED_AGE_S))
     while page := list(islice(old, ENTRIES_AT_ONCE)):
         digests = [entry.digest for entry in page if entry.digest is not None]
         # After the listing: bytes that were stored since have their record, or are young.
-        named = {str(row[0]) for row in database.fetch(query, digests=digests)}
-        yield from (entry for entry in page if entry.digest not in named)
+        referenced_digests = {str(row[0]) for row in database.fetch(query, digests=digests)}
+        yield from (entry for entry in page if entry.digest not in referenced_digests)
 
 
 def _build_reference(database: UpkeepDatabase) -> Select[Any]:
@@ -184,15 +184,15 @@ def _delete_unreferenced(database: UpkeepDatabase, place: BlobPlace) -> Iterator
             yield entry
 
 
-def _build_owner_conditions(gone: Callable[[str, OwnerKind], str]) -> dict[str, list[str]]:
+def _build_owner_conditions(build: Callable[[str, OwnerKind], str]) -> dict[str, list[str]]:
     """Build the conditions of rows that go with their owners, by table: one of them is enough.
 
     Args:
-        gone: builds the condition that a column names an owner of a kind that goes.
+        build: builds the condition that a column names an owner of a kind that goes.
     """
     return {
         table.name: [
-            gone(column, kind)
+            build(column, kind)
             for column, kinds in get_roles(table).deleted_with.items()
             for kind in kinds
         ]
@@ -224,7 +224,7 @@ class _Pruning:
         # In the order in which they are told.
         rows.update({table.name: 0 for table in (*list_pruned_tables(), *list_expiring_tables())})
         cutoff = format_rfc3339(now() - older_than)
-        self._given = {
+        self._parameters = {
             "cutoff": cutoff,
             "orphaned": min(cutoff, format_rfc3339(now() - MIN_ORPHAN_AGE)),
             "day": min(cutoff, format_rfc3339(now()))[:10],
@@ -235,10 +235,10 @@ class _Pruning:
             for table in ("workflows", "tasks")
         }
         words = JsonSql(database.kind)
-        kept = words.list_values(words.read("workflows.spec"), "kept", "kept")
+        items = words.list_values(words.read("workflows.spec"), "kept", "kept")
         # Of jobs that workflows started from.
         self._kept_roots_sql = (
-            f"SELECT jobs.root_id FROM workflows CROSS JOIN {kept}"  # noqa: S608 - our names
+            f"SELECT jobs.root_id FROM workflows CROSS JOIN {items}"  # noqa: S608 - our names
             f" JOIN jobs ON jobs.id = {words.get_item('kept')}"
         )
         self._plan_id_sql = words.get_text(words.read("tasks.doc"), "plan_id")
@@ -254,7 +254,7 @@ class _Pruning:
             run(CreateTable(table))
         run(
             "INSERT INTO old_roots SELECT id FROM roots WHERE NOT open AND created_at < :cutoff",
-            **self._given,
+            **self._parameters,
         )
         run(
             f"DELETE FROM old_roots WHERE id IN ({self._kept_roots_sql}"  # noqa: S608 - our names
@@ -323,22 +323,22 @@ class _Pruning:
         )
         locked = fetch(lock, ids=group, newest=self._newest["workflows"])
         self._lock_sums({str(row[1]) for row in locked})
-        gone = {"roots": [str(row[0]) for row in locked]}
+        deleted_ids = {"roots": [str(row[0]) for row in locked]}
         for table in ("workflows", "jobs"):
             query = f"SELECT id FROM {table} WHERE {one_of('root_id', 'roots')}"  # noqa: S608
-            gone[table] = [str(row[0]) for row in fetch(query, roots=gone["roots"])]
+            deleted_ids[table] = [str(row[0]) for row in fetch(query, roots=deleted_ids["roots"])]
         late = self._database.late_tables
         if late:
             self._database.run(
                 f"INSERT INTO gone_jobs SELECT id FROM jobs WHERE {one_of('id', 'jobs')}",  # noqa: S608
-                jobs=gone["jobs"],
+                jobs=deleted_ids["jobs"],
             )
         conditions = _build_owner_conditions(lambda column, kind: one_of(column, f"{kind}s"))
         return Counter(
             {
                 table: self._database.run(
                     f"DELETE FROM {table} WHERE {' OR '.join(of_owners)}",  # noqa: S608
-                    **gone,
+                    **deleted_ids,
                 )
                 for table, of_owners in conditions.items()
                 if table not in late
@@ -369,18 +369,18 @@ class _Pruning:
         after = ""
         while (last := self._database.fetch(page_sql, after=after)[0][0]) is not None:
             self._delete_rows(
-                table, self._database.fetch(find_sql, **self._given, after=after, last=last)
+                table, self._database.fetch(find_sql, **self._parameters, after=after, last=last)
             )
             after = str(last)
 
     def _delete_found(self, table: str, condition: str) -> None:
         """Delete the rows of a table that fulfil a condition, found in one query."""
         owned = "account_id" if "account_id" in metadata.tables[table].columns else "''"
-        found = self._database.fetch(
+        matches = self._database.fetch(
             f"SELECT id, {owned} FROM {table} WHERE {condition}",  # noqa: S608
-            **self._given,
+            **self._parameters,
         )
-        rows = iter(sorted(found, key=lambda row: str(row[1])))
+        rows = iter(sorted(matches, key=lambda row: str(row[1])))
         while page := list(islice(rows, ROWS_PER_TRANSACTION)):
             self._delete_rows(table, page)
 
@@ -388,24 +388,24 @@ class _Pruning:
         if not rows:
             return
         deletion = f"DELETE FROM {table} WHERE {self._database.is_one_of('id', 'ids')}"  # noqa: S608
-        given: dict[str, object] = {"ids": [str(row[0]) for row in rows]}
+        parameters: dict[str, object] = {"ids": [str(row[0]) for row in rows]}
         if table == "plans":
             # Except plans that tasks took since they were listed.
             deletion += (
                 f" AND id NOT IN (SELECT {self._plan_id_sql} FROM tasks"  # noqa: S608
                 f" WHERE id > :newest AND {self._plan_id_sql} IS NOT NULL)"
             )
-            given["newest"] = self._newest["tasks"]
+            parameters["newest"] = self._newest["tasks"]
 
         def delete() -> Counter[str]:
             self._lock_sums({str(row[1]) for row in rows})
-            return Counter({table: self._database.run(deletion, **given)})
+            return Counter({table: self._database.run(deletion, **parameters)})
 
         self._rows.update(self._database.change(delete))
 
     def _count(self, table: str, *conditions: str) -> None:
         """Count the rows of a table that fulfil one of some conditions."""
         key = ", ".join(column.name for column in metadata.tables[table].primary_key)
-        parts = (f"SELECT {key} FROM {table} WHERE {each}" for each in conditions)  # noqa: S608
+        parts = (f"SELECT {key} FROM {table} WHERE {condition}" for condition in conditions)  # noqa: S608
         query = f"SELECT count(*) FROM ({' UNION '.join(parts)}) AS found"  # noqa: S608
-        self._rows[table] += int(self._database.fetch(query, **self._given)[0][0])
+        self._rows[table] += int(self._database.fetch(query, **self._parameters)[0][0])

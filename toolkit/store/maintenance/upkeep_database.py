@@ -78,14 +78,14 @@ class UpkeepDatabase(ABC):
     def __init__(self, connection: Any) -> None:
         self.connection = connection
 
-    def fetch(self, statement: ClauseElement | str, **given: object) -> list[tuple[Any, ...]]:
+    def fetch(self, statement: ClauseElement | str, **parameters: object) -> list[tuple[Any, ...]]:
         """Return the rows that a query finds."""
-        rows: list[tuple[Any, ...]] = self._execute(statement, given).fetchall()
+        rows: list[tuple[Any, ...]] = self._execute(statement, parameters).fetchall()
         return rows
 
-    def run(self, statement: ClauseElement | str, **given: object) -> int:
+    def run(self, statement: ClauseElement | str, **parameters: object) -> int:
         """Run a statement; return how many rows it changed."""
-        return int(self._execute(statement, given).rowcount)
+        return int(self._execute(statement, parameters).rowcount)
 
     def is_one_of(self, column: str, name: str) -> str:
         """Build the condition that a column is in the list `:name`."""
@@ -171,10 +171,12 @@ class UpkeepDatabase(ABC):
             ServiceError: `UNAVAILABLE` when they cannot be copied.
         """
 
-    def _execute(self, statement: ClauseElement | str, given: dict[str, Any]) -> Any:
-        wanted = text(statement) if isinstance(statement, str) else statement
-        return self.connection.execute(compile_statement(self.kind, wanted), self._adapt(given))
+    def _execute(self, statement: ClauseElement | str, parameters: dict[str, Any]) -> Any:
+        clause = text(statement) if isinstance(statement, str) else statement
+        return self.connection.execute(
+            compile_statement(self.kind, clause), self._adapt(parameters)
+        )
 
-    def _adapt(self, given: dict[str, Any]) -> dict[str, Any]:
+    def _adapt(self, parameters: dict[str, Any]) -> dict[str, Any]:
         """Adapt parameters to the driver."""
-        return given
+        return parameters

@@ -89,12 +89,12 @@ def build_parameters(
         application_name: name in the server's lists of sessions.
         is_read_only: whether the server refuses every write; it may be a standby then.
     """
-    given = psycopg.conninfo.conninfo_to_dict(url)
-    chosen = {"target_session_attrs": "read-write", **NETWORK_OPTIONS, **given}
+    parts = psycopg.conninfo.conninfo_to_dict(url)
+    parameters = {"target_session_attrs": "read-write", **NETWORK_OPTIONS, **parts}
     if is_read_only:
-        options = f"{given.get('options') or ''} -c default_transaction_read_only=on".strip()
-        chosen |= {"target_session_attrs": "any", "options": options}
-    return {**chosen, "application_name": application_name}
+        options = f"{parts.get('options') or ''} -c default_transaction_read_only=on".strip()
+        parameters |= {"target_session_attrs": "any", "options": options}
+    return {**parameters, "application_name": application_name}
 
 
 def build_statement_timeout(patience_s: float) -> bytes:
@@ -122,21 +122,21 @@ class _ImpatientConnection(psycopg.Connection[TupleRow]):
     def wait(
         self, gen: PQGen[RV], interval: float = CHECK_INTERVAL_S, timeout: float | None = None
     ) -> RV:
-        given = {} if timeout is None else {"timeout": timeout}  # earlier versions take none
-        return super().wait(self._answer_in_time(gen), interval, **given)
+        options = {} if timeout is None else {"timeout": timeout}  # earlier versions take none
+        return super().wait(self._answer_in_time(gen), interval, **options)
 
     def _answer_in_time(self, gen: PQGen[RV]) -> PQGen[RV]:
         until = time.monotonic() + ANSWER_TIMEOUT_S
         try:
-            wanted = next(gen)
+            state = next(gen)
             while True:
-                ready = yield wanted
+                ready = yield state
                 if not ready and time.monotonic() > until:
                     self.pgconn.finish()
                     raise psycopg.OperationalError("the server does not answer")
-                wanted = gen.send(ready)
-        except StopIteration as done:
-            return cast("RV", done.value)
+                state = gen.send(ready)
+        except StopIteration as stop:
+            return cast("RV", stop.value)
 
 
 def open_connection(
@@ -209,8 +209,8 @@ def translate_postgres_errors(
     try:
         yield
     except (psycopg.Error, SQLAlchemyError, OSError) as error:
-        found = error.orig if isinstance(error, DBAPIError) else error
-        raise _translate(found or error, connection) from error
+        cause = error.orig if isinstance(error, DBAPIError) else error
+        raise _translate(cause or error, connection) from error
 
 
 @contextmanager
@@ -270,11 +270,11 @@ def _find_reason(error: BaseException) -> str | None:
     """Return the server's own message, or None."""
     if not isinstance(error, psycopg.Error):
         return None
-    told = error.diag.message_primary
-    if told is None:  # a refused connection has the server's words among the driver's
-        _, found, told = str(error).rpartition("FATAL:")
-        told = told.strip() if found else None
-    return told.splitlines()[0][:120] if told else None
+    message = error.diag.message_primary
+    if message is None:  # a refused connection has the server's words among the driver's
+        _, separator, message = str(error).rpartition("FATAL:")
+        message = message.strip() if separator else None
+    return message.splitlines()[0][:120] if message else None
 
 
 def is_temporary(error: ServiceError) -> bool:
@@ -294,9 +294,9 @@ def format_server(url: str) -> str:
     >>> format_server("postgresql://ada@db.example.org/toolkit")
     'db.example.org:5432'
     """
-    given = psycopg.conninfo.conninfo_to_dict(url)
-    host = given.get("host") or given.get("hostaddr") or os.environ.get("PGHOST") or "localhost"
-    return f"{host}:{given.get('port') or os.environ.get('PGPORT') or 5432}"
+    parts = psycopg.conninfo.conninfo_to_dict(url)
+    host = parts.get("host") or parts.get("hostaddr") or os.environ.get("PGHOST") or "localhost"
+    return f"{host}:{parts.get('port') or os.environ.get('PGPORT') or 5432}"
 
 
 def make_unreachable_error() -> StoreUnavailableError:
@@ -315,13 +315,13 @@ def hold_lock(connection: Session, name: str, *, timeout_s: float | None = None)
     Raises:
         psycopg.errors.LockNotAvailable: others had it for so long.
     """
-    given = (_name_key(name),)
+    parameters = (_name_key(name),)
     if timeout_s is None:
-        connection.execute(_LOCK_SQL, given)
+        connection.execute(_LOCK_SQL, parameters)
     else:
         connection.execute(f"SET lock_timeout = {round(timeout_s * 1000)}".encode())
         try:
-            connection.execute(_LOCK_SQL, given)
+            connection.execute(_LOCK_SQL, parameters)
         finally:
             if not connection.closed:
                 connection.execute("RESET lock_timeout")
@@ -329,7 +329,7 @@ def hold_lock(connection: Session, name: str, *, timeout_s: float | None = None)
         yield
     finally:
         if not connection.closed:
-            connection.execute(_UNLOCK_SQL, given)
+            connection.execute(_UNLOCK_SQL, parameters)
 
 
 def take_lock(connection: Session, name: str) -> None:
@@ -339,10 +339,10 @@ def take_lock(connection: Session, name: str) -> None:
 
 def describe_holder(connection: Session, name: str) -> str:
     """Describe the session that has a lock, for an operator who may have to end it."""
-    found = connection.execute(_HOLDER_SQL, (_name_key(name),)).fetchone()
-    if found is None:
+    row = connection.execute(_HOLDER_SQL, (_name_key(name),)).fetchone()
+    if row is None:
         return "another engine"
-    pid, address = found
+    pid, address = row
     return f"the engine at {address or 'the socket'} (session {pid} of the server)"
 
 

@@ -55,22 +55,22 @@ def claim_mark(connection: Session, *, sandbox: bool | None, take_up: bool) -> b
     place = _read_place(connection)
     with connection.transaction():
         take_lock(connection, _LOCK)
-        kept = _read_comment(connection, "configuration").split()
-        world, home = kept if len(kept) == 2 else (_UNKNOWN, _UNKNOWN)
-        wanted = world if sandbox is None else _WORLDS[sandbox]
-        if world not in (_UNKNOWN, wanted):
+        words = _read_comment(connection, "configuration").split()
+        world, home = words if len(words) == 2 else (_UNKNOWN, _UNKNOWN)
+        target_world = world if sandbox is None else _WORLDS[sandbox]
+        if world not in (_UNKNOWN, target_world):
             raise make_world_error("The database", "database, --database", sandbox=sandbox is True)
         is_copy = home not in (_UNKNOWN, place) and not take_up
-        mark = f"{wanted} {home if is_copy else place}"
-        if mark.split() != kept:
+        mark = f"{target_world} {home if is_copy else place}"
+        if mark.split() != words:
             _write_comment(connection, "configuration", mark)
     return is_copy
 
 
 def is_marked_as_copy(connection: Session) -> bool:
     """Check whether a database is a copy of another database."""
-    kept = _read_comment(connection, "configuration").split()
-    return len(kept) == 2 and kept[1] not in (_UNKNOWN, _read_place(connection))
+    words = _read_comment(connection, "configuration").split()
+    return len(words) == 2 and words[1] not in (_UNKNOWN, _read_place(connection))
 
 
 def _read_place(connection: Session) -> str:

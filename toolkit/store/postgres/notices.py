@@ -36,15 +36,15 @@ def build_payloads(sender: str, ids: Iterable[str]) -> Iterator[str]:
         sender: lease owner that sends them, and ignores its own notices.
         ids: ids of resources and jobs that have new events.
     """
-    named, size = [sender], len(sender)
-    for each in sorted(set(ids)):
-        if size + len(each) + 1 > MAX_PAYLOAD_BYTES:
-            yield _SEPARATOR.join(named)
-            named, size = [sender], len(sender)
-        named.append(each)
-        size += len(each.encode()) + 1
-    if len(named) > 1:
-        yield _SEPARATOR.join(named)
+    names, size = [sender], len(sender)
+    for resource_id in sorted(set(ids)):
+        if size + len(resource_id) + 1 > MAX_PAYLOAD_BYTES:
+            yield _SEPARATOR.join(names)
+            names, size = [sender], len(sender)
+        names.append(resource_id)
+        size += len(resource_id.encode()) + 1
+    if len(names) > 1:
+        yield _SEPARATOR.join(names)
 
 
 def build_work_notice(sender: str, root_id: str) -> TextClause:

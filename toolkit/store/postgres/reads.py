@@ -45,7 +45,7 @@ class PendingRead:
     """
 
     sql: str
-    given: Mapping[str, object]
+    parameters: Mapping[str, object]
     answer: "asyncio.Future[tuple[Sequence[str], list[tuple[Any, ...]]]]"
 
 
@@ -69,15 +69,17 @@ class PostgresReadConnection:
         self._working: set[asyncio.Task[None]] = set()
         self._is_closed = False
 
-    async def fetch_rows(self, sql: str, given: Mapping[str, object]) -> list[Row]:
+    async def fetch_rows(self, sql: str, parameters: Mapping[str, object]) -> list[Row]:
         """Fetch all rows, each by the names of its columns."""
-        names, found = await self._fetch(sql, given)
-        return [dict(zip(names, row, strict=True)) for row in found]
+        names, rows = await self._fetch(sql, parameters)
+        return [dict(zip(names, row, strict=True)) for row in rows]
 
-    async def fetch_values(self, sql: str, given: Mapping[str, object]) -> tuple[Any, ...] | None:
+    async def fetch_values(
+        self, sql: str, parameters: Mapping[str, object]
+    ) -> tuple[Any, ...] | None:
         """Fetch the values of the first row, if there is one."""
-        _, found = await self._fetch(sql, given)
-        return found[0] if found else None
+        _, rows = await self._fetch(sql, parameters)
+        return rows[0] if rows else None
 
     async def close(self) -> None:
         """Close all connections, and refuse the pending reads."""
@@ -89,12 +91,12 @@ class PostgresReadConnection:
         await self._close_idle()
 
     def _fetch(
-        self, sql: str, given: Mapping[str, object]
+        self, sql: str, parameters: Mapping[str, object]
     ) -> "asyncio.Future[tuple[Sequence[str], list[tuple[Any, ...]]]]":
         """Fetch the names of the columns, and all rows."""
         loop = asyncio.get_running_loop()
-        read = PendingRead(spell_parameters(sql), given, loop.create_future())
-        if any(isinstance(value, str) and "\0" in value for value in given.values()):
+        read = PendingRead(spell_parameters(sql), parameters, loop.create_future())
+        if any(isinstance(value, str) and "\0" in value for value in parameters.values()):
             # No text in the database has a NUL, so nothing can match.
             read.answer.set_result(((), []))
             return read.answer
@@ -117,14 +119,14 @@ class PostgresReadConnection:
 
     async def _answer(self, read: PendingRead) -> None:
         try:
-            found = await self._make(read)
+            answer = await self._make(read)
         except TimeoutError:
             _refuse(read, make_unreachable_error())
         except DatabaseUnreachable:
             # All waiting reads would fail for the same reason, each of them later.
             unread, self._queue = [read, *self._queue], deque()
-            for each in unread:
-                _refuse(each, make_unreachable_error())
+            for pending in unread:
+                _refuse(pending, make_unreachable_error())
             await self._close_idle()
         except psycopg.Error as error:
             _refuse(read, make_postgres_error(error))
@@ -132,7 +134,7 @@ class PostgresReadConnection:
             _refuse(read, error)
         else:
             if not read.answer.done():
-                read.answer.set_result(found)
+                read.answer.set_result(answer)
 
     async def _make(self, read: PendingRead) -> tuple[Sequence[str], list[tuple[Any, ...]]]:
         """Make a read, once more if its connection was cut.
@@ -167,8 +169,8 @@ class PostgresReadConnection:
             if is_new:
                 limiting = build_statement_timeout(READ_TIMEOUT_S)
                 await connection.execute(limiting, prepare=False)
-            cursor = await connection.execute(read.sql.encode(), read.given)
-            found = await cursor.fetchall()
+            cursor = await connection.execute(read.sql.encode(), read.parameters)
+            rows = await cursor.fetchall()
             is_whole = True
         except psycopg.Error as error:
             if loop.time() >= limit.when():
@@ -184,7 +186,7 @@ class PostgresReadConnection:
                 self._idle.append(connection)
             else:
                 await connection.close()
-        return [column.name for column in cursor.description or ()], found
+        return [column.name for column in cursor.description or ()], rows
 
     async def _close_idle(self) -> None:
         idle, self._idle = self._idle, []

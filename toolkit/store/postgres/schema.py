@@ -73,27 +73,27 @@ def migrate_postgres_schema(connection: Session) -> SchemaVersion:
 
 
 def _has_engines(connection: Session) -> bool:
-    (found,) = connection.execute(_ENGINES_SQL.encode()).fetchone() or (False,)
-    return bool(found)
+    (has_engines,) = connection.execute(_ENGINES_SQL.encode()).fetchone() or (False,)
+    return bool(has_engines)
 
 
 def _create_tables(connection: Session) -> None:
     with connection.transaction():
         for statement in build_newest_schema():
             connection.execute(statement.encode())
-        said = "INSERT INTO alembic_version (version_num, oldest) VALUES (%s, %s)"
-        connection.execute(said, (HEAD_REVISION, OLDEST_REVISION))
+        insertion = "INSERT INTO alembic_version (version_num, oldest) VALUES (%s, %s)"
+        connection.execute(insertion, (HEAD_REVISION, OLDEST_REVISION))
 
 
 def _run_missing(connection: Session) -> None:
     """Run all missing migrations or none, while engines continue to work."""
     connection.execute(f"SET lock_timeout = {LOCK_TIMEOUT_MS}".encode())
-    for left in reversed(range(TRIES)):
+    for retries in reversed(range(TRIES)):
         try:
             with translate_postgres_errors(connection):
                 _try_missing(connection)
         except DatabaseLocked:
-            if not left:
+            if not retries:
                 raise
         else:
             break
@@ -116,8 +116,8 @@ def _try_missing(connection: Session) -> None:
 
 def read_postgres_version(connection: Session) -> SchemaVersion | None:
     """Return the version of a database's tables, or None if it has no tables yet."""
-    made = connection.execute("SELECT to_regclass('alembic_version')").fetchone()
-    if made is None or made[0] is None:
+    table = connection.execute("SELECT to_regclass('alembic_version')").fetchone()
+    if table is None or table[0] is None:
         return None
     row = connection.execute(READ_VERSION_SQL).fetchone()
     return None if row is None else SchemaVersion(*row)

@@ -49,12 +49,12 @@ class SilentSessions:
         while True:
             await asyncio.sleep(LOOK_INTERVAL_S)
             try:
-                found = await self._reads.fetch_values(_END_SILENT_SQL, {"silent_s": SILENT_S})
+                row = await self._reads.fetch_values(_END_SILENT_SQL, {"silent_s": SILENT_S})
             except ServiceError as error:
                 log.debug("no look for silent sessions: %s", error)
                 continue
-            if found and found[0]:
+            if row and row[0]:
                 log.warning(
                     "ended %d of the database's sessions, whose engine stood still for %g s in a"
-                    " transaction", found[0], SILENT_S,
+                    " transaction", row[0], SILENT_S,
                 )  # fmt: skip

@@ -94,7 +94,7 @@ def _build_difference(table: str, column: str) -> str:
     """Build the condition that an update changes a column."""
     old, new = f"old_rows.{column}", f"new_rows.{column}"
     if (table, column) == COLUMN_WITH_LAST_USE:
-        old, new = (f"read_json({each}) - 'last_used_at'" for each in (old, new))
+        old, new = (f"read_json({value}) - 'last_used_at'" for value in (old, new))
     return f"{old} IS DISTINCT FROM {new}"
 
 

@@ -269,8 +269,8 @@ def _dump_database(url: str, snapshot: str, folder: Path) -> None:
         "--file", str(target), "--dbname", make_conninfo(**parameters),
     ]  # fmt: skip
     create_private_file(target)
-    done = subprocess.run(command, env=environment, capture_output=True, check=False, text=True)  # noqa: S603
-    if done.returncode != 0:
-        said = (done.stderr.strip().splitlines() or ["it failed"])[0]
-        told = said.replace(str(password), "…") if password else said
-        raise ServiceError(ErrorCode.UNAVAILABLE, f"pg_dump could not copy the database: {told}.")
+    process = subprocess.run(command, env=environment, capture_output=True, check=False, text=True)  # noqa: S603
+    if process.returncode != 0:
+        line = (process.stderr.strip().splitlines() or ["it failed"])[0]
+        reason = line.replace(str(password), "…") if password else line
+        raise ServiceError(ErrorCode.UNAVAILABLE, f"pg_dump could not copy the database: {reason}.")

@@ -180,8 +180,8 @@ def make_unavailable_error(error: Exception) -> ServiceError:
     kind = ServiceError
     if find_primary_code(error) in UNWRITABLE_CODES | BUSY_CODES:
         kind = StoreUnavailableError
-    told = error.strerror if isinstance(error, OSError) else None  # the rest of it names paths
-    text = told or str(getattr(error, "orig", error)).strip() or type(error).__name__
+    detail = error.strerror if isinstance(error, OSError) else None  # the rest of it names paths
+    text = detail or str(getattr(error, "orig", error)).strip() or type(error).__name__
     reason = text.splitlines()[0][:120]
     if _is_permission_error(error, reason):
         return kind(

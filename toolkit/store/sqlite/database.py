@@ -42,26 +42,28 @@ class SqliteReadConnection:
         self._connection = connection
         connection.create_function(HAS_TEXT, 3, has_text, deterministic=True)
 
-    async def fetch_rows(self, sql: str, given: Mapping[str, object]) -> list[Row]:
+    async def fetch_rows(self, sql: str, parameters: Mapping[str, object]) -> list[Row]:
         """Fetch all rows, each by the names of its columns."""
-        return self.read_rows(sql, given)
+        return self.read_rows(sql, parameters)
 
-    def read_rows(self, sql: str, given: Mapping[str, object]) -> list[Row]:
+    def read_rows(self, sql: str, parameters: Mapping[str, object]) -> list[Row]:
         """Fetch all rows without awaiting, for synchronous callers."""
         try:  # and not `translate_errors`: as a context manager it costs half a read
-            cursor = self._connection.execute(sql, given)
-            found = cursor.fetchall()
+            cursor = self._connection.execute(sql, parameters)
+            rows = cursor.fetchall()
         except (sqlite3.Error, OSError) as error:
             raise make_unavailable_error(error) from error
-        if not found:
+        if not rows:
             return []
         names = [column[0] for column in cursor.description]
-        return [dict(zip(names, row, strict=True)) for row in found]
+        return [dict(zip(names, row, strict=True)) for row in rows]
 
-    async def fetch_values(self, sql: str, given: Mapping[str, object]) -> tuple[Any, ...] | None:
+    async def fetch_values(
+        self, sql: str, parameters: Mapping[str, object]
+    ) -> tuple[Any, ...] | None:
         """Fetch the values of the first row, if there is one."""
         try:
-            row: tuple[Any, ...] | None = self._connection.execute(sql, given).fetchone()
+            row: tuple[Any, ...] | None = self._connection.execute(sql, parameters).fetchone()
         except (sqlite3.Error, OSError) as error:
             raise make_unavailable_error(error) from error
         return row

@@ -53,7 +53,7 @@ def rebuild_database(database: Path) -> str:
         with closing(sqlite3.connect(new)) as target:
             _copy_marks(database, source, target)
             for table in list_original_tables():
-                names = [each.name for each in table.columns if each.name != "text_number"]
+                names = [column.name for column in table.columns if column.name != "text_number"]
                 into = f"INSERT OR IGNORE INTO {table.name} ({', '.join(names)}) VALUES "  # noqa: S608
                 into += f"({', '.join('?' * len(names))})"
                 for row in _read_intact_rows(source, table, names):
@@ -67,9 +67,9 @@ def rebuild_database(database: Path) -> str:
             index_missing(target)
             target.commit()
     aside = _put_in_place(new, database)
-    told = ", ".join(f"{count} {table}" for table, count in saved.items() if count)
-    gone = f" The records of {lost} runs, workflows or tasks are lost." if lost else ""
-    return f"Saved {told or 'nothing'} into a new database; the damaged one is {aside.name}.{gone}"
+    rows = ", ".join(f"{count} {table}" for table, count in saved.items() if count)
+    loss = f" The records of {lost} runs, workflows or tasks are lost." if lost else ""
+    return f"Saved {rows or 'nothing'} into a new database; the damaged one is {aside.name}.{loss}"
 
 
 def _create_database(path: Path) -> None:

@@ -158,8 +158,8 @@ class SqliteUpkeep(UpkeepDatabase):
         with closing(sqlite3.connect(copy)) as copied:
             return SqliteUpkeep(copied, folder).list_digests()
 
-    def _adapt(self, given: dict[str, Any]) -> dict[str, Any]:
+    def _adapt(self, parameters: dict[str, Any]) -> dict[str, Any]:
         return {
             name: json.dumps(value) if isinstance(value, list) else value
-            for name, value in given.items()
+            for name, value in parameters.items()
         }

@@ -179,11 +179,11 @@ class SqliteWriteConnection(WriteConnection):
         Args:
             text: builds the text of the statement for a number of rows.
         """
-        whole = len(rows) - len(rows) % ROWS_PER_STATEMENT
-        for start in range(0, whole, ROWS_PER_STATEMENT):
+        end = len(rows) - len(rows) % ROWS_PER_STATEMENT
+        for start in range(0, end, ROWS_PER_STATEMENT):
             several = rows[start : start + ROWS_PER_STATEMENT]
             self._connection.execute(text(ROWS_PER_STATEMENT), [v for row in several for v in row])
-        self._connection.executemany(text(1), rows[whole:])
+        self._connection.executemany(text(1), rows[end:])
 
     def _check_leases(self, leases: Collection[Lease]) -> None:
         """Refuse to write for a lease that was lost without its holder knowing (promise P8)."""
@@ -197,8 +197,8 @@ class SqliteWriteConnection(WriteConnection):
     def _add_spending(self, spend: AddSpending) -> None:
         run = self._connection.execute
         run(statements.INSERT_SPENDING_SQL, {"id": spend.id, "key_id": spend.key_id})
-        wanted = {"nano": spend.nano_usd, "id": spend.id, "most": spend.limit}
-        if not run(statements.ADD_SPENDING_SQL, wanted).rowcount:
+        parameters = {"nano": spend.nano_usd, "id": spend.id, "most": spend.limit}
+        if not run(statements.ADD_SPENDING_SQL, parameters).rowcount:
             raise OverLimit(spend.id)
 
     def _find_last_number(self, key: str, column: str, value: str) -> int:

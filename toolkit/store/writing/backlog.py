@@ -54,37 +54,37 @@ class Backlog:
         if not last.take(changes, lease):
             return None
         self._add_weight(last.weight - before)
-        return last.done
+        return last.future
 
-    def pop_group(self, most: int) -> list[Submission]:
+    def pop_group(self, max_weight: int) -> list[Submission]:
         """Take out the submissions to write next: of so much weight at most, or else one."""
-        if self._weight > most:
+        if self._weight > max_weight:
             # A new request waits for one group of a large workflow's writes, not for all.
             while self._arrived:
                 submission = self._arrived.popleft()
                 (self._new if submission.is_new else self._others).append(submission)
         group: list[Submission] = []
-        left = most
+        room = max_weight
         for queue in (self._new, self._others, self._arrived):
-            while queue and (queue[0].weight <= left or not group):
+            while queue and (queue[0].weight <= room or not group):
                 submission = queue.popleft()
-                left -= submission.weight
+                room -= submission.weight
                 group.append(submission)
             if queue:
                 break
-        self._add_weight(left - most)
+        self._add_weight(room - max_weight)
         return group
 
     def pop_where(self, holds: Callable[[Submission], bool]) -> list[Submission]:
         """Take out all the submissions for which something holds, in order."""
-        found: list[Submission] = []
+        matches: list[Submission] = []
         for queue in (self._new, self._others, self._arrived):
             waiting = [*queue]
             queue.clear()
             for submission in waiting:
-                (found if holds(submission) else queue).append(submission)
-        self._add_weight(-sum(submission.weight for submission in found))
-        return found
+                (matches if holds(submission) else queue).append(submission)
+        self._add_weight(-sum(submission.weight for submission in matches))
+        return matches
 
     def _add_weight(self, weight: int) -> None:
         self._weight += weight

@@ -95,7 +95,7 @@ def _allocate(handle: int, start: int, end: int) -> None:
             return
     os.lseek(handle, start, os.SEEK_SET)
     while start < end:
-        written = os.write(handle, BLOCK[: end - start])
-        if not written:
+        count = os.write(handle, BLOCK[: end - start])
+        if not count:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        start += written
+        start += count

@@ -61,11 +61,11 @@ class DirectWriter:
         for _ in range(TRIES):
             try:
                 with self._begin() as connection:
-                    found = work(connection)
+                    answer = work(connection)
                     self._crash("before")
                     connection.commit()
                     self._crash("after")
-                return found
+                return answer
             except DatabaseLocked as error:
                 fault = error
         raise make_retryable_error(fault.message if fault is not None else "") from fault

@@ -58,11 +58,11 @@ class EventNumbers:
         """List the keys that `find_last` will look up: by both columns, the sorted ids."""
         resources = {event.resource_id for event in events}
         jobs = {job_id for event in events if (job_id := _find_named_job(event))}
-        wanted = []
+        lookups = []
         for key, column, ids in (("resource_id", "n", resources), ("job_id", "job_n", jobs)):
             unknown = sorted(ids.difference(self._new_ids, ids & self._last_n.keys()))
-            wanted += [(key, column, unknown)] if unknown else []
-        return wanted
+            lookups += [(key, column, unknown)] if unknown else []
+        return lookups
 
     def _next_number(self, key: str, column: str, value: str) -> int:
         """Return the next number of a resource or job; only the holder of its lease adds to it."""
@@ -105,7 +105,7 @@ def _find_named_job(event: AppendEvent) -> str | None:
 
 def _omit_known(event: AppendEvent) -> Mapping[str, object]:
     """Return an event's data without the ids that are known anyway; readers add them."""
-    data, known = event.data, {"id": event.resource_id, "job_id": event.job_id}
+    data, ids = event.data, {"id": event.resource_id, "job_id": event.job_id}
     if data.get("id") != event.resource_id and "job_id" not in data:
         return data
-    return {name: value for name, value in data.items() if known.get(name) != value}
+    return {name: value for name, value in data.items() if ids.get(name) != value}

@@ -52,14 +52,14 @@ class ResultRoom:
         Raises:
             ServiceError: `UNAVAILABLE` if there was none for as long as results wait.
         """
-        held = RoomHold(self, size)
+        room = RoomHold(self, size)
         self.add(size, 1)
         try:
             await self.ensure()
         except BaseException:
-            held.release()
+            room.release()
             raise
-        return held
+        return room
 
     async def ensure(self) -> None:
         """Wait until the last write succeeded, and all that is held is covered by ballast.
@@ -80,8 +80,8 @@ class ResultRoom:
             await self._outages.wait_until_over()
             if self._writer.ballast_bytes < self._writer.wanted_ballast_bytes:
                 await self._writer.grow_ballast()
-            elif self._blobs.ballast_bytes < (wanted := _round_up(self._artifact_bytes)):
-                await self._blobs.grow_ballast(wanted, WORK_WAIT_S)
+            elif self._blobs.ballast_bytes < (size := _round_up(self._artifact_bytes)):
+                await self._blobs.grow_ballast(size, WORK_WAIT_S)
             else:
                 return
 

@@ -49,15 +49,15 @@ def build_insert(table: str, columns: tuple[str, ...], on_conflict: str, rows: i
 def build_update(table: str, columns: tuple[str, ...], rows: int) -> str:
     """Build SQLite's UPDATE of so many rows: each has the columns' values, then its id."""
     if rows == 1:
-        named = ", ".join(f'"{name}" = ?' for name in columns)
-        return f'UPDATE "{table}" SET {named} WHERE id = ?'  # noqa: S608 - our names
-    named = ", ".join(f'"{name}" = v.column{n}' for n, name in enumerate(columns, 1))
+        assignments = ", ".join(f'"{name}" = ?' for name in columns)
+        return f'UPDATE "{table}" SET {assignments} WHERE id = ?'  # noqa: S608 - our names
+    assignments = ", ".join(f'"{name}" = v.column{n}' for n, name in enumerate(columns, 1))
     values, key = _build_values(len(columns) + 1, rows), f"v.column{len(columns) + 1}"
-    return f'UPDATE "{table}" SET {named} FROM (VALUES {values}) AS v WHERE id = {key}'  # noqa: S608
+    return f'UPDATE "{table}" SET {assignments} FROM (VALUES {values}) AS v WHERE id = {key}'  # noqa: S608
 
 
 @cache
 def build_patch(table: str, members: tuple[str, ...]) -> str:
     """Build SQLite's UPDATE by id of some members of the `doc`."""
-    named = ", ".join(f"'$.{name}', :{name}" for name in members)
-    return f"UPDATE {table} SET doc = json_set(doc, {named}) WHERE id = :id_"  # noqa: S608
+    pairs = ", ".join(f"'$.{name}', :{name}" for name in members)
+    return f"UPDATE {table} SET doc = json_set(doc, {pairs}) WHERE id = :id_"  # noqa: S608

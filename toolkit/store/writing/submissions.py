@@ -38,7 +38,7 @@ class Submission:
 
     changes: Sequence[Change]
     lease: Lease | None
-    done: "asyncio.Future[None]"
+    future: "asyncio.Future[None]"
     deadline: float = math.inf
     is_awaited: bool = True
     is_conditional: bool = False
@@ -65,11 +65,11 @@ class Submission:
     @property
     def is_new(self) -> bool:
         """True if it only inserts new rows and their events, so that it may go before others."""
-        made = {str(c.values["id"]) for c in self.changes if isinstance(c, InsertRow)}
-        if self.lease is not None and self.lease.root_id not in made:
+        new_ids = {str(c.values["id"]) for c in self.changes if isinstance(c, InsertRow)}
+        if self.lease is not None and self.lease.root_id not in new_ids:
             return False
-        return bool(made) and all(
-            isinstance(c, InsertRow) or (isinstance(c, AppendEvent) and c.resource_id in made)
+        return bool(new_ids) and all(
+            isinstance(c, InsertRow) or (isinstance(c, AppendEvent) and c.resource_id in new_ids)
             for c in self.changes
         )
 
@@ -84,13 +84,13 @@ class Submission:
 
     def resolve(self, error: Exception | None = None) -> None:
         """Report success or an error to the caller, unless the caller was cancelled."""
-        if self.done.done():
+        if self.future.done():
             return
         if error is None:
-            self.done.set_result(None)
+            self.future.set_result(None)
         else:
-            self.done.set_exception(error)
-            self.done.exception()  # marks it as retrieved, as a caller need not look
+            self.future.set_exception(error)
+            self.future.exception()  # marks it as retrieved, as a caller need not look
 
 
 @dataclass(slots=True)
@@ -145,25 +145,25 @@ def group_rows(
     Args:
         with_id: whether to add the id behind the values of each.
     """
-    found: dict[tuple[str, ...], list[list[object]]] = {}
+    groups: dict[tuple[str, ...], list[list[object]]] = {}
     columns: tuple[str, ...] | None = None
     for row_id in sorted(rows):
         row = rows[row_id]
-        if (here := tuple(row)) != columns:  # as a rule, all have the same
-            columns, group = here, found.setdefault(here, [])
+        if (row_columns := tuple(row)) != columns:  # as a rule, all have the same
+            columns, group = row_columns, groups.setdefault(row_columns, [])
         group.append([*row.values(), row_id] if with_id else [*row.values()])
-    return found
+    return groups
 
 
 def group_increments(
     batch: MergedChanges,
 ) -> dict[tuple[str, tuple[str, ...], tuple[str, ...]], list[list[object]]]:
     """Group rows to add to by their table, columns and sums, each group sorted by the rows' ids."""
-    found: dict[tuple[str, tuple[str, ...], tuple[str, ...]], list[list[object]]] = {}
+    groups: dict[tuple[str, tuple[str, ...], tuple[str, ...]], list[list[object]]] = {}
     for _, (count, sums) in sorted(batch.increments.items()):
         key = count.table, tuple(count.values), tuple(sums)
-        found.setdefault(key, []).append([*count.values.values(), *sums.values()])
-    return dict(sorted(found.items()))
+        groups.setdefault(key, []).append([*count.values.values(), *sums.values()])
+    return dict(sorted(groups.items()))
 
 
 class SubmissionGroup:

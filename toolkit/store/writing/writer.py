@@ -171,7 +171,7 @@ class ChangeWriter:
         loop = asyncio.get_running_loop()
         self.backlog.append(submission)
         if self._writing is not None:
-            return submission.done
+            return submission.future
         if eager and not self._scheduled:
             self._scheduled = True
             # Not in the very next turn, so that its writes join the group, such as the first write
@@ -179,7 +179,7 @@ class ChangeWriter:
             loop.call_soon(loop.call_soon, self._flush)
         elif not eager and not self._scheduled and self._lingering is None:
             self._lingering = loop.call_later(LINGER_S, self._flush)
-        return submission.done
+        return submission.future
 
     def _flush(self) -> None:
         self._scheduled = False
@@ -189,8 +189,8 @@ class ChangeWriter:
         if self._writing is not None or not self.backlog:
             return
         in_thread = self._connection.is_remote or self._is_slow()
-        most = MAX_THREAD_WEIGHT if in_thread else MAX_LOOP_WEIGHT
-        group = SubmissionGroup(self.backlog.pop_group(most))
+        max_weight = MAX_THREAD_WEIGHT if in_thread else MAX_LOOP_WEIGHT
+        group = SubmissionGroup(self.backlog.pop_group(max_weight))
         in_thread |= group.size > MAX_LOOP_SIZE
         if not in_thread:
             self._resolve_submissions(group, self._write_group(group, 0))
@@ -262,9 +262,9 @@ class ChangeWriter:
                 await self._let_follow()
                 group = SubmissionGroup(self.backlog.pop_group(MAX_THREAD_WEIGHT))
 
-    def _extend_group(self, group: SubmissionGroup, most: int) -> SubmissionGroup:
+    def _extend_group(self, group: SubmissionGroup, max_weight: int) -> SubmissionGroup:
         """Add changes that were submitted meanwhile to a group, while it has room."""
-        room = most - sum(each.weight for each in group.submissions)
+        room = max_weight - sum(submission.weight for submission in group.submissions)
         if room <= 0 or not self.backlog:
             return group
         return SubmissionGroup([*group.submissions, *self.backlog.pop_group(room)])
@@ -294,10 +294,10 @@ class ChangeWriter:
     def _resolve_submissions(self, group: SubmissionGroup, outcome: WriteResult) -> None:
         """Resolve the finished submissions, and leave the others in the group."""
         events: list[AppendEvent] = []
-        left = {*outcome.to_retry}
+        to_retry = {*outcome.to_retry}
         submissions, group.submissions = group.submissions, list(outcome.to_retry)
         for submission in submissions:
-            if submission in left:
+            if submission in to_retry:
                 continue
             error = outcome.errors.get(submission)
             if error is None:
@@ -332,11 +332,11 @@ class ChangeWriter:
         parts = group.split_by_lease()
         if self._lacks_ballast and not self._restore_ballast():
             # The space that was given back is for results alone: else other writes would use it up.
-            paid = [part for part in parts if any(each.is_paid for each in part)]
-            written = self._write_parts(group, paid, wait_ms)
-            over = {each for part in paid for each in part}.difference(written.to_retry)
-            left = [each for each in group.submissions if each not in over]
-            return WriteResult(written.errors, left)
+            paid = [part for part in parts if any(submission.is_paid for submission in part)]
+            outcome = self._write_parts(group, paid, wait_ms)
+            finished = {item for part in paid for item in part}.difference(outcome.to_retry)
+            to_retry = [item for item in group.submissions if item not in finished]
+            return WriteResult(outcome.errors, to_retry)
         if len(parts) > 1:
             fault = self._try_write(group, group.submissions, wait_ms)
             if fault is None:
@@ -354,7 +354,7 @@ class ChangeWriter:
         item stay in order, and so do those without a lease, as they may change the same rows.
         """
         errors: dict[Submission, Exception] = {}
-        left: list[list[Submission]] = []
+        unwritten_parts: list[list[Submission]] = []
         # Work items with a part that is left; None stands for all that has no lease.
         waiting: set[str | None] = set()
         failures = 0
@@ -364,23 +364,23 @@ class ChangeWriter:
             root_id = None if lease is None else lease.root_id
             grows_ballast = part[0].grows_ballast
             if root_id in waiting or (grows_ballast and lacks_room):
-                left.append(part)
+                unwritten_parts.append(part)
                 continue
             fault = self._try_write(group, part, wait_ms)
             if isinstance(fault, DatabaseUnwritable) and grows_ballast:
                 # It changes no row, so the rows behind it need not wait for the ballast.
                 lacks_room = True
-                left.append(part)
+                unwritten_parts.append(part)
             elif isinstance(fault, DatabaseUnwritable) and failures < MAX_UNWRITABLE_PARTS:
                 failures += 1
-                left.append(part)
+                unwritten_parts.append(part)
                 waiting.add(root_id)
             elif isinstance(fault, DatabaseLocked):
-                left += parts[i:]
+                unwritten_parts += parts[i:]
                 break
             elif fault is not None:
-                errors |= {each: self._fail_lease(each, fault) for each in part}
-        return WriteResult(errors, [each for part in left for each in part])
+                errors |= {submission: self._fail_lease(submission, fault) for submission in part}
+        return WriteResult(errors, [submission for part in unwritten_parts for submission in part])
 
     def _restore_ballast(self) -> bool:
         """Try to hold all the ballast needed, now and then; return whether it is complete."""
@@ -457,15 +457,20 @@ class ChangeWriter:
         Returns:
             the seconds that the commit took.
         """
-        if any(each.grows_ballast for each in part):
+        if any(submission.grows_ballast for submission in part):
             self._connection.grow_ballast(self.wanted_ballast_bytes)
         try:
             return self._connection.write(leases, group.merge_changes(part), wait_ms)
         except DatabaseUnwritable:
             # Not for a group that begins something, too: its parts are tried one by one.
-            if not all(each.is_paid or each.lease is part[0].lease for each in part):
+            if not all(
+                submission.is_paid or submission.lease is part[0].lease for submission in part
+            ):
                 raise
-            if not any(each.is_paid for each in part) or not self._connection.drop_ballast():
+            if (
+                not any(submission.is_paid for submission in part)
+                or not self._connection.drop_ballast()
+            ):
                 raise
             self._lacks_ballast = True
             self._grow_at = time.monotonic() + BALLAST_INTERVAL_S
@@ -476,7 +481,7 @@ class ChangeWriter:
     ) -> WriteResult:
         """Find out if a commit was made; the other submissions are retried."""
         doubted = [s for s in group.submissions if s in submissions]
-        others = [s for s in group.submissions if s not in submissions]
+        other_submissions = [s for s in group.submissions if s not in submissions]
         # Submissions that were refused meanwhile may have been written all the same.
         refused = submissions.difference(doubted)
         errors: dict[Submission, Exception] = {}
@@ -492,11 +497,13 @@ class ChangeWriter:
         if not is_written:
             return WriteResult(to_retry=group.submissions)
         self._abandoned |= {s.lease.root_id for s in refused if s.lease and s.begins_lease}
-        return WriteResult(errors, others)
+        return WriteResult(errors, other_submissions)
 
     def _release_abandoned(self, wait_ms: int) -> None:
         """Release the roots that were refused but exist, so that an engine can claim them."""
-        freed: dict[str, dict[str, object]] = {each: {"owner": None} for each in self._abandoned}
+        freed: dict[str, dict[str, object]] = {
+            root_id: {"owner": None} for root_id in self._abandoned
+        }
         with suppress(DatabaseLocked, CommitInDoubt, ServiceError):
             self._connection.write((), MergedChanges(updates={"roots": freed}), wait_ms)
             self._abandoned.clear()

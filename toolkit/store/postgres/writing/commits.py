@@ -55,9 +55,9 @@ class Commit:
             if status == "committed" and self.trace is None:
                 return True
             if status == "committed" and self.trace is not None:
-                found = connection.execute(*self.trace).fetchone() is not None
-                if found or self.is_lasting:
-                    return found
+                has_trace = connection.execute(*self.trace).fetchone() is not None
+                if has_trace or self.is_lasting:
+                    return has_trace
         raise ServiceError(
             ErrorCode.UNAVAILABLE,
             "The connection to the database was lost, and nobody knows if this was written: look"

@@ -26,8 +26,8 @@ _ELEMENT_TYPES: Final[dict[type, str]] = {
 
 @cache
 def _get_types(table: str, columns: tuple[str, ...]) -> tuple[str, ...]:
-    of = metadata.tables[table]
-    return tuple(_ELEMENT_TYPES[of.c[name].type.python_type] for name in columns)
+    relation = metadata.tables[table]
+    return tuple(_ELEMENT_TYPES[relation.c[name].type.python_type] for name in columns)
 
 
 def _convert(kind: str, values: Iterable[object]) -> list[object]:
@@ -42,18 +42,18 @@ def _convert(kind: str, values: Iterable[object]) -> list[object]:
 
 
 def transpose(
-    table: str, columns: tuple[str, ...], rows: Sequence[Sequence[object]], *more: str
+    table: str, columns: tuple[str, ...], rows: Sequence[Sequence[object]], *types: str
 ) -> list[list[object]]:
-    """Make an array of each column of some rows; `more` are the types of columns that follow."""
-    kinds = (*_get_types(table, columns), *more)
-    return [_convert(kind, each) for kind, each in zip(kinds, zip(*rows, strict=True), strict=True)]
+    """Make an array of each column of some rows; `types` are the types of further columns."""
+    kinds = (*_get_types(table, columns), *types)
+    return [_convert(kind, data) for kind, data in zip(kinds, zip(*rows, strict=True), strict=True)]
 
 
-def _build_rows(table: str, columns: tuple[str, ...], *more: tuple[str, str]) -> str:
-    """Build the rows of a statement, `v`, of a table's columns and more: names and types."""
-    kinds = (*_get_types(table, columns), *(kind for _, kind in more))
+def _build_rows(table: str, columns: tuple[str, ...], *extra: tuple[str, str]) -> str:
+    """Build the rows of a statement, `v`, of a table's columns and `extra`: names and types."""
+    kinds = (*_get_types(table, columns), *(kind for _, kind in extra))
     arrays = ", ".join(f"%s::{kind}[]" for kind in kinds)
-    return f"unnest({arrays}) AS v ({quote_names((*columns, *(name for name, _ in more)))})"
+    return f"unnest({arrays}) AS v ({quote_names((*columns, *(name for name, _ in extra)))})"
 
 
 @cache
@@ -72,9 +72,9 @@ def build_insert(table: str, columns: tuple[str, ...], on_conflict: str = "") ->
 @cache
 def build_update(table: str, columns: tuple[str, ...]) -> str:
     """Build an UPDATE of rows: each has the columns' values, then its id."""
-    named = ", ".join(f'"{name}" = v."{name}"' for name in columns)
+    assignments = ", ".join(f'"{name}" = v."{name}"' for name in columns)
     rows = _build_rows(table, columns, (_ID, "text"))
-    return f'UPDATE "{table}" AS t SET {named} FROM {rows} WHERE t.id = v."{_ID}"'  # noqa: S608
+    return f'UPDATE "{table}" AS t SET {assignments} FROM {rows} WHERE t.id = v."{_ID}"'  # noqa: S608
 
 
 @cache

@@ -160,9 +160,9 @@ class PostgresWriteConnection(WriteConnection):
             The id of the transaction.
         """
         connection.execute("BEGIN")
-        begun = connection.execute(BEGIN_SQL)
+        transaction = connection.execute(BEGIN_SQL)
         ids = sorted(lease.root_id for lease in leases)
-        held = connection.execute(statements.build_lock("roots", "id, owner, fence"), (ids,))
+        locks = connection.execute(statements.build_lock("roots", "id, owner, fence"), (ids,))
         if _CONFIGURED.intersection(
             batch.inserts, batch.updates, batch.replacements, batch.deletes
         ):
@@ -172,12 +172,12 @@ class PostgresWriteConnection(WriteConnection):
             accounts |= {str(row["account_id"]) for row in inserted.values() if "account_id" in row}
         connection.execute(statements.build_lock("stored_bytes"), (sorted(accounts),))
         unknown = [
-            (key, connection.execute(statements.build_last_numbers(key, column), (wanted,)))
-            for key, column, wanted in self.numbers.list_unknown(batch.events)
+            (key, connection.execute(statements.build_last_numbers(key, column), (values,)))
+            for key, column, values in self.numbers.list_unknown(batch.events)
         ]
-        row = begun.fetchone()
+        row = transaction.fetchone()
         fences = {lease.root_id: lease.fence for lease in leases}
-        for root_id, owner, fence in held.fetchall():
+        for root_id, owner, fence in locks.fetchall():
             if owner != self._owner or fence != fences[root_id]:
                 raise LeaseLost(root_id)
         self._last_numbers = {
@@ -199,8 +199,8 @@ class PostgresWriteConnection(WriteConnection):
         insert_rows(self._connection, table, columns, rows, on_conflict)
 
     def _update(self, table: str, columns: tuple[str, ...], rows: Rows) -> None:
-        given = statements.transpose(table, columns, rows, "text")
-        self._connection.execute(statements.build_update(table, columns), given)
+        arrays = statements.transpose(table, columns, rows, "text")
+        self._connection.execute(statements.build_update(table, columns), arrays)
 
     def _patch(self, patch: PatchDocument) -> None:
         run = self._connection.execute
@@ -227,8 +227,8 @@ class PostgresWriteConnection(WriteConnection):
         run = self._connection.execute
         key = {"id": spend.id, "key_id": spend.key_id}
         run(spell_parameters(INSERT_SPENDING_SQL), key)
-        wanted = {"nano": spend.nano_usd, "id": spend.id, "most": spend.limit}
-        counted = run(spell_parameters(ADD_SPENDING_SQL), wanted)
+        parameters = {"nano": spend.nano_usd, "id": spend.id, "most": spend.limit}
+        counted = run(spell_parameters(ADD_SPENDING_SQL), parameters)
 
         def check() -> None:
             if not counted.rowcount:
@@ -250,20 +250,20 @@ class PostgresWriteConnection(WriteConnection):
         ids = {event.resource_id for event in events} | {event.job_id or "" for event in events}
         payloads = list(build_payloads(self._owner, ids - {""}))
         started = time.perf_counter()
-        done = None
+        cursor = None
         try:
             with open_pipeline(connection):
-                done = connection.execute("COMMIT", prepare=False)
+                cursor = connection.execute("COMMIT", prepare=False)
                 if payloads:
                     # Outside of the transaction: one that notifies waits for all others to commit.
                     connection.execute(NOTIFY_SQL, (payloads,))
         except psycopg.Error as error:
-            if done is not None and done.statusmessage == "COMMIT":
+            if cursor is not None and cursor.statusmessage == "COMMIT":
                 return time.perf_counter() - started  # it is the notice that failed
             if connection.closed:
                 raise CommitInDoubt(lambda: commit.find_outcome(self._get_connection())) from error
             raise
-        if done.statusmessage != "COMMIT":
+        if cursor.statusmessage != "COMMIT":
             raise psycopg.InternalError("the transaction was rolled back")
         return time.perf_counter() - started
 
