@@ -89,9 +89,9 @@ async def open_engine(
         if tape is not None and tape.answers:
             faults = _add_answers(faults, tape, compatible)
             tape = None  # the simulated vendors give them, just like their own texts
-        mounted = sandbox.VENDOR_PATHS | {one.id: one.path for one in compatible}
+        mounted = sandbox.VENDOR_PATHS | {vendor.id: vendor.path for vendor in compatible}
         settings = apply_sandbox(settings, registry, mounted)
-        keys = {registry.vendors[one.id].variable: one.key for one in compatible}
+        keys = {registry.vendors[vendor.id].variable: vendor.key for vendor in compatible}
         resolver = MappingResolver(keys | sandbox.SANDBOX_KEYS)
         if tape is None or tape.mode != "replay":
             cloud = sandbox.create_app(faults=faults, compatible=compatible)
@@ -141,11 +141,11 @@ def list_simulated_ids(registry: Registry) -> set[str]:
     """List the ids of the vendors that the sandbox has a wire and a key for."""
     from toolkit import sandbox
 
-    told = {vendor.id for vendor in list_compatible_vendors(registry)}
-    return told | (registry.vendors.keys() & sandbox.VENDOR_PATHS.keys())
+    compatible_ids = {vendor.id for vendor in list_compatible_vendors(registry)}
+    return compatible_ids | (registry.vendors.keys() & sandbox.VENDOR_PATHS.keys())
 
 
-async def check_drift(settings: Settings, kept: Mapping[str, Sequence[Row]]) -> list[DataDirIssue]:
+async def check_drift(settings: Settings, rows: Mapping[str, Sequence[Row]]) -> list[DataDirIssue]:
     """Compare the resources at the connected GPU clouds with the records of a data directory.
 
     Only the clouds' conventional variables and the operator's allowed variables are resolved: an
@@ -153,7 +153,7 @@ async def check_drift(settings: Settings, kept: Mapping[str, Sequence[Row]]) -> 
 
     Args:
         settings: settings, with the addresses of vendors.
-        kept: rows of `connections`, and of the table of each kind.
+        rows: rows of `connections`, and of the table of each kind.
     """
     registry = Registry.load()
     usual = {v.variable for v in registry.vendors.values() if v.infrastructure}
@@ -164,7 +164,7 @@ async def check_drift(settings: Settings, kept: Mapping[str, Sequence[Row]]) -> 
     )
     reach = ProviderContext(settings=settings, registry=registry, driver=driver, resolver=resolver)
     try:
-        return await find_drift(reach, kept)
+        return await find_drift(reach, rows)
     finally:
         await driver.aclose()
 
@@ -182,8 +182,8 @@ def _add_answers(
     faults = Faults() if faults is None else faults
     faults.add_vendors(vendor.id for vendor in compatible)
     try:
-        for one in tape.answers:
-            faults.answer(one.vendor, one.when, one.text)
+        for answer in tape.answers:
+            faults.answer(answer.vendor, answer.when, answer.text)
     except ValueError as error:
         raise ServiceError(
             ErrorCode.UNAVAILABLE, f"The cassette `{tape.path.name}`: {error}"

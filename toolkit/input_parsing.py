@@ -21,19 +21,19 @@ def parse_fields(fields: Sequence[str], path: Path | None = None) -> dict[str, A
     Raises:
         RequestError: `INVALID_REQUEST` for a text that is no field, or a file that holds no object.
     """
-    given = {} if path is None else load_document(path)
+    inputs = {} if path is None else load_document(path)
     for field in fields:
         name, equals, value = field.partition("=")
         if not equals:
             raise _make_input_error(f"`{field}` is not name=value.")
         if not name.endswith(":"):
-            given[name] = value
+            inputs[name] = value
             continue
         try:
-            given[name[:-1]] = json.loads(value)
+            inputs[name[:-1]] = json.loads(value)
         except ValueError:
             raise _make_input_error(f"The value of `{name[:-1]}` is not JSON.") from None
-    return given
+    return inputs
 
 
 def load_document(path: Path) -> dict[str, Any]:
@@ -63,12 +63,12 @@ def make_file_error(name: str, error: Exception) -> RequestError:
     return _make_input_error(f"{name} cannot be read: {reason}.")
 
 
-def parse_document(text: str, where: str, first_line: int = 1) -> dict[str, Any]:
+def parse_document(text: str, source: str, first_line: int = 1) -> dict[str, Any]:
     """Parse the object in a JSON or YAML text.
 
     Args:
         text: JSON or YAML text.
-        where: name of the text, for the message of an error.
+        source: name of the text, for the message of an error.
         first_line: number of its first line, for that message.
 
     >>> parse_document("name: card\\nnodes: []", "the cell")
@@ -76,39 +76,39 @@ def parse_document(text: str, where: str, first_line: int = 1) -> dict[str, Any]
 
     Raises:
         RequestError: `INVALID_REQUEST` for a text without an object, or with a value that JSON
-            lacks, such as a date; the message names `where`.
+            lacks, such as a date; the message names `source`.
     """
     import yaml
 
     try:
         # YAML has nearly all of JSON, but reads an escaped surrogate pair as two characters.
-        found = json.loads(text)
+        document = json.loads(text)
     except ValueError:
         try:
-            found = yaml.safe_load(text)
+            document = yaml.safe_load(text)
         except yaml.YAMLError as error:
-            raise _make_syntax_error(error, where, first_line) from None
-    if not isinstance(found, dict):
-        raise _make_input_error(f"{where} holds no object.")
+            raise _make_syntax_error(error, source, first_line) from None
+    if not isinstance(document, dict):
+        raise _make_input_error(f"{source} holds no object.")
     try:
-        _check_json(found, where, "", [])
+        _check_json(document, source, "", [])
     except RecursionError:
-        raise _make_input_error(f"{where} is nested too deeply.") from None
-    return found
+        raise _make_input_error(f"{source} is nested too deeply.") from None
+    return document
 
 
-def _make_syntax_error(error: Exception, where: str, first_line: int) -> RequestError:
+def _make_syntax_error(error: Exception, source: str, first_line: int) -> RequestError:
     """Make the error for a text that YAML cannot read, with the line that it says."""
     problem = str(getattr(error, "problem", None) or error)
     # An unclosed part is only found at the end of the text: its beginning says more.
     opened = getattr(error, "context_mark", None) if "stream end" in problem else None
     mark = opened or getattr(error, "problem_mark", None)
     context = getattr(error, "context", None)
-    told = " ".join(f"{context + ': ' if context else ''}{problem}".split())
+    message = " ".join(f"{context + ': ' if context else ''}{problem}".split())
     return RequestError(
         ErrorCode.INVALID_REQUEST,
-        f"{where} is neither JSON nor YAML.",
-        details=[Detail("" if mark is None else f"line {mark.line + first_line}", told)],
+        f"{source} is neither JSON nor YAML.",
+        details=[Detail("" if mark is None else f"line {mark.line + first_line}", message)],
     )
 
 
@@ -126,28 +126,28 @@ def find_document_line(text: str, path: str) -> tuple[int | None, bool]:
     import yaml
 
     try:
-        here = yaml.compose(text, Loader=yaml.SafeLoader)
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
     except (yaml.YAMLError, RecursionError):
         return None, False
     line: int | None = None
     for part in path.split("."):
-        if isinstance(here, yaml.MappingNode):
-            pairs = {str(key.value): (key, value) for key, value in here.value}
+        if isinstance(node, yaml.MappingNode):
+            pairs = {str(key.value): (key, value) for key, value in node.value}
             if part not in pairs:
                 return line, False
-            key, here = pairs[part]
+            key, node = pairs[part]
             line = key.start_mark.line + 1
-        elif isinstance(here, yaml.SequenceNode) and part.isdigit():
-            if int(part) >= len(here.value):
+        elif isinstance(node, yaml.SequenceNode) and part.isdigit():
+            if int(part) >= len(node.value):
                 return line, False
-            here = here.value[int(part)]
-            line = here.start_mark.line + 1
+            node = node.value[int(part)]
+            line = node.start_mark.line + 1
         else:
             return line, False
     return line, True
 
 
-def check_workflow_ids(body: dict[str, Any], where: str) -> dict[str, Any]:
+def check_workflow_ids(body: dict[str, Any], source: str) -> dict[str, Any]:
     """Check a workflow body that may come from YAML: its nodes' ids must be texts.
 
     Raises:
@@ -155,43 +155,43 @@ def check_workflow_ids(body: dict[str, Any], where: str) -> dict[str, Any]:
     """
     nodes = body.get("nodes")
     for number, node in enumerate(nodes if isinstance(nodes, list) else ()):
-        named = node if isinstance(node, dict) else {}
-        upstream = named.get("depends_on")
-        ids = [named["id"]] if "id" in named else []
-        for each in ids + (upstream if isinstance(upstream, list) else []):
-            if not isinstance(each, str):
+        members = node if isinstance(node, dict) else {}
+        upstream = members.get("depends_on")
+        ids = [members["id"]] if "id" in members else []
+        for node_id in ids + (upstream if isinstance(upstream, list) else []):
+            if not isinstance(node_id, str):
                 raise RequestError(
                     ErrorCode.INVALID_WORKFLOW,
-                    f"{where} has an id that is read as {json.dumps(each)} and not as text, in node"
-                    f" {number + 1}: put it between quotes.",
+                    f"{source} has an id that is read as {json.dumps(node_id)} and not as text, in"
+                    f" node {number + 1}: put it between quotes.",
                 )
     return body
 
 
-def _check_json(value: object, where: str, path: str, above: list[int]) -> None:
+def _check_json(value: object, source: str, path: str, above: list[int]) -> None:
     """Reject values that JSON lacks; `above` are the lists and objects around a value."""
     if value is None or isinstance(value, str | bool | int):
         return
     if isinstance(value, float) and isfinite(value):
         return
     if id(value) in above:
-        raise _make_input_error(f"{where} holds itself, at `{path}`: write it out.", path)
+        raise _make_input_error(f"{source} holds itself, at `{path}`: write it out.", path)
     if isinstance(value, list):
-        for number, each in enumerate(value):
-            _check_json(each, where, f"{path}.{number}".strip("."), [*above, id(value)])
+        for number, item in enumerate(value):
+            _check_json(item, source, f"{path}.{number}".strip("."), [*above, id(value)])
     elif isinstance(value, dict):
-        for name, each in value.items():
+        for name, member in value.items():
             if not isinstance(name, str):
                 raise _make_input_error(
-                    f"{where} has the name {name} that is not read as text, at `{path}`: put it"
+                    f"{source} has the name {name} that is not read as text, at `{path}`: put it"
                     " between quotes.",
                     path,
                 )
-            _check_json(each, where, f"{path}.{name}".strip("."), [*above, id(value)])
+            _check_json(member, source, f"{path}.{name}".strip("."), [*above, id(value)])
     else:
         kind = type(value).__name__
         raise _make_input_error(
-            f"{where} has a {kind} at `{path}`, which JSON has not: put it between quotes.",
+            f"{source} has a {kind} at `{path}`, which JSON has not: put it between quotes.",
             path,
         )
 

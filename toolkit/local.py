@@ -91,10 +91,10 @@ class EngineThread:
         asyncio.set_event_loop(self._loop)
         self._loop.run_forever()
         # Responses without a waiter; asyncio would warn of tasks left pending.
-        left = asyncio.all_tasks(self._loop)
-        for task in left:
+        tasks = asyncio.all_tasks(self._loop)
+        for task in tasks:
             task.cancel()
-        self._loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+        self._loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
         self._loop.close()
 
     def submit(self, work: Coroutine[Any, Any, T]) -> "Future[T]":
@@ -173,9 +173,9 @@ def _close_all() -> None:
     try:
         _wait_for_threads()
         grace_s = GRACE_S if _can_start_threads() else 0.0
-        closing = [(each, each._begin_close(grace_s)) for each in list(_OPEN_ENGINES)]
-        for each, future in closing:
-            each._finish_close(future, grace_s)
+        closing = [(engine, engine._begin_close(grace_s)) for engine in list(_OPEN_ENGINES)]
+        for engine, future in closing:
+            engine._finish_close(future, grace_s)
     except (Exception, KeyboardInterrupt) as error:
         log.debug("an engine is left as it is: %s", error)
 

@@ -77,8 +77,8 @@ def is_scheduler(text: str) -> bool:
 
 
 def _check_dispatch(text: str) -> str:
-    scheme, _, rest = text.partition("://")
-    if scheme not in ("dask", "tls") or not is_scheduler(rest):
+    scheme, _, address = text.partition("://")
+    if scheme not in ("dask", "tls") or not is_scheduler(address):
         raise ValueError(
             "is not the address of a Dask scheduler such as dask://10.0.0.7:8786, or"
             " tls://10.0.0.7:8786"

@@ -404,9 +404,9 @@ class Settings(BaseSettings):
         default=16, ge=1, description="calls at once"
     )
 
-    def __init__(self, **given: Any) -> None:
+    def __init__(self, **values: Any) -> None:
         try:
-            super().__init__(**given)
+            super().__init__(**values)
         except ValidationError as error:
             raise SettingsError(
                 ErrorCode.INVALID_REQUEST,
