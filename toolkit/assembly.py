@@ -97,10 +97,10 @@ async def open_engine(
             cloud = sandbox.create_app(faults=faults, compatible=compatible)
             transport = SandboxTransport(AppTransport(cloud))
     else:
-        owned = allow_env is None
+        is_unrestricted = allow_env is None
         resolver = ChainResolver(
             EnvironmentResolver(allow_env),
-            SecretsManagerResolver(None if owned else settings.allow_secrets),
+            SecretsManagerResolver(None if is_unrestricted else settings.allow_secrets),
         )
     if tape is not None:
         transport = _make_cassette_transport(tape, transport)
@@ -226,13 +226,15 @@ def point_vendors_at_sandbox(
     """Return vendor settings with each host on the sandbox; hosts set by hand stay."""
     vendors = dict(settings.vendors)
     for vendor in registry.vendors.values():
-        mine = vendors.get(vendor.id, VendorSettings())
+        vendor_settings = vendors.get(vendor.id, VendorSettings())
         urls = {}
         for host, url in vendor.base_urls.items():
             wire = vendor.id if host == "api" else f"{vendor.id}-{host}"
             if wire in mounted:
                 urls[host] = SANDBOX_URL + mounted[wire] + httpx.URL(url).path.rstrip("/")
-        vendors[vendor.id] = mine.model_copy(update={"base_urls": {**urls, **mine.base_urls}})
+        vendors[vendor.id] = vendor_settings.model_copy(
+            update={"base_urls": {**urls, **vendor_settings.base_urls}}
+        )
     return vendors
 
 

@@ -101,8 +101,8 @@ def _make_syntax_error(error: Exception, source: str, first_line: int) -> Reques
     """Make the error for a text that YAML cannot read, with the line that it says."""
     problem = str(getattr(error, "problem", None) or error)
     # An unclosed part is only found at the end of the text: its beginning says more.
-    opened = getattr(error, "context_mark", None) if "stream end" in problem else None
-    mark = opened or getattr(error, "problem_mark", None)
+    opening_mark = getattr(error, "context_mark", None) if "stream end" in problem else None
+    mark = opening_mark or getattr(error, "problem_mark", None)
     context = getattr(error, "context", None)
     message = " ".join(f"{context + ': ' if context else ''}{problem}".split())
     return RequestError(

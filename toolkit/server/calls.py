@@ -54,8 +54,8 @@ def check_scope(context: RequestContext, operation: ApiOperation[Any, Any]) -> N
     if operation.is_work and "work" in context.scopes:
         return
     if scope is not None and scope not in context.scopes:
-        had = ", ".join(sorted(context.scopes)) or "none"
+        scopes = ", ".join(sorted(context.scopes)) or "none"
         raise RequestError(
             ErrorCode.FORBIDDEN,
-            f"This needs the scope `{scope}`, and the key has {had}: use a key that has it.",
+            f"This needs the scope `{scope}`, and the key has {scopes}: use a key that has it.",
         )

@@ -27,17 +27,17 @@ async def follow_events(
     with engine.texts.watch(resource_id) as watch:
         silent_since, wait_s = time.monotonic(), 0.0  # stored events come first
         while not engine.is_draining and await engine.accounts.is_valid(context):
-            asking = asyncio.ensure_future(
+            query = asyncio.ensure_future(
                 engine.events.list(context, resource_id, after=after, wait_s=wait_s)
             )
             try:
                 if wait_s:
-                    async for delta in _take_texts(watch, asking):
+                    async for delta in _take_texts(watch, query):
                         silent_since = time.monotonic()
                         yield delta
-                events = await asking
+                events = await query
             finally:
-                asking.cancel()
+                query.cancel()
             ends = [place for place, event in enumerate(events) if _ends_work(event)]
             first_end = ends[0] if ends else len(events)
             for event in events[:first_end]:
@@ -64,13 +64,13 @@ def _ends_work(event: Event) -> bool:
 
 
 async def _take_texts(
-    watch: TextWatch, asking: "asyncio.Future[list[Event]]"
+    watch: TextWatch, query: "asyncio.Future[list[Event]]"
 ) -> AsyncIterator[TextDelta]:
     """Yield text as it is written, until the next events arrive."""
     waiting = asyncio.ensure_future(watch.wait())
     try:
-        while not asking.done():
-            await asyncio.wait((asking, waiting), return_when=asyncio.FIRST_COMPLETED)
+        while not query.done():
+            await asyncio.wait((query, waiting), return_when=asyncio.FIRST_COMPLETED)
             if waiting.done():
                 for delta in watch.take():
                     yield delta

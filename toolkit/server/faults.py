@@ -16,9 +16,9 @@ def list_faults(
     The data is not echoed, except for the names of unknown fields.
     """
     # The data is only included for few faults, because pydantic copies it for each fault.
-    looked_at = error.error_count() <= MAX_SUGGESTIONS
-    faults = error.errors(include_input=looked_at, include_url=False, include_context=looked_at)
-    listed = [
+    has_values = error.error_count() <= MAX_SUGGESTIONS
+    faults = error.errors(include_input=has_values, include_url=False, include_context=has_values)
+    messages = [
         (
             ".".join(map(str, fault["loc"])),
             explain_fault(model, fault) if n < MAX_SUGGESTIONS else fault["msg"],
@@ -26,8 +26,8 @@ def list_faults(
         for n, fault in enumerate(faults[:limit])
     ]
     if len(faults) > limit:
-        listed.append(("", f"{len(faults) - limit} more faults are not listed"))
-    return listed
+        messages.append(("", f"{len(faults) - limit} more faults are not listed"))
+    return messages
 
 
 def find_faults(module: str, model: str, raw: bytes, limit: int) -> list[tuple[str, str]]:

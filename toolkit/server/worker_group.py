@@ -48,16 +48,16 @@ class WorkerGroup:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stopping.set)
-        keeping = asyncio.gather(self._report_ready(), *map(self._keep, range(len(self._ready))))
+        tasks = asyncio.gather(self._report_ready(), *map(self._keep, range(len(self._ready))))
         stopping = asyncio.ensure_future(self._stopping.wait())
         try:
-            ends: list[asyncio.Future[Any]] = [keeping, stopping]
+            ends: list[asyncio.Future[Any]] = [tasks, stopping]
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-            if keeping.done():  # only an error ends it before the group stops
-                keeping.result()
+            if tasks.done():  # only an error ends it before the group stops
+                tasks.result()
             return self._exit_code
         finally:
-            keeping.cancel()
+            tasks.cancel()
             stopping.cancel()
             await asyncio.gather(*map(self._stop, list(self._running.values())))
 

@@ -33,23 +33,23 @@ class ReadOnlyStore(Store):
     """A reader of the rows, events and bytes of a store.
 
     Args:
-        viewed: opened database of the newest revision.
+        view: opened database of the newest revision.
     """
 
-    def __init__(self, viewed: ViewedDatabase, blobs: BlobStore) -> None:
-        RowReader.__init__(self, viewed.reads)
-        self._viewed = viewed
-        self.is_copy = viewed.is_copy
-        reader = RowReader(viewed.reads)
+    def __init__(self, view: ViewedDatabase, blobs: BlobStore) -> None:
+        RowReader.__init__(self, view.reads)
+        self._view = view
+        self.is_copy = view.is_copy
+        reader = RowReader(view.reads)
         self.blobs = blobs
-        self._waiters = EventWaiters(reader, viewed.get_version, viewed.poll_interval_s)
+        self._waiters = EventWaiters(reader, view.get_version, view.poll_interval_s)
         self.writer = _RefusingWriter()
         self._changes = DirectWriter(_refuse_transaction)
-        self._owner = viewed.owner
+        self._owner = view.owner
         self.leases = _ReadOnlyLeases(
-            reader, self.writer, self._changes, self._owner, viewed.clock, 0
+            reader, self.writer, self._changes, self._owner, view.clock, 0
         )
-        self.limits = LimitStore(viewed.reads, self._changes, self._owner, viewed.clock, frozenset)
+        self.limits = LimitStore(view.reads, self._changes, self._owner, view.clock, frozenset)
 
     @classmethod
     async def view(
@@ -71,19 +71,19 @@ class ReadOnlyStore(Store):
             ServiceError: `UNAVAILABLE` if there is none, or it is of another version.
         """
         if database is None:
-            viewed = _view_data_dir(data_dir)
+            view = _view_data_dir(data_dir)
         else:
             with needs_postgres():
                 from toolkit.store.postgres.database import view_postgres
-            viewed = await view_postgres(database)
+            view = await view_postgres(database)
         place = open_place(data_dir, artifact_url, endpoint_url=artifact_endpoint_url)
-        return cls(viewed, BlobStore(place, synced=False))
+        return cls(view, BlobStore(place, synced=False))
 
     async def close(self) -> None:
         """Close the database."""
         await self.blobs.close()
         self._waiters.close()
-        await self._viewed.close()
+        await self._view.close()
 
     async def put_blob(self, sha256: str, data: Content) -> None:  # noqa: ARG002 - a store's
         """Refuse to store anything."""
@@ -103,7 +103,7 @@ def _view_data_dir(data_dir: Path) -> ViewedDatabase:
     database = find_database(data_dir, newest=True)
     with translate_errors():
         connection = open_read_only(database)
-        copied = is_copy(data_dir, connection)
+        is_a_copy = is_copy(data_dir, connection)
     reads = SqliteReadConnection(connection)
 
     async def close() -> None:
@@ -113,7 +113,7 @@ def _view_data_dir(data_dir: Path) -> ViewedDatabase:
         reads,
         SharedClock(),
         Onlooker(data_dir),
-        copied,
+        is_a_copy,
         reads.get_data_version,
         POLL_INTERVAL_S,
         close,
@@ -127,7 +127,7 @@ class _ReadOnlyLeases(LeaseStore):
         """Claim nothing."""
         return []
 
-    def _may_be_renewed(self, row: Row, dead: Container[str]) -> bool:  # noqa: ARG002 - a store's
+    def _may_be_renewed(self, row: Row, dead_owners: Container[str]) -> bool:  # noqa: ARG002 - a store's
         """Return False: a reader cannot find out by a write whether others can renew their leases.
 
         It takes nothing over, so work with an ended lease counts as abandoned.

@@ -116,24 +116,26 @@ def build_count(kind: DatabaseKind, scope: ScopeKind, table: str) -> str:
 
 
 @cache
-def build_sums(kind: DatabaseKind, scope: ScopeKind, what: SumQuery) -> str:
+def build_sums(kind: DatabaseKind, scope: ScopeKind, query: SumQuery) -> str:
     """Build the sums over rows, grouped by columns."""
-    table, summed, columns, ranged, through = what
+    table, sum_columns, columns, range_column, through = query
     rows = metadata.tables[table]
-    within = rows.c[ranged].between(bindparam("first"), bindparam("last"))
-    totals = {name: func.coalesce(func.sum(rows.c[name]), literal_column("0")) for name in summed}
+    range_condition = rows.c[range_column].between(bindparam("first"), bindparam("last"))
+    totals = {
+        name: func.coalesce(func.sum(rows.c[name]), literal_column("0")) for name in sum_columns
+    }
     # Sums of PostgreSQL's are of a type of their own.
     sums = [cast(total, BigInteger).label(name) for name, total in totals.items()]
-    alike = [
+    groups = [
         rows.c[name].label(_SPENDER_COLUMN if name == "account_id" else name) for name in columns
     ]
-    order = [rows.c[name].desc() if name == ranged else rows.c[name] for name in columns]
-    mine = make_account_condition(scope, rows)
+    order = [rows.c[name].desc() if name == range_column else rows.c[name] for name in columns]
+    condition = make_account_condition(scope, rows)
     if through:
-        owned = select(connections.c.id).where(make_account_condition(scope, connections))
-        mine = rows.c.connection_id.in_(owned)
-    statement = select(*alike, *sums).where(mine, within)
-    return compile_statement(kind, statement.group_by(*alike).order_by(*order))
+        connection_ids = select(connections.c.id).where(make_account_condition(scope, connections))
+        condition = rows.c.connection_id.in_(connection_ids)
+    statement = select(*groups, *sums).where(condition, range_condition)
+    return compile_statement(kind, statement.group_by(*groups).order_by(*order))
 
 
 @cache
@@ -205,9 +207,9 @@ def build_free_roots(kind: DatabaseKind) -> str:
 @cache
 def build_cancel_requests(kind: DatabaseKind) -> str:
     """Build the query of an owner's open roots that are to be cancelled."""
-    mine = (roots.c.owner == bindparam("owner"), roots.c.open.is_(True))
+    conditions = (roots.c.owner == bindparam("owner"), roots.c.open.is_(True))
     return compile_statement(
-        kind, select(roots.c.id).where(*mine, roots.c.cancel_requested.is_(True))
+        kind, select(roots.c.id).where(*conditions, roots.c.cancel_requested.is_(True))
     )
 
 

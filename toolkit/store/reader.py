@@ -173,10 +173,10 @@ class RowReader:
     async def sum_rows(
         self,
         table: str,
-        summed: Sequence[str],
+        sum_columns: Sequence[str],
         columns: Sequence[str],
         scope: ReadScope,
-        ranged: str,
+        range_column: str,
         span: tuple[str, str],
         *,
         through: bool = False,
@@ -184,14 +184,14 @@ class RowReader:
         """Sum over a scope's rows, grouped by some columns.
 
         Args:
-            summed: columns to sum.
+            sum_columns: columns to sum.
             columns: columns to group by, and to sort by; a row's account (`account_id`) is returned
                 as `spender_id`.
-            ranged: column that must be within `span`; its greatest value comes first.
+            range_column: column that must be within `span`; its greatest value comes first.
             through: whether to sum the rows of all accounts by the scope's connections, instead of
                 the scope's own rows.
         """
-        key = (table, tuple(summed), tuple(columns), ranged, through)
+        key = (table, tuple(sum_columns), tuple(columns), range_column, through)
         parameters = {**get_scope_values(scope), "first": span[0], "last": span[1]}
         return await self._fetch(statements.build_sums(self._kind, scope.kind, key), parameters)
 
@@ -254,20 +254,20 @@ class RowReader:
         return [str(row["owner"]) for row in await self._fetch(statements.ROOT_OWNERS_SQL, {})]
 
     async def list_free_roots(
-        self, owner: str, at: float, dead: Iterable[str], after: Row | None, limit: int
+        self, owner: str, at: float, dead_owners: Iterable[str], after: Row | None, limit: int
     ) -> list[Row]:
         """Return a page of the open roots that an owner may take, oldest first.
 
         Args:
             owner: owner's id; roots that it holds itself are not listed.
             at: current time; leases that end before it have expired.
-            dead: owners that are known to be dead, whenever their leases end.
+            dead_owners: owners that are known to be dead, whenever their leases end.
             after: last root of the previous page; None begins with the oldest.
         """
         parameters = {
             "owner": owner,
             "at": at,
-            "ids": json.dumps(list(dead)),
+            "ids": json.dumps(list(dead_owners)),
             "after": "" if after is None else after["created_at"],
             "after_id": "" if after is None else after["id"],
             "limit": limit,

@@ -138,7 +138,7 @@ class Store(RowReader):
             open_database = await _open_postgres(
                 database, data_dir, sandbox=sandbox, take_up=take_up, wait_s=database_wait_s
             )
-        opened = cls(
+        store = cls(
             open_database,
             blobs,
             is_synced=is_synced,
@@ -146,8 +146,8 @@ class Store(RowReader):
             timed=timed,
             list_engines=list_engines,
         )
-        await open_database.listen(opened._waiters.wake, opened.leases.note_work)
-        return opened
+        await open_database.listen(store._waiters.wake, store.leases.note_work)
+        return store
 
     async def close(self) -> None:
         """Write all submitted changes, and close everything."""
@@ -243,18 +243,18 @@ class Store(RowReader):
     async def replace_spec(self, table: str, row_id: str, spec: str, new: str) -> bool:
         """Replace a row's `spec` with `new`, unless another process was quicker."""
         rows = metadata.tables[table]
-        mine = rows.update().where(rows.c.id == row_id, rows.c.spec == spec).values(spec=new)
-        return await self._changes.execute(mine) > 0
+        update = rows.update().where(rows.c.id == row_id, rows.c.spec == spec).values(spec=new)
+        return await self._changes.execute(update) > 0
 
     async def replace_cache_claim(self, claim_id: str, holder: str, job_id: str) -> bool:
         """Give a claim of the job `holder` to another job; return False if it has changed hands."""
         cache = metadata.tables["cache"]
-        mine = (
+        update = (
             cache.update()
             .where(cache.c.id == claim_id, cache.c.job_id == holder)
             .values(job_id=job_id)
         )
-        return await self._changes.execute(mine) > 0
+        return await self._changes.execute(update) > 0
 
     async def put_blob(self, sha256: str, data: Content) -> None:
         """Store bytes under their SHA-256, for a request: it does not wait for hanging storage."""

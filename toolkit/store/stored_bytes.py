@@ -80,9 +80,9 @@ def _build_event_triggers() -> list[str]:
     triggers = []
     for verb, row, sign in (("insert", "NEW", ""), ("delete", "OLD", "-")):
         account = EVENT_ACCOUNT_SQL.format(row=row)
-        added = _build_increment(account, "0", f"{sign}({build_event_size(row)})")
+        body = _build_increment(account, "0", f"{sign}({build_event_size(row)})")
         triggers.append(
-            f"CREATE TRIGGER count_events_{verb} AFTER {verb.upper()} ON events BEGIN {added} END"
+            f"CREATE TRIGGER count_events_{verb} AFTER {verb.upper()} ON events BEGIN {body} END"
         )
     return triggers
 

@@ -382,8 +382,8 @@ def build_unindexed_ids(kind: DatabaseKind, scope: ScopeKind, work: WorkList) ->
 def build_candidate_ids(kind: DatabaseKind, scope: ScopeKind, work: WorkList) -> str:
     """Build the statement that reads the ids in a list of some rows, newest first."""
     # As an array, because PostgreSQL would read all rows of the account for a join.
-    listed = f"(SELECT wanted.value FROM {list_given_ids(kind)})"  # noqa: S608 - our names
-    membership = f"IN {listed}" if kind == "sqlite" else f"= ANY(ARRAY{listed})"
+    ids = f"(SELECT wanted.value FROM {list_given_ids(kind)})"  # noqa: S608 - our names
+    membership = f"IN {ids}" if kind == "sqlite" else f"= ANY(ARRAY{ids})"
     return (
         f"SELECT {work.key} AS value FROM {work.rows}"  # noqa: S608 - our names
         f" WHERE {work.rows}.id {membership} AND {build_account_condition(scope, work.rows)}"

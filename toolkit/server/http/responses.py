@@ -35,21 +35,21 @@ def render_error(
     """Render a toolkit error, with another status than its code's if HTTP has a better status."""
     info = ErrorInfo.of(error)
     info.request_id = request_id
-    sent = dict(headers or {})
+    fields = dict(headers or {})
     if error.code is ErrorCode.UNAUTHENTICATED:
-        sent["WWW-Authenticate"] = "Bearer"
+        fields["WWW-Authenticate"] = "Bearer"
     retry_after_s = find_retry_after_s(error)
     if retry_after_s is not None:
-        sent["Retry-After"] = str(retry_after_s)
+        fields["Retry-After"] = str(retry_after_s)
     if error.rate_limit is not None:
         requests, window_s = error.rate_limit
-        sent["RateLimit-Policy"] = f'"key";q={requests};w={window_s}'
+        fields["RateLimit-Policy"] = f'"key";q={requests};w={window_s}'
     body = ErrorEnvelope(error=info).model_dump(mode="json")
     if not body["error"]["details"]:
         del body["error"]["details"]
     # The error of failed work is on its record; as the answer to a request it is a server fault.
     status = status or error.code.http_status or 500
-    return Response(to_json(body), status, sent, media_type="application/json")
+    return Response(to_json(body), status, fields, media_type="application/json")
 
 
 def render_exception(error: Exception, request_id: str) -> Response:

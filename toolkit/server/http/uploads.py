@@ -65,12 +65,12 @@ class UploadReader:
         settings = self._engine.settings
         check_media_type(request, "multipart/form-data")
         kind = request.headers["content-type"]
-        file, sent = await asyncio.to_thread(read_form, kind, body)
+        file, raw = await asyncio.to_thread(read_form, kind, body)
         if file.size > settings.upload_limit_bytes:
             raise RequestError(ErrorCode.PAYLOAD_TOO_LARGE)
         try:
             async with Pacer(context.account_id) as pacer:
-                metadata = await check_json(sent or b"{}", settings, pacer)
+                metadata = await check_json(raw or b"{}", settings, pacer)
         except RequestError:
             raise make_upload_error("metadata", "is not a JSON object that can be kept") from None
         return Upload(file, metadata)

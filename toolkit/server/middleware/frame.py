@@ -98,8 +98,8 @@ class RequestFrame:
         """Check whether a web page with an allowed origin asks."""
         if not self._origins:
             return False
-        asking = (value for name, value in scope["headers"] if name == b"origin")
-        return next(asking, b"") in self._origins
+        origins = (value for name, value in scope["headers"] if name == b"origin")
+        return next(origins, b"") in self._origins
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Reject a request, or have it answered."""

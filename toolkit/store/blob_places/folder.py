@@ -82,13 +82,13 @@ class BlobFolder:
     def hold(self, digest: str, min_age_s: float) -> HeldBlob | None:
         """Rename a file, so that writers of the same bytes write them again meanwhile."""
         target = self._path / get_blob_path(digest)
-        aside = target.with_name(f".{secrets.token_hex(8)}")
+        hidden_path = target.with_name(f".{secrets.token_hex(8)}")
         try:
-            target.replace(aside)
+            target.replace(hidden_path)
         except FileNotFoundError:
             return None
-        is_old = time.time() - aside.stat().st_mtime >= min_age_s
-        return HeldBlob(is_old, aside.unlink, partial(aside.replace, target))
+        is_old = time.time() - hidden_path.stat().st_mtime >= min_age_s
+        return HeldBlob(is_old, hidden_path.unlink, partial(hidden_path.replace, target))
 
     def list_entries(self) -> Iterator[BlobEntry]:
         """List all files, and leftovers of interrupted writes."""

@@ -121,17 +121,17 @@ class LeaseStore:
         is_probed = False
         at = await self._clock.read()
         owners = await self._reader.list_root_owners()
-        dead = {owner for owner in owners if self._owner.is_stale(owner)}
+        dead_owners = {owner for owner in owners if self._owner.is_stale(owner)}
         rows: list[Row] = []
         size = FIRST_PAGE_SIZE
         while True:
             after = rows[-1] if rows else None
-            rows = await self._reader.list_free_roots(self._owner.id, at, dead, after, size)
+            rows = await self._reader.list_free_roots(self._owner.id, at, dead_owners, after, size)
             self.outages.note_answer()
             for row in rows:
                 if len(leases) == limit:
                     return leases
-                if self._may_be_renewed(row, dead):
+                if self._may_be_renewed(row, dead_owners):
                     if not is_probed:
                         is_probed = await self._probe(row)
                 elif accepts is None or await accepts(row):
@@ -149,8 +149,10 @@ class LeaseStore:
         self.outages.note_answer()
         if row is None or not row["open"] or row["owner"] == self._owner.id:
             return None
-        dead = {row["owner"]} if row["owner"] and self._owner.is_stale(row["owner"]) else set()
-        if not self._is_free(row, at) or self._may_be_renewed(row, dead):
+        dead_owners = (
+            {row["owner"]} if row["owner"] and self._owner.is_stale(row["owner"]) else set()
+        )
+        if not self._is_free(row, at) or self._may_be_renewed(row, dead_owners):
             return None
         return await self._take(row)
 
@@ -161,8 +163,10 @@ class LeaseStore:
             return False
         if not self._is_free(row, await self._clock.read()):
             return False
-        dead = {row["owner"]} if row["owner"] and self._owner.is_stale(row["owner"]) else set()
-        if self._may_be_renewed(row, dead):
+        dead_owners = (
+            {row["owner"]} if row["owner"] and self._owner.is_stale(row["owner"]) else set()
+        )
+        if self._may_be_renewed(row, dead_owners):
             await self._probe(row)
             return False
         return True
@@ -178,10 +182,10 @@ class LeaseStore:
         owner = row["owner"]
         return owner is None or row["lease_until"] < at or self._owner.is_stale(owner)
 
-    def _may_be_renewed(self, row: Row, dead: Container[str]) -> bool:
+    def _may_be_renewed(self, row: Row, dead_owners: Container[str]) -> bool:
         """Check whether the living owner of an expired lease may renew it in a moment."""
         owner = row["owner"]
-        return bool(self.outages.is_recent and owner and owner not in dead)
+        return bool(self.outages.is_recent and owner and owner not in dead_owners)
 
     async def _probe(self, row: Row) -> bool:
         """Find out whether rows can be written; return True if one was.
@@ -197,8 +201,8 @@ class LeaseStore:
             )
             .with_for_update(skip_locked=True)
         )
-        moved = roots.update().where(roots.c.id == expired_root.scalar_subquery())
-        return bool(await self._execute(moved.values(lease_until=now_ - PROBE_MARGIN_S)))
+        update = roots.update().where(roots.c.id == expired_root.scalar_subquery())
+        return bool(await self._execute(update.values(lease_until=now_ - PROBE_MARGIN_S)))
 
     async def _execute(self, statement: Update) -> int:
         """Make a change at once, and note whether the database took it."""
@@ -251,8 +255,8 @@ class LeaseStore:
         except asyncio.CancelledError:
             # Otherwise nobody would work on it, and others could not take it.
             if await taking:
-                freed = roots.update().where(roots.c.id == row["id"], roots.c.fence == fence + 1)
-                await self._changes.execute(freed.values(owner=None, open=row["open"]))
+                update = roots.update().where(roots.c.id == row["id"], roots.c.fence == fence + 1)
+                await self._changes.execute(update.values(owner=None, open=row["open"]))
             raise
         except ServiceError:
             self._in_doubt.append((row["id"], fence + 1, bool(row["open"])))
@@ -279,38 +283,42 @@ class LeaseStore:
         thousands of those a second would be most of the database's work.
         """
         began = time.monotonic()
-        due = self._clock.build_now() + self._lease_s * RENEWED_BELOW
-        mine = (
-            roots.c.owner == self._owner.id, roots.c.open.is_(True), roots.c.lease_until < due,
-        )  # fmt: skip
+        threshold = self._clock.build_now() + self._lease_s * RENEWED_BELOW
+        conditions = (
+            roots.c.owner == self._owner.id,
+            roots.c.open.is_(True),
+            roots.c.lease_until < threshold,
+        )
         # Locked in the order in which the writer locks them.
-        locked_ids = select(roots.c.id).where(*mine).order_by(roots.c.id).with_for_update()
+        locked_ids = select(roots.c.id).where(*conditions).order_by(roots.c.id).with_for_update()
         renewal = roots.update().values(lease_until=self._clock.build_now() + self._lease_s)
         try:
-            count = self._changes.execute_now(renewal.where(roots.c.id.in_(locked_ids), *mine))
+            count = self._changes.execute_now(
+                renewal.where(roots.c.id.in_(locked_ids), *conditions)
+            )
         except ServiceError:
             self.outages.note_failed_write()
-            self._renew_one_by_one(renewal, mine)
+            self._renew_one_by_one(renewal, conditions)
             raise
         if count:
             self.outages.note_write()
         self._renewed_at = began
 
-    def _renew_one_by_one(self, renewal: Update, mine: Sequence[ColumnElement[bool]]) -> None:
+    def _renew_one_by_one(self, renewal: Update, conditions: Sequence[ColumnElement[bool]]) -> None:
         """Renew each lease for itself: on a full disk there is room for some rows, as a rule.
 
         Another engine could write the row of a lease that its owner cannot renew with all others,
         and would take it for abandoned.
         """
         ids = self._changes.transact_now(
-            lambda connection: connection.scalars(select(roots.c.id).where(*mine)).all()
+            lambda connection: connection.scalars(select(roots.c.id).where(*conditions)).all()
         )
         failures = 0
         for root_id in ids:
             if failures == MAX_RENEWAL_FAILURES:
                 return
             try:
-                self._changes.execute_now(renewal.where(roots.c.id == root_id, *mine))
+                self._changes.execute_now(renewal.where(roots.c.id == root_id, *conditions))
             except ServiceError:
                 failures += 1
 
@@ -322,9 +330,9 @@ class LeaseStore:
         """Release roots whose claim was in doubt when the connection to the database was lost."""
         while self._in_doubt:
             root_id, fence, is_open = self._in_doubt[-1]
-            mine = (roots.c.owner == self._owner.id, roots.c.fence == fence)
-            claim = roots.update().where(roots.c.id == root_id, *mine)
-            await self._changes.execute(claim.values(owner=None, open=is_open))
+            conditions = (roots.c.owner == self._owner.id, roots.c.fence == fence)
+            update = roots.update().where(roots.c.id == root_id, *conditions)
+            await self._changes.execute(update.values(owner=None, open=is_open))
             self._in_doubt.pop()
 
     async def check(self, lease: Lease) -> None:
@@ -383,15 +391,15 @@ class LeaseStore:
         # Wait for pending writes under it: they would be refused afterwards, and paid for again.
         await asyncio.wait([self._writer.submit((), lease)])
         # Not by the writer, which may refuse everything under this lease by now.
-        mine = (roots.c.owner == self._owner.id, roots.c.fence == lease.fence)
-        freed = roots.update().where(roots.c.id == lease.root_id, *mine).values(owner=None)
-        await self._change(freed, lease.root_id if is_announced else None)
+        conditions = (roots.c.owner == self._owner.id, roots.c.fence == lease.fence)
+        update = roots.update().where(roots.c.id == lease.root_id, *conditions).values(owner=None)
+        await self._change(update, lease.root_id if is_announced else None)
         self._writer.forget(lease)
 
     async def request_cancel(self, root_id: str) -> None:
         """Ask the process that works on a root to cancel it."""
-        cancellation = roots.update().where(roots.c.id == root_id).values(cancel_requested=True)
-        await self._change(cancellation, root_id)
+        update = roots.update().where(roots.c.id == root_id).values(cancel_requested=True)
+        await self._change(update, root_id)
 
     async def _change(self, statement: Update, told_of: str | None) -> None:
         """Make a change, and notify the others of a root in the same transaction."""

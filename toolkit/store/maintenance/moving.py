@@ -197,11 +197,11 @@ def _digest_rows(database: UpkeepDatabase, table: Table) -> tuple[int, str]:
     return count, digest.hexdigest()
 
 
-def _make_difference(what: str) -> ServiceError:
+def _make_difference(subject: str) -> ServiceError:
     return ServiceError(
         ErrorCode.UNAVAILABLE,
-        f"After the move, {what} are not those of the data directory: empty the database, and move"
-        " it again.",
+        f"After the move, {subject} differ from those of the data directory: empty the database,"
+        " and move it again.",
     )
 
 

@@ -279,8 +279,8 @@ class _Pruning:
 
     def delete(self) -> None:
         """Delete all of them, and leftovers of an interrupted deletion."""
-        late = self._database.late_tables
-        if "cache" in late:
+        late_tables = self._database.late_tables
+        if "cache" in late_tables:
             # First of all, so that no job that was deleted answers from the cache.
             self._delete_pages("cache", _OF_OLD_JOB_SQL.format(table="cache"))
         after = ""
@@ -293,7 +293,7 @@ class _Pruning:
             after = group[-1]
             self._rows.update(self._database.change(partial(self._delete_roots, group)))
         self._database.run("ANALYZE gone_jobs")
-        of_jobs = f"{_GONE_ARTIFACT_SQL} OR " if "artifacts" in late else ""
+        of_jobs = f"{_GONE_ARTIFACT_SQL} OR " if "artifacts" in late_tables else ""
         self._delete_pages("artifacts", f"{of_jobs}{_DELETED_UPLOAD_SQL}")
         self._find_taken_plans()
         for table, condition in _build_expired_conditions():
@@ -327,8 +327,8 @@ class _Pruning:
         for table in ("workflows", "jobs"):
             query = f"SELECT id FROM {table} WHERE {one_of('root_id', 'roots')}"  # noqa: S608
             deleted_ids[table] = [str(row[0]) for row in fetch(query, roots=deleted_ids["roots"])]
-        late = self._database.late_tables
-        if late:
+        late_tables = self._database.late_tables
+        if late_tables:
             self._database.run(
                 f"INSERT INTO gone_jobs SELECT id FROM jobs WHERE {one_of('id', 'jobs')}",  # noqa: S608
                 jobs=deleted_ids["jobs"],
@@ -341,7 +341,7 @@ class _Pruning:
                     **deleted_ids,
                 )
                 for table, of_owners in conditions.items()
-                if table not in late
+                if table not in late_tables
             }
         )
 
@@ -375,9 +375,9 @@ class _Pruning:
 
     def _delete_found(self, table: str, condition: str) -> None:
         """Delete the rows of a table that fulfil a condition, found in one query."""
-        owned = "account_id" if "account_id" in metadata.tables[table].columns else "''"
+        account_column = "account_id" if "account_id" in metadata.tables[table].columns else "''"
         matches = self._database.fetch(
-            f"SELECT id, {owned} FROM {table} WHERE {condition}",  # noqa: S608
+            f"SELECT id, {account_column} FROM {table} WHERE {condition}",  # noqa: S608
             **self._parameters,
         )
         rows = iter(sorted(matches, key=lambda row: str(row[1])))

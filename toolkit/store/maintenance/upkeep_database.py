@@ -30,7 +30,7 @@ class DataDirIssue:
         serious: whether something is, or will be, lost or refused.
     """
 
-    what: str
+    problem: str
     repair: str | None = None
     serious: bool = True
 

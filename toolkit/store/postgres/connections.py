@@ -126,12 +126,12 @@ class _ImpatientConnection(psycopg.Connection[TupleRow]):
         return super().wait(self._answer_in_time(gen), interval, **options)
 
     def _answer_in_time(self, gen: PQGen[RV]) -> PQGen[RV]:
-        until = time.monotonic() + ANSWER_TIMEOUT_S
+        deadline = time.monotonic() + ANSWER_TIMEOUT_S
         try:
             state = next(gen)
             while True:
                 ready = yield state
-                if not ready and time.monotonic() > until:
+                if not ready and time.monotonic() > deadline:
                     self.pgconn.finish()
                     raise psycopg.OperationalError("the server does not answer")
                 state = gen.send(ready)
@@ -242,10 +242,10 @@ def _translate(error: BaseException, connection: Session | None) -> Exception:
         return DatabaseUnreachable()
     if connection is not None and connection.closed:
         return DatabaseUnreachable()
-    translated = make_postgres_error(error)
+    store_error = make_postgres_error(error)
     if state[:2] in _UNWRITABLE_CLASSES:
-        return DatabaseUnwritable(translated.message)
-    return translated
+        return DatabaseUnwritable(store_error.message)
+    return store_error
 
 
 def make_postgres_error(error: BaseException) -> ServiceError:

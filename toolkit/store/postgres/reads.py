@@ -167,8 +167,8 @@ class PostgresReadConnection:
         is_whole = False
         try:
             if is_new:
-                limiting = build_statement_timeout(READ_TIMEOUT_S)
-                await connection.execute(limiting, prepare=False)
+                statement = build_statement_timeout(READ_TIMEOUT_S)
+                await connection.execute(statement, prepare=False)
             cursor = await connection.execute(read.sql.encode(), read.parameters)
             rows = await cursor.fetchall()
             is_whole = True

@@ -147,9 +147,9 @@ class PostgresUpkeep(UpkeepDatabase):
                 " them reach PostgreSQL itself, or a pool that keeps sessions."
             )
         engines = list_engines(self.connection)
-        if apart := list(engines.values()).count(APART_DOCUMENT):
+        if count := list(engines.values()).count(APART_DOCUMENT):
             yield DataDirIssue(
-                f"{apart} of {len(engines)} engines keep artifacts in folders of their own, where"
+                f"{count} of {len(engines)} engines keep artifacts in folders of their own, where"
                 " the others do not find them: name one place for all (TOOLKIT_ARTIFACT_URL)."
             )
 

@@ -73,13 +73,13 @@ def _switch_to_wal(connection: sqlite3.Connection) -> None:
     Raises:
         sqlite3.OperationalError: others held the file for longer than `BUSY_TIMEOUT_MS`.
     """
-    until = time.monotonic() + BUSY_TIMEOUT_MS / 1_000
+    deadline = time.monotonic() + BUSY_TIMEOUT_MS / 1_000
     while True:
         try:
             connection.execute("PRAGMA journal_mode=WAL")
         except sqlite3.OperationalError as error:
             # SQLite does not wait here for others who are switching the same new file.
-            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
                 raise
             time.sleep(SWITCH_RETRY_S)
         else:

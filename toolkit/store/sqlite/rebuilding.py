@@ -54,10 +54,10 @@ def rebuild_database(database: Path) -> str:
             _copy_marks(database, source, target)
             for table in list_original_tables():
                 names = [column.name for column in table.columns if column.name != "text_number"]
-                into = f"INSERT OR IGNORE INTO {table.name} ({', '.join(names)}) VALUES "  # noqa: S608
-                into += f"({', '.join('?' * len(names))})"
+                insertion = f"INSERT OR IGNORE INTO {table.name} ({', '.join(names)}) VALUES "  # noqa: S608
+                insertion += f"({', '.join('?' * len(names))})"
                 for row in _read_intact_rows(source, table, names):
-                    saved[table.name] += target.execute(into, row).rowcount
+                    saved[table.name] += target.execute(insertion, row).rowcount
             lost = 0
             for condition in _LOST_ROOTS:
                 deleted = target.execute(f"DELETE FROM roots WHERE {condition}")  # noqa: S608
@@ -66,10 +66,13 @@ def rebuild_database(database: Path) -> str:
                 target.execute(statement)
             index_missing(target)
             target.commit()
-    aside = _put_in_place(new, database)
+    damaged_path = _put_in_place(new, database)
     rows = ", ".join(f"{count} {table}" for table, count in saved.items() if count)
     loss = f" The records of {lost} runs, workflows or tasks are lost." if lost else ""
-    return f"Saved {rows or 'nothing'} into a new database; the damaged one is {aside.name}.{loss}"
+    return (
+        f"Saved {rows or 'nothing'} into a new database; the damaged database is"
+        f" {damaged_path.name}.{loss}"
+    )
 
 
 def _create_database(path: Path) -> None:
@@ -100,14 +103,14 @@ def _copy_marks(database: Path, source: sqlite3.Connection, target: sqlite3.Conn
 def _put_in_place(new: Path, database: Path) -> Path:
     """Give a new database its name; return the new path of the damaged database."""
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
-    aside = database.with_name(f"state.db.damaged-{stamp}")
-    database.replace(aside)
+    damaged_path = database.with_name(f"state.db.damaged-{stamp}")
+    database.replace(damaged_path)
     for suffix in ("-wal", "-shm"):
         log = database.with_name(database.name + suffix)
         if log.exists():
-            log.replace(aside.with_name(aside.name + suffix))
+            log.replace(damaged_path.with_name(damaged_path.name + suffix))
     new.replace(database)
-    return aside
+    return damaged_path
 
 
 def _read_or_default(read: Callable[[], T], otherwise: T) -> T:

@@ -137,9 +137,9 @@ class SqliteUpkeep(UpkeepDatabase):
                 serious=False,
             )
         locked = {path.stem for path in (self._data_dir / "owners").glob("*.lock")}
-        if dead := locked - find_active_owners(self._data_dir):
+        if dead_owners := locked - find_active_owners(self._data_dir):
             yield DataDirIssue(
-                f"{len(dead)} processes have gone.", "delete their lock files", serious=False
+                f"{len(dead_owners)} processes have gone.", "delete their lock files", serious=False
             )
 
     def find_damage(self) -> list[str]:
@@ -155,8 +155,8 @@ class SqliteUpkeep(UpkeepDatabase):
         copy = folder / "state.db"
         create_private_file(copy)
         self.connection.execute("VACUUM INTO ?", (str(copy),))  # an empty file may be there
-        with closing(sqlite3.connect(copy)) as copied:
-            return SqliteUpkeep(copied, folder).list_digests()
+        with closing(sqlite3.connect(copy)) as target:
+            return SqliteUpkeep(target, folder).list_digests()
 
     def _adapt(self, parameters: dict[str, Any]) -> dict[str, Any]:
         return {

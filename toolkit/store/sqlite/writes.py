@@ -181,8 +181,8 @@ class SqliteWriteConnection(WriteConnection):
         """
         end = len(rows) - len(rows) % ROWS_PER_STATEMENT
         for start in range(0, end, ROWS_PER_STATEMENT):
-            several = rows[start : start + ROWS_PER_STATEMENT]
-            self._connection.execute(text(ROWS_PER_STATEMENT), [v for row in several for v in row])
+            batch = rows[start : start + ROWS_PER_STATEMENT]
+            self._connection.execute(text(ROWS_PER_STATEMENT), [v for row in batch for v in row])
         self._connection.executemany(text(1), rows[end:])
 
     def _check_leases(self, leases: Collection[Lease]) -> None:

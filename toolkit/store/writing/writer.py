@@ -150,9 +150,9 @@ class ChangeWriter:
         or alone after `LINGER_S`. `Store.write` describes the options.
         """
         if not eager and lease is not None:
-            joined = self.backlog.join(changes, lease)
-            if joined is not None:
-                return joined
+            future = self.backlog.join(changes, lease)
+            if future is not None:
+                return future
         loop = asyncio.get_running_loop()
         if max_wait_s is None:
             max_wait_s = REQUEST_WAIT_S if lease is None else WORK_WAIT_S
@@ -283,11 +283,11 @@ class ChangeWriter:
         """Refuse the submissions that have waited too long for a locked database."""
         at = asyncio.get_running_loop().time()
         latest = math.inf if at >= self._ends_at else at
-        late = [s for s in group.submissions if s.deadline <= latest]
+        overdue = [s for s in group.submissions if s.deadline <= latest]
         group.submissions = [s for s in group.submissions if s.deadline > latest]
-        late += self.backlog.pop_where(lambda s: s.deadline <= latest)
+        overdue += self.backlog.pop_where(lambda s: s.deadline <= latest)
         error = make_retryable_error(self._hindrance)
-        failed = {submission: self._fail_lease(submission, error) for submission in late}
+        failed = {submission: self._fail_lease(submission, error) for submission in overdue}
         for submission, reason in failed.items():
             submission.resolve(reason)
 
@@ -501,11 +501,11 @@ class ChangeWriter:
 
     def _release_abandoned(self, wait_ms: int) -> None:
         """Release the roots that were refused but exist, so that an engine can claim them."""
-        freed: dict[str, dict[str, object]] = {
+        updates: dict[str, dict[str, object]] = {
             root_id: {"owner": None} for root_id in self._abandoned
         }
         with suppress(DatabaseLocked, CommitInDoubt, ServiceError):
-            self._connection.write((), MergedChanges(updates={"roots": freed}), wait_ms)
+            self._connection.write((), MergedChanges(updates={"roots": updates}), wait_ms)
             self._abandoned.clear()
 
     def invalidate_numbers(self) -> None:

@@ -228,10 +228,10 @@ class PostgresWriteConnection(WriteConnection):
         key = {"id": spend.id, "key_id": spend.key_id}
         run(spell_parameters(INSERT_SPENDING_SQL), key)
         parameters = {"nano": spend.nano_usd, "id": spend.id, "most": spend.limit}
-        counted = run(spell_parameters(ADD_SPENDING_SQL), parameters)
+        cursor = run(spell_parameters(ADD_SPENDING_SQL), parameters)
 
         def check() -> None:
-            if not counted.rowcount:
+            if not cursor.rowcount:
                 raise OverLimit(spend.id)
 
         self._checks.append(check)
