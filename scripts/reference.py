@@ -155,7 +155,7 @@ def limits() -> Iterator[str]:
         for name, field in kind.model_fields.items():
             marks = [each for each in field.metadata if isinstance(each, Limit)]
             found += [(mark, prefix + name, field) for mark in marks]
-    yield "| scope | setting | default | unit | counted in | beyond it | algorithm |"
+    yield "| scope | setting | default | description | counted in | beyond it | algorithm |"
     yield "|---|---|---|---|---|---|---|"
     for mark, name, field in sorted(found, key=lambda each: each[0].scope.lower()):
         beyond = mark.beyond

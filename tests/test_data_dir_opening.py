@@ -188,7 +188,7 @@ def test_a_disk_that_is_read_only(settings: Settings, tmp_path: Path, log: bool)
         disk.remount("ro")
         shown = toolkit("doctor", "--data-dir", folder)
         assert "is sound" in shown.stdout
-        assert "only be looked at" in shown.stdout
+        assert "open it read-only" in shown.stdout
         runs = toolkit("runs", "--data-dir", folder, "--read-only", "--json")
         assert [one["id"] for one in json.loads(runs.stdout)] == [run.id]
         toolkit("backup", tmp_path / "copy", "--data-dir", folder)

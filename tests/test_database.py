@@ -152,7 +152,7 @@ def test_a_data_directory_is_moved(tmp_path: Path, postgres_url: str, elsewhere:
         assert [run.tags for run in client.runs.list(tag="mine")] == [["mine"]]
         assert client.artifacts.get(upload).content() == b"salt " * 100_000
         assert client.runs.create("llm.generate", {"objective": "Tea"}).wait(progress=False).output
-    with pytest.raises(ServiceError, match="name their place"):
+    with pytest.raises(ServiceError, match="set their place"):
         Client.local(settings=settings.model_copy(update={"artifact_url": str(tmp_path / "x")}))
     if not elsewhere:
         Client.local(folder, sandbox=True).close()
@@ -183,7 +183,7 @@ def test_an_interrupted_move_goes_on(
         source.commit()
         cut = CliRunner().invoke(app, words)
         assert isinstance(cut.exception, ServiceError), "PostgreSQL has no such text"
-        with pytest.raises(ServiceError, match="let `toolkit migrate` end first"):
+        with pytest.raises(ServiceError, match="wait until the move has ended"):
             Client.local(tmp_path / "new", sandbox=True, database=postgres_url)
         source.execute("DELETE FROM plans WHERE id = 'pln_x'")
         source.commit()
@@ -210,9 +210,9 @@ def test_doctor_examines_a_database(
     with postgres.connect(postgres_url.rpartition("/")[2]) as target:
         target.execute("UPDATE stored_bytes SET records = records + 1")
         found = target.execute("SELECT id, sha256 FROM artifacts").fetchall()
-    assert "is not summed up right" in _run_command(*words)
-    assert "Counted again what accounts keep." in _run_command(*words, "--repair")
-    assert "not summed up" not in _run_command(*words)
+    assert "sums of stored bytes" in _run_command(*words)
+    assert "Recounted the stored bytes of accounts." in _run_command(*words, "--repair")
+    assert "sums of stored bytes" not in _run_command(*words)
     digests = {str(artifact): str(digest) for artifact, digest in found}
     for artifact, data in ((lost, None), (damaged, b"x" * 100_000)):
         path = tmp_path / "artifacts" / digests[artifact][:2] / digests[artifact][2:]

@@ -68,7 +68,7 @@ async def open_engine(
     registry = registry or Registry.load()
     tape = None
     if cassette is None and mode != "replay":
-        raise ValueError(f"mode={mode!r} is a cassette's: name its file by cassette=")
+        raise ValueError(f"mode={mode!r} needs a cassette: set its file with cassette=")
     if cassette is not None:
         from toolkit.cassettes import Cassette  # here and below: with YAML, which most never need
 
@@ -76,8 +76,8 @@ async def open_engine(
         if tape.answers and not settings.sandbox:
             raise ServiceError(
                 ErrorCode.UNAVAILABLE,
-                f"The cassette `{tape.path.name}` was made by hand: its answers are given in the"
-                " sandbox alone. Open it with sandbox=True, or leave it away.",
+                f"The cassette `{tape.path.name}` was written by hand, so only the sandbox gives"
+                " its answers: open it with sandbox=True, or omit it.",
             )
     transport: httpx.AsyncBaseTransport | None = None
     resolver: SecretResolver

@@ -89,7 +89,7 @@ def parse_document(text: str, source: str, first_line: int = 1) -> dict[str, Any
         except yaml.YAMLError as error:
             raise _make_syntax_error(error, source, first_line) from None
     if not isinstance(document, dict):
-        raise _make_input_error(f"{source} holds no object.")
+        raise _make_input_error(f"{source} does not contain an object.")
     try:
         _check_json(document, source, "", [])
     except RecursionError:
@@ -163,7 +163,7 @@ def check_workflow_ids(body: dict[str, Any], source: str) -> dict[str, Any]:
                 raise RequestError(
                     ErrorCode.INVALID_WORKFLOW,
                     f"{source} has an id that is read as {json.dumps(node_id)} and not as text, in"
-                    f" node {number + 1}: put it between quotes.",
+                    f" node {number + 1}: put it in quotes.",
                 )
     return body
 
@@ -175,7 +175,7 @@ def _check_json(value: object, source: str, path: str, above: list[int]) -> None
     if isinstance(value, float) and isfinite(value):
         return
     if id(value) in above:
-        raise _make_input_error(f"{source} holds itself, at `{path}`: write it out.", path)
+        raise _make_input_error(f"{source} contains itself at `{path}`: write the value out.", path)
     if isinstance(value, list):
         for number, item in enumerate(value):
             _check_json(item, source, f"{path}.{number}".strip("."), [*above, id(value)])
@@ -184,14 +184,14 @@ def _check_json(value: object, source: str, path: str, above: list[int]) -> None
             if not isinstance(name, str):
                 raise _make_input_error(
                     f"{source} has the name {name} that is not read as text, at `{path}`: put it"
-                    " between quotes.",
+                    " in quotes.",
                     path,
                 )
             _check_json(member, source, f"{path}.{name}".strip("."), [*above, id(value)])
     else:
         kind = type(value).__name__
         raise _make_input_error(
-            f"{source} has a {kind} at `{path}`, which JSON has not: put it between quotes.",
+            f"{source} has a {kind} at `{path}`, which JSON lacks: put it in quotes.",
             path,
         )
 

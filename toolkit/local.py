@@ -112,7 +112,7 @@ class EngineThread:
     def _explain_closed(self) -> str | None:
         """Explain why the engine cannot be used. Returns None if it can be used."""
         if self._process != os.getpid():
-            return "This client is of the process that forked this one: open another one here."
+            return "This client belongs to the parent process: open a new client in this process."
         return "The engine of this client is closed: open it again." if self._closed else None
 
     def call(self, work: Coroutine[Any, Any, T]) -> T:
@@ -177,7 +177,7 @@ def _close_all() -> None:
         for engine, future in closing:
             engine._finish_close(future, grace_s)
     except (Exception, KeyboardInterrupt) as error:
-        log.debug("an engine is left as it is: %s", error)
+        log.debug("an engine could not be closed: %s", error)
 
 
 def _wait_for_threads() -> None:
@@ -329,8 +329,8 @@ def start_engine(
     thread = EngineThread(opening, functions)
     if thread.engine.is_held and take_up is None and not read_only:
         log.warning(
-            "%s is a copy of another one: what was left lying in it is not taken up;"
-            " take_up=True goes on with it.",
+            "%s is a copy: its unfinished work is not resumed; open it with take_up=True to"
+            " resume the work.",
             "The database" if settings.database else f"The data directory {settings.data_dir}",
         )
     try:

@@ -54,7 +54,7 @@ REQUEST_START = Limit("network connection", "request", "the server closes the co
 
 def _check_origin(text: str) -> str:
     if not _ORIGIN.fullmatch(text):
-        raise ValueError("is not one exact origin such as https://dashboard.example.org")
+        raise ValueError("is not an exact origin such as https://dashboard.example.org")
     return text
 
 
@@ -62,7 +62,7 @@ def _check_network(text: str) -> str:
     try:
         ipaddress.ip_network(text, strict=False)
     except ValueError:
-        raise ValueError("is no address or network such as 127.0.0.1 or 10.0.0.0/8") from None
+        raise ValueError("is not an address or network such as 127.0.0.1 or 10.0.0.0/8") from None
     return text
 
 
@@ -90,7 +90,7 @@ def _check_database(url: SecretStr) -> SecretStr:
     text = url.get_secret_value()
     if not _DATABASE.match(text):
         raise ValueError(
-            "is not the address of a database of PostgreSQL such as"
+            "is not the address of a PostgreSQL database such as"
             " postgresql://toolkit@10.0.0.5/toolkit"
         )
     if _STRAY_PERCENT.search(text):
@@ -106,13 +106,15 @@ def _check_secretless(text: str) -> str:
     """Reject a URL with a password or a query, because settings are shown."""
     host = text.partition("://")[2].partition("/")[0]
     if ":" in host.rpartition("@")[0] or "?" in text:
-        raise ValueError("holds credentials or a query: give those by the storage's own variables")
+        raise ValueError(
+            "contains credentials or a query: set them with the storage's own variables"
+        )
     return text
 
 
 def _check_endpoint(text: str) -> str:
     if not re.fullmatch(r"https?://[^\s/@?#]+(/[^\s@?#]*)?", text):
-        raise ValueError("is no URL such as http://127.0.0.1:9000, without credentials")
+        raise ValueError("is not a URL without credentials such as http://127.0.0.1:9000")
     return text
 
 

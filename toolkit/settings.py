@@ -72,7 +72,7 @@ class Timeouts(BaseModel):
 
 def _reject_bool(value: object) -> object:
     if isinstance(value, bool):
-        raise ValueError("is no price: give US dollars, 0 if there is no charge")
+        raise ValueError("is not a price: use US dollars, and 0 if there is no charge")
     return value
 
 
@@ -123,13 +123,16 @@ class VendorSettings(BaseModel):
     timeouts: Timeouts = Timeouts()
     max_concurrent_calls: int | None = Field(default=None, ge=1)
     requests_per_minute: Annotated[float | None, CALL_RATE] = Field(
-        default=None, gt=0, allow_inf_nan=False, description="calls per minute"
+        default=None,
+        gt=0,
+        allow_inf_nan=False,
+        description="maximum number of calls of a connection per minute",
     )
     tokens_per_minute: Annotated[float | None, CALL_RATE] = Field(
         default=None,
         gt=0,
         allow_inf_nan=False,
-        description="tokens per minute, of input and output",
+        description="maximum number of input and output tokens of a connection per minute",
     )
 
     def find_prices(self, model: str) -> TokenPrices | None:
@@ -209,7 +212,7 @@ class Settings(BaseSettings):
     database_wait_s: float = Field(
         default=60.0,
         ge=0,
-        description="seconds that an engine waits for PostgreSQL when it starts",
+        description="maximum wait for PostgreSQL when an engine starts, in seconds",
     )
     artifact_url: ArtifactUrl | None = None
     artifact_endpoint_url: EndpointUrl | None = Field(
@@ -217,11 +220,11 @@ class Settings(BaseSettings):
     )
     artifact_reads: Literal["proxied", "presigned"] = Field(
         default="proxied",
-        description="whether a server sends the bytes of artifacts itself or redirects to a signed"
-        " URL",
+        description="`proxied` sends the bytes of artifacts from the server; `presigned` redirects"
+        " to a signed URL",
     )
     artifact_link_s: int = Field(
-        default=300, ge=1, le=604_800, description="seconds until a signed URL expires"
+        default=300, ge=1, le=604_800, description="lifetime of a signed URL, in seconds"
     )
     sandbox: bool = False
     vendors: dict[str, VendorSettings] = Field(default_factory=dict)
@@ -253,10 +256,10 @@ class Settings(BaseSettings):
     )
 
     closed_signup: bool = Field(
-        default=False, description="whether only the operator makes accounts"
+        default=False, description="whether only the operator can create accounts"
     )
     signups_per_hour: Annotated[int, SIGNUP_RATE] = Field(
-        default=10, ge=1, description="new accounts per hour"
+        default=10, ge=1, description="maximum number of new accounts of a network address per hour"
     )
     trust_proxy: frozenset[TrustedNetwork] = Field(
         default=frozenset(),
@@ -269,95 +272,117 @@ class Settings(BaseSettings):
     )
 
     rate_limit_per_s: Annotated[float, REQUEST_RATE] = Field(
-        default=50.0, gt=0, description="requests per second"
+        default=50.0, gt=0, description="maximum number of requests of a key per second, on average"
     )
     rate_limit_burst: Annotated[int, REQUEST_RATE] = Field(
-        default=200, ge=1, description="requests at once after a pause"
+        default=200, ge=1, description="maximum number of requests of a key at once after a pause"
     )
     max_admitting: Annotated[int, ADMISSION] = Field(
         default=512,
         ge=1,
-        description="requests for work that are being accepted at once; one account"
+        description="maximum number of requests for work that a process accepts at once; an account"
         " has at most half of them",
     )
     max_queued: Annotated[int, QUEUE_LENGTH] = Field(
-        default=10_000, ge=1, description="runs, jobs, workflows and tasks that have not ended"
+        default=10_000,
+        ge=1,
+        description="maximum number of unfinished runs, jobs, workflows and tasks of an account",
     )
     max_stored_bytes: Annotated[int, STORAGE_QUOTA] = Field(
-        default=50 * 1024**3, ge=1, description="bytes of all artifacts and records"
+        default=50 * 1024**3,
+        ge=1,
+        description="maximum size of all artifacts and records of an account, in bytes",
     )
 
     planner: Literal["rules", "auto", "llm"] = Field(
-        default="auto", description="planner of tasks whose constraints do not name one"
+        default="auto", description="planner of a task whose constraints name no planner"
     )
     reviewer: Literal["checks", "auto", "judge"] = Field(
-        default="auto", description="reviewer of tasks whose constraints do not name one"
+        default="auto", description="reviewer of a task whose constraints name no reviewer"
     )
-    planning: ModelUse = Field(default=ModelUse(), description="the language model that plans")
+    planning: ModelUse = Field(
+        default=ModelUse(), description="settings of the language model that plans"
+    )
     judging: ModelUse = Field(
         default=ModelUse(max_tokens=400),
-        description="the language model that judges; by default the planner's provider",
+        description="settings of the language model that judges; by default it has the planner's"
+        " provider",
     )
-    max_nodes: Annotated[int, WORKFLOW_SIZE] = Field(default=1_000, ge=1, description="nodes")
-    max_edges: Annotated[int, WORKFLOW_SIZE] = Field(default=10_000, ge=1, description="edges")
+    max_nodes: Annotated[int, WORKFLOW_SIZE] = Field(
+        default=1_000, ge=1, description="maximum number of nodes in a workflow"
+    )
+    max_edges: Annotated[int, WORKFLOW_SIZE] = Field(
+        default=10_000, ge=1, description="maximum number of edges in a workflow"
+    )
     max_price_age_days: int = Field(default=120, ge=0)
     body_limit_bytes: Annotated[int, BODY_SIZE] = Field(
-        default=1024 * 1024, ge=1024, description="bytes of a body that is not an upload"
+        default=1024 * 1024,
+        ge=1024,
+        description="maximum size of a body that is not an upload, in bytes",
     )
     upload_limit_bytes: Annotated[int, BODY_SIZE] = Field(
-        default=50 * 1024 * 1024, ge=1024, description="bytes of an uploaded artifact"
+        default=50 * 1024 * 1024,
+        ge=1024,
+        description="maximum size of an uploaded artifact, in bytes",
     )
     reply_limit_bytes: Annotated[int, REPLY_SIZE] = Field(
         default=64 * 1024 * 1024,
         ge=1024,
-        description="bytes of a vendor's answer, as received and as unpacked",
+        description="maximum size of a vendor's answer, compressed and decompressed, in bytes",
     )
     max_text: Annotated[int, REQUEST_SHAPE] = Field(
-        default=500_000, ge=1, description="characters of a text in a body"
+        default=500_000, ge=1, description="maximum length of a text in a body, in characters"
     )
     max_items: Annotated[int, REQUEST_SHAPE] = Field(
-        default=50_000, ge=1, description="items of a list in a body"
+        default=50_000, ge=1, description="maximum number of items of a list in a body"
     )
     max_members: Annotated[int, REQUEST_SHAPE] = Field(
-        default=1_000, ge=1, description="members of an object in a body"
+        default=1_000, ge=1, description="maximum number of members of an object in a body"
     )
     max_values: Annotated[int, REQUEST_SHAPE] = Field(
-        default=30_000, ge=1, description="values of all lists and objects in a body"
+        default=30_000,
+        ge=1,
+        description="maximum number of values of all lists and objects in a body",
     )
     target_limit_bytes: Annotated[int, REQUEST_SHAPE] = Field(
-        default=8 * 1024, ge=256, description="bytes of a path with its query"
+        default=8 * 1024, ge=256, description="maximum size of a path with its query, in bytes"
     )
     head_limit_bytes: Annotated[int, REQUEST_SHAPE] = Field(
-        default=32 * 1024, ge=1024, description="bytes of all headers"
+        default=32 * 1024, ge=1024, description="maximum size of all headers of a request, in bytes"
     )
-    max_headers: Annotated[int, REQUEST_SHAPE] = Field(default=100, ge=10, description="headers")
+    max_headers: Annotated[int, REQUEST_SHAPE] = Field(
+        default=100, ge=10, description="maximum number of headers of a request"
+    )
     head_timeout_s: Annotated[float, REQUEST_START] = Field(
-        default=30.0, gt=0, description="seconds until a request begins"
+        default=30.0, gt=0, description="maximum time until a request begins, in seconds"
     )
     body_timeout_s: Annotated[float, REQUEST_SHAPE] = Field(
         default=30.0,
         gt=0,
-        description="seconds until a body has arrived, and one more for each 16 KiB",
+        description="maximum time until a body has arrived, in seconds; one more second for each"
+        " 16 KiB",
     )
 
     lease_s: float = Field(default=15.0, gt=0)
     max_concurrent_jobs: Annotated[int, JOB_PLACES] = Field(
-        default=256, ge=1, description="jobs at once"
+        default=256, ge=1, description="maximum number of jobs of a process at once"
     )
     max_concurrent_jobs_per_account: Annotated[int, ACCOUNT_JOB_PLACES] = Field(
-        default=128, ge=1, description="jobs at once"
+        default=128, ge=1, description="maximum number of jobs of an account at once in a process"
     )
     cpu_workers: int | None = Field(
         default=None,
         ge=1,
         description="maximum number of CPU steps at once; by default the number of cores, and at"
-        " least 2. An account that runs no step has one more worker process",
+        " least 2. One more step may run for an account that has no running step",
     )
     cpu_timeout_s: Annotated[float, STEP_TIME] = Field(
-        default=60.0, gt=0, description="seconds in a worker process"
+        default=60.0, gt=0, description="maximum time of a CPU step in a worker process, in seconds"
     )
     cpu_memory_bytes: Annotated[int | None, STEP_MEMORY] = Field(
-        default=4 * 1024**3, ge=256 * 1024**2, description="bytes of memory of a worker process"
+        default=4 * 1024**3,
+        ge=256 * 1024**2,
+        description="maximum memory of a worker process, in bytes",
     )
     dispatch: DaskAddress | None = Field(
         default=None,
@@ -370,15 +395,18 @@ class Settings(BaseSettings):
         " `key_file`; by default those of Dask's configuration",
     )
     scheduler_wait_s: float = Field(
-        default=60.0, ge=0, description="seconds that a step or a batch waits for Dask's scheduler"
+        default=60.0,
+        ge=0,
+        description="maximum wait of a step or batch for Dask's scheduler, in seconds",
     )
     worker_wait_s: float = Field(
         default=600.0,
         ge=0,
-        description="seconds that a step waits for a Dask worker with its resources, such as a GPU",
+        description="maximum wait of a step for a Dask worker with its resources, such as a GPU, in"
+        " seconds",
     )
     timeout_s: Annotated[float, CALL_TIME] = Field(
-        default=120.0, gt=0, description="seconds of a call"
+        default=120.0, gt=0, description="maximum time of a vendor call, in seconds"
     )
     # A default of its own would cut a longer `total_s` that an operator gives a slow server.
     first_byte_timeout_s: float | None = Field(default=None, gt=0)
@@ -391,17 +419,19 @@ class Settings(BaseSettings):
     connection_test_s: float = Field(
         default=3.0,
         ge=0,
-        description="seconds of the test of a new connection; 0 disables the test",
+        description="maximum time of the test of a new connection, in seconds; 0 disables the test",
     )
     breaker_failures: int = Field(
-        default=5, ge=1, description="failures in a row that open a circuit breaker"
+        default=5, ge=1, description="number of consecutive failures that open a circuit breaker"
     )
     breaker_cooldown_s: float = Field(default=5.0, gt=0)
     max_cooldown_wait_s: float = Field(
-        default=60.0, ge=0, description="seconds that a job waits for connections that cool down"
+        default=60.0,
+        ge=0,
+        description="maximum wait of a job for connections that cool down, in seconds",
     )
     max_concurrent_calls: Annotated[int, CALL_PLACES] = Field(
-        default=16, ge=1, description="calls at once"
+        default=16, ge=1, description="maximum number of calls of a connection at once"
     )
 
     def __init__(self, **values: Any) -> None:

@@ -218,7 +218,7 @@ def test_what_cannot_be_used_is_refused(notebook: Write, tmp_path: Path) -> None
     for wrong in ("tests.support.nothing:there", "os:no_such", "os"):
         with pytest.raises(RequestError, match=f"The executor `{wrong}`"):
             batch.run(path, {"x": [1]}, executor=wrong, **given)
-    with pytest.raises(ServiceError, match="cannot be listened on"):
+    with pytest.raises(ServiceError, match="cannot listen on"):
         batch.run(
             path, {"x": [1]}, executor=PROCESSES, host="192.0.2.1", data_dir=tmp_path, **given
         )

@@ -375,7 +375,7 @@ def test_answers_made_by_hand_are_given_in_the_sandbox(tape: Path) -> None:
 def test_answers_made_by_hand_are_for_the_sandbox_alone(tape: Path) -> None:
     """Given a cassette made by hand, then no real vendor plays it, and nothing is recorded."""
     tape.write_text(HAND_MADE, encoding="utf-8")
-    with pytest.raises(ServiceError, match="Open it with sandbox=True"):
+    with pytest.raises(ServiceError, match="open it with sandbox=True"):
         Client.local(tape.parent / "a", cassette=tape)
     with pytest.raises(ServiceError, match="cannot be recorded to"):
         Client.local(tape.parent / "a", sandbox=True, cassette=tape, mode="auto")

@@ -99,7 +99,7 @@ def test_a_failed_start_ends_in_json(
         )  # fmt: skip
     assert done.exit_code == (4 if taken == "a port" else 3)
     last = json.loads(done.stderr.splitlines()[-1])
-    expected = ("UNAVAILABLE", "listened on") if taken == "a port" else ("INVALID_REQUEST", "proxy")
+    expected = ("UNAVAILABLE", "listen on") if taken == "a port" else ("INVALID_REQUEST", "proxy")
     assert last["error_code"] == expected[0]
     assert expected[1] in last["message"]
     assert not (tmp_path / "data").exists()

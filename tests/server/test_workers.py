@@ -116,7 +116,7 @@ def test_a_port_that_is_taken_is_refused(tmp_path: Path) -> None:
             check=False,
         )
         assert refused.returncode == 4
-        assert "cannot be listened on" in refused.stderr
+        assert "cannot listen on" in refused.stderr
         assert not (tmp_path / "other").exists()
 
 

@@ -189,7 +189,7 @@ def test_folders_of_their_own_are_told_of(
             told = CliRunner().invoke(app, [*words, "--data-dir", str(tmp_path / "one")])
             assert (told.exit_code, "1 of 2 engines keep" in told.stdout) == (1, True)
             told = CliRunner().invoke(app, [*words, "--data-dir", str(tmp_path / "two")])
-            assert (told.exit_code, "and others theirs in" in told.stdout) == (1, True)
+            assert (told.exit_code, "and other engines in" in told.stdout) == (1, True)
         wait_until(lambda: first.health().status == "ok")
 
 
@@ -225,7 +225,7 @@ def test_artifacts_are_moved(
     with deployment.open("one") as client:
         kept = client.artifacts.upload(DATA)
         running = CliRunner().invoke(app, words)
-        assert "stop all of them" in str(running.exception)
+        assert "stop all engines" in str(running.exception)
     if is_lost:
         place = open_place(tmp_path, s3_url, endpoint_url=endpoint)
         (tmp_path / "one").rename(tmp_path / "gone")
@@ -250,7 +250,7 @@ def test_storage_that_is_away_keeps_no_engine_from_starting(
     settings = deployment.make_settings("two", s3_url)
     away = settings.model_copy(update={"artifact_endpoint_url": "http://127.0.0.1:9"})
     with caplog.at_level(logging.WARNING), Client.local(settings=away) as client:
-        assert "cannot be looked at now" in caplog.text
+        assert "cannot be checked now" in caplog.text
         assert [one.id for one in client.artifacts.list()] == [kept]
 
 

@@ -222,5 +222,5 @@ def test_upkeep_of_what_may_only_be_read(disk: Disk, tmp_path: Path, command: st
     }[command]
     failed = CliRunner().invoke(app, line).exception
     assert isinstance(failed, ServiceError), failed
-    assert "Let this user write there" in str(failed)
+    assert "Allow this user to write there" in str(failed)
     assert "\n" not in str(failed)

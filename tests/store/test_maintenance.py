@@ -111,7 +111,7 @@ def test_a_directory_of_somebody_else(
         patched.setattr(Path, "is_file", refuse)
         shown = run_toolkit(*command, "--data-dir", tmp_path)
     assert isinstance(shown.exception, ServiceError), shown.exception
-    assert "may not be read: run this as the user whose it is" in str(shown.exception)
+    assert "cannot be read: run this as the user who owns it" in str(shown.exception)
 
 
 @pytest.mark.parametrize("harm", ["gone", "cut", "changed"])
@@ -186,7 +186,7 @@ def test_leftovers_are_swept_up(folder: Path) -> None:
         os.utime(path, (old, old))
     (folder / "owners" / "0123456789abcdef.lock").touch()
     shown = run_toolkit("doctor", "--data-dir", folder)
-    assert (shown.exit_code, "2 files are named by no record" in shown.stdout) == (0, True)
+    assert (shown.exit_code, "No record names 2 of the files" in shown.stdout) == (0, True)
     done = json.loads(say("doctor", "--data-dir", folder, "--repair", "--json"))["done"]
     assert done[0] == "Deleted 2 files that no record names."
     assert everything(folder) == before

@@ -73,14 +73,14 @@ def test_doctor_says_that_storage_is_away(folder: Path, monkeypatch: pytest.Monk
     """Given storage that cannot be reached, then doctor says that, and takes nothing for lost."""
     monkeypatch.setenv("TOOLKIT_ARTIFACT_ENDPOINT_URL", "http://127.0.0.1:9")
     code, said = diagnose(folder)
-    assert (code, "could not be looked at" in said, "not there" in said) == (1, True, False)
+    assert (code, "could not be checked" in said, "not there" in said) == (1, True, False)
 
 
 def test_young_orphans_stay(folder: Path, files: S3FileSystem, s3_url: str) -> None:
     """Given objects that no record names, then none is deleted that was stored within the hour."""
     files.pipe_file(f"{s3_url}/ab/{'c' * 62}", b"about to be named")
     run_toolkit("prune", "--older-than", "1h", "--data-dir", folder)
-    assert "named by no record" not in diagnose(folder, "--repair")[1]
+    assert "No record names" not in diagnose(folder, "--repair")[1]
     assert f"ab/{'c' * 62}" in list_objects(files, s3_url)
 
 
@@ -90,7 +90,7 @@ def test_orphans_are_pruned(folder: Path, files: S3FileSystem, s3_url: str) -> N
     (kept,) = list_objects(files, s3_url)
     files.pipe_file(f"{s3_url}/ab/{'c' * 62}", b"of a crash")
     files.pipe_file(f"{s3_url}/.deleting/{'d' * 64}/0", b"of another")
-    assert "2 files are named by no record" in diagnose(folder)[1]
+    assert "No record names 2 of the files" in diagnose(folder)[1]
     arguments = ("prune", "--older-than", "1h", "--data-dir", folder, "--json")
     assert json.loads(run_toolkit(*arguments, "--dry-run").stdout)["files"] == 2
     assert len(list_objects(files, s3_url)) == 3

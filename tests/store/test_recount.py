@@ -47,14 +47,14 @@ def test_wrong_sums_are_found_and_corrected(
     database: Client, settings: Settings, postgres_url: str, wrong: str
 ) -> None:
     """Given sums that are too large, too small, lost or of nobody, then they are put right once."""
-    assert "summed up" not in diagnose(settings)
+    assert "sums of stored bytes" not in diagnose(settings)
     with psycopg.connect(postgres_url, autocommit=True) as session:
         session.execute(wrong.encode())
-    assert "is not summed up right" in diagnose(settings)
+    assert "sums of stored bytes" in diagnose(settings)
     told = diagnose(settings, "--repair")
-    assert "Counted again what accounts keep." in told
-    assert "summed up" not in told
-    assert "Counted again" not in diagnose(settings, "--repair")
+    assert "Recounted the stored bytes of accounts." in told
+    assert "sums of stored bytes" not in told
+    assert "Recounted" not in diagnose(settings, "--repair")
     assert database.health().status == "ok"
 
 
@@ -80,8 +80,8 @@ def test_an_engine_goes_on_while_sums_are_corrected(
         finally:
             holder.rollback()
         told = repairing.result()
-    assert "Counted again what accounts keep." in told
-    assert "summed up" not in told
+    assert "Recounted the stored bytes of accounts." in told
+    assert "sums of stored bytes" not in told
 
 
 def test_two_repairs_at_once_correct_once(
@@ -106,6 +106,6 @@ def test_two_repairs_at_once_correct_once(
         wait_until(lambda: len(session.execute(WAITING_SQL).fetchall()) == 2, "both have begun")
         holder.rollback()
         told = [each.result() for each in repairs]
-    assert sorted(told) == [[], ["Counted again what accounts keep."]]
-    assert "summed up" not in diagnose(settings)
+    assert sorted(told) == [[], ["Recounted the stored bytes of accounts."]]
+    assert "sums of stored bytes" not in diagnose(settings)
     assert database.health().status == "ok"

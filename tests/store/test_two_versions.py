@@ -91,7 +91,7 @@ async def test_who_starts_is_refused_where_it_may_not(
 ) -> None:
     """Given the tables of a later version that took something away, then it is told in one line."""
     expand(execute, "9998")
-    with pytest.raises(ServiceError, match="use that version") as refused:
+    with pytest.raises(ServiceError, match="use the later version") as refused:
         await Store.open(tmp_path, database=url)
     assert refused.value.code is ErrorCode.UNAVAILABLE
     assert "\n" not in refused.value.message
@@ -107,7 +107,7 @@ async def test_what_has_to_know_all_tables_is_for_that_version(
     env = {} if url is None else {"TOOLKIT_DATABASE": url}
     shown = CliRunner().invoke(app, command, env=env)
     if url is None:
-        assert "a later version made" in shown.output
+        assert "of a later version" in shown.output
         moved = ["migrate", "--from", str(tmp_path), "--to", "postgresql://127.0.0.1:1/none"]
         shown = CliRunner().invoke(app, moved)
     assert shown.exit_code == 1

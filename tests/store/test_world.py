@@ -36,7 +36,7 @@ def test_the_first_opener_tells(tmp_path: Path) -> None:
     Client.local(tmp_path / "play", sandbox=True).close()
     Client.local(tmp_path / "work").close()
     assert "--sandbox" in get_refusal(tmp_path / "play", sandbox=False)
-    assert "another one" in get_refusal(tmp_path / "work", sandbox=True)
+    assert "set another" in get_refusal(tmp_path / "work", sandbox=True)
     Client.local(tmp_path / "play", sandbox=True).close()
     Client.local(tmp_path / "work").close()
 

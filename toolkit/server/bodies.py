@@ -65,7 +65,7 @@ async def parse_body(
         faults = list_faults(model, refused, MAX_DETAILS)
     raise RequestError(
         ErrorCode.INVALID_REQUEST,
-        "The body does not have the form it must have.",
+        "The body does not match its schema.",
         details=[Detail(path, name_node(path, document) + message) for path, message in faults],
     )
 
@@ -137,7 +137,7 @@ async def _check_structure(text: str, max_values: int, pacer: Pacer) -> None:
                 depth += 1
                 values += 1
                 if depth > MAX_DEPTH:
-                    _refuse(f"it is nested more than {MAX_DEPTH} deep")
+                    _refuse(f"it is nested more than {MAX_DEPTH} levels deep")
             case "]" | "}":
                 depth -= 1
             case ",":
@@ -170,7 +170,7 @@ def _build_members(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    _refuse(f"{name} is no JSON number")
+    _refuse(f"{name} is not a JSON number")
 
 
 _DECODER = json.JSONDecoder(

@@ -57,5 +57,5 @@ def check_scope(context: RequestContext, operation: ApiOperation[Any, Any]) -> N
         scopes = ", ".join(sorted(context.scopes)) or "none"
         raise RequestError(
             ErrorCode.FORBIDDEN,
-            f"This needs the scope `{scope}`, and the key has {scopes}: use a key that has it.",
+            f"The key lacks the scope `{scope}` (it has {scopes}): use a key with this scope.",
         )

@@ -22,12 +22,14 @@ def convert_error(error: Exception, request_id: str) -> ToolkitError:
         return error
     # The log has the error by request id; the answer has no details.
     log.error("%s failed", request_id, exc_info=error)
-    return ServiceError(ErrorCode.INTERNAL, "Something failed here; report the request id.")
+    return ServiceError(ErrorCode.INTERNAL, "The service failed: report the request id.")
 
 
 def make_range_error() -> RequestError:
     """Make the error for a range that begins after the last byte."""
-    return RequestError(ErrorCode.INVALID_REQUEST, "Ask for a range within the bytes.")
+    return RequestError(
+        ErrorCode.INVALID_REQUEST, "The range is outside the bytes: request a range within them."
+    )
 
 
 def make_upload_error(path: str, why: str) -> RequestError:

@@ -68,7 +68,7 @@ class _Http400Protocol:
         log.info("%s: %s", request_id, msg)
         error = RequestError(
             ErrorCode.INVALID_REQUEST,
-            "The request is no proper HTTP.",
+            "The request is not valid HTTP.",
             details=[Detail("", "its lines cannot be read")],
         )
         headers = {"X-Request-Id": request_id, "Connection": "close"}

@@ -51,7 +51,7 @@ def bind_socket(
                 suffix = f" for {purpose}" if purpose else ""
                 raise ServiceError(
                     ErrorCode.UNAVAILABLE,
-                    f"{host}:{port} cannot be listened on{suffix}: {error.strerror}.",
+                    f"The server cannot listen on {host}:{port}{suffix}: {error.strerror}.",
                 ) from error
         time.sleep(PAUSE_S)
 

@@ -146,6 +146,6 @@ def open_upload_file(engine: Engine) -> Iterator[IO[bytes]]:
     except OSError as error:
         raise ServiceError(
             ErrorCode.UNAVAILABLE,
-            f"The upload cannot be taken in: {error.strerror}.",
+            f"The upload cannot be stored: {error.strerror}.",
             retry_after=UPLOAD_RETRY_AFTER_S,
         ) from error

@@ -76,7 +76,7 @@ class WorkerGroup:
             try:
                 code = await self._run_worker(number)
             except OSError as error:  # such as too many processes
-                log.warning("worker %d cannot be started now: %s", number + 1, error.strerror)
+                log.warning("worker %d could not be started: %s", number + 1, error.strerror)
             else:
                 if self._stopping.is_set():
                     return
@@ -84,7 +84,7 @@ class WorkerGroup:
                     self._exit_code = code  # the worker has logged the reason
                     self._stopping.set()
                     return
-                log.warning("worker %d ended with %d, and is started again", number + 1, code)
+                log.warning("worker %d exited with code %d; restarting it", number + 1, code)
             if time.monotonic() - began > SHORT_LIFE_S:
                 pause_s = FIRST_PAUSE_S
             else:

@@ -271,6 +271,6 @@ def make_lost_error() -> RequestError:
     """Make the error for bytes that are missing from their place: no retry brings them."""
     return RequestError(
         ErrorCode.NOT_FOUND,
-        "The bytes of this artifact are lost: its record is there, and they are not in the store."
-        " Restore them from a backup; `toolkit doctor` lists all that are missing.",
+        "The bytes of this artifact are lost: the store has its record, but not its bytes."
+        " Restore them from a backup; `toolkit doctor` lists all artifacts without bytes.",
     )

@@ -32,7 +32,7 @@ def find_crash_point(kind: CrashKind) -> CrashHook:
     when, _, number = timing.partition(":")
     is_known = write_kind in ("commit", "blob", "lease") and when in ("before", "after")
     if not is_known or not number.isdecimal():
-        raise ValueError(f"{CRASH_VARIABLE} is such as commit:before:17")
+        raise ValueError(f"{CRASH_VARIABLE} must have a form such as commit:before:17")
     remaining = int(number)
 
     def crash(now: CrashMoment) -> None:

@@ -158,4 +158,7 @@ def _refuse_transaction() -> AbstractContextManager[Connection]:
 
 
 def _make_read_only_error() -> ServiceError:
-    return ServiceError(ErrorCode.UNAVAILABLE, "It was opened to be looked at, and no more.")
+    return ServiceError(
+        ErrorCode.UNAVAILABLE,
+        "It was opened read-only: open it without read_only (--read-only) to change it.",
+    )

@@ -166,19 +166,19 @@ def check_version(version: SchemaVersion) -> None:
     if version.revision.startswith(MOVING):
         raise ServiceError(
             ErrorCode.UNAVAILABLE,
-            "A data directory is being moved into this database: let `toolkit migrate` end first.",
+            "A data directory is being moved into this database: wait until the move has ended.",
         )
     if version.revision < FIRST_REVISION:
         raise ServiceError(
             ErrorCode.UNAVAILABLE,
-            "A version of the toolkit that was never released made these tables, and this one"
-            " cannot use them: begin with a new data directory or database.",
+            "An unreleased version of the toolkit made these tables, and this version cannot use"
+            " them: begin with a new data directory or database.",
         )
     if min(version.revision, version.oldest or version.revision) > HEAD_REVISION:
         raise ServiceError(
             ErrorCode.UNAVAILABLE,
-            "A later version of the toolkit made these tables, and this one may not use them:"
-            " use that version.",
+            "A later version of the toolkit made these tables, and this version cannot use them:"
+            " use the later version.",
         )
 
 
@@ -191,7 +191,7 @@ def check_not_later(version: SchemaVersion | None) -> None:
     if version is not None and version.revision > HEAD_REVISION:
         raise ServiceError(
             ErrorCode.UNAVAILABLE,
-            "A later version of the toolkit has added to these tables: do this by that version.",
+            "A later version of the toolkit has changed these tables: do this with that version.",
         )
 
 
@@ -200,8 +200,8 @@ def _check_not_in_use(version: SchemaVersion, is_in_use: Callable[[], bool]) -> 
     if version.revision < OLDEST_REVISION and is_in_use():
         raise ServiceError(
             ErrorCode.UNAVAILABLE,
-            "Engines of a version that cannot use the tables of this one are running: stop them,"
-            " or upgrade them to a version in between first.",
+            "Running engines are of a version that cannot use the tables of this version: stop"
+            " them, or upgrade them to an intermediate version first.",
         )
 
 

@@ -125,7 +125,7 @@ class Store(RowReader):
             make_data_dir_private(data_dir)
         except OSError as error:
             raise ServiceError(
-                ErrorCode.UNAVAILABLE, f"The data directory cannot be made: {error.strerror}."
+                ErrorCode.UNAVAILABLE, f"The data directory cannot be created: {error.strerror}."
             ) from error
         is_synced = durability == "full"
         place = partial(open_place, data_dir, artifact_url, endpoint_url=artifact_endpoint_url)

@@ -50,7 +50,7 @@ async def test_a_body_that_dribbles_is_cut(settings: Settings) -> None:
             dribble_request(http, HEAD, b" "), http.get("/v1/health")
         )
     assert got.startswith(b"HTTP/1.1 400")
-    assert b"did not come in time" in got
+    assert b"did not arrive in time" in got
     assert took < 4
     assert other.status_code == 200
 

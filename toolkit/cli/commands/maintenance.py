@@ -78,7 +78,7 @@ def _print_findings(
         for line in done:
             typer.echo(f"✓ {line}")
         for finding in found:
-            typer.echo(f"{'✗' if finding.serious else '·'} {finding.problem}")
+            typer.echo(f"{'✗' if finding.serious else '·'} {finding.what}")
             if finding.repair:
                 typer.echo(f"    --repair would {finding.repair}")
         for line in prices:

@@ -28,8 +28,8 @@ class DownloadReader:
         self._active_downloads = InFlightLimit(
             MAX_DOWNLOADS_PER_KEY,
             ErrorCode.RATE_LIMITED,
-            f"{MAX_DOWNLOADS_PER_KEY} downloads are under way with this key: ask again when one of"
-            " them is done.",
+            f"This key already has {MAX_DOWNLOADS_PER_KEY} downloads in progress: retry when one of"
+            " them has ended.",
         )
 
     async def respond(

@@ -45,7 +45,7 @@ class OperationResponder:
         self._accepting = InFlightLimit(
             max(1, engine.settings.max_admitting // 2),
             ErrorCode.UNAVAILABLE,
-            "More work is asked for than can be accepted at once: ask again in a moment.",
+            "The server cannot accept more requests for work at once: retry in a moment.",
             retry_after_s=1.0,
             in_all=engine.settings.max_admitting,
         )

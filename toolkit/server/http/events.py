@@ -81,7 +81,7 @@ def _read_last_event_id(request: Request) -> int:
     if not re.fullmatch(r"\d{1,15}", header, re.A):
         raise RequestError(
             ErrorCode.INVALID_REQUEST,
-            "Send Last-Event-ID as a stream gave it.",
-            details=[Detail("Last-Event-ID", "is no number of an event")],
+            "Send the id of an event of this stream as Last-Event-ID.",
+            details=[Detail("Last-Event-ID", "is not the number of an event")],
         )
     return int(header)

@@ -90,7 +90,9 @@ def read_idempotency_key(headers: Headers) -> str | None:
         raise RequestError(
             ErrorCode.INVALID_REQUEST,
             "Send one Idempotency-Key of 1 to 255 printable characters.",
-            details=[Detail("Idempotency-Key", "is given twice" if keys[1:] else "is no key")],
+            details=[
+                Detail("Idempotency-Key", "is given twice" if keys[1:] else "is not a valid key")
+            ],
         )
     return keys[0]
 

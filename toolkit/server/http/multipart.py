@@ -63,7 +63,7 @@ def read_form(content_type: str, body: FileSection) -> tuple[FileSection, bytes]
 def _parse_boundary(content_type: str) -> str:
     boundary: str = parse_options_header(content_type)[1].get("boundary", "")
     if not _VALID_BOUNDARY.fullmatch(boundary):
-        raise make_upload_error("", "it has no boundary of 1 to 70 proper characters")
+        raise make_upload_error("", "its boundary is missing or invalid: use 1 to 70 characters")
     return boundary
 
 
@@ -109,7 +109,7 @@ def _check_end(body: FileSection, at: int) -> None:
     """Reject a body that goes on after its last delimiter."""
     epilogue = FileSection(body.file, body.start + at, body.size - at)
     if any(bytes(piece).strip(b"\r\n \t") for piece in epilogue.iter_chunks()):
-        raise make_upload_error("", "something follows its end")
+        raise make_upload_error("", "it continues after its last delimiter")
 
 
 def _peek(body: FileSection, at: int, size: int) -> bytes:

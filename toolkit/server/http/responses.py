@@ -56,5 +56,5 @@ def render_exception(error: Exception, request_id: str) -> Response:
     """Render the exception of a request: a toolkit error by its code, any other as internal."""
     if isinstance(error, ClientDisconnect):
         # Nobody reads it, but logs and counts need an answer.
-        error = RequestError(ErrorCode.INVALID_REQUEST, "The body did not come to its end.")
+        error = RequestError(ErrorCode.INVALID_REQUEST, "The body is incomplete: send all of it.")
     return render_error(convert_error(error, request_id), request_id)

@@ -35,7 +35,7 @@ class UploadReader:
         self._incoming_bytes = InFlightLimit(
             MAX_UPLOADS_PER_KEY * self._limit,
             ErrorCode.RATE_LIMITED,
-            "Too much is being uploaded with this key: send it again when some of it is there.",
+            "This key has too many uploads in progress: retry when one of them has ended.",
         )
 
     @asynccontextmanager
@@ -72,7 +72,7 @@ class UploadReader:
             async with Pacer(context.account_id) as pacer:
                 metadata = await check_json(raw or b"{}", settings, pacer)
         except RequestError:
-            raise make_upload_error("metadata", "is not a JSON object that can be kept") from None
+            raise make_upload_error("metadata", "is not a valid JSON object") from None
         return Upload(file, metadata)
 
     async def _write_body(self, request: Request, file: IO[bytes]) -> int:
@@ -88,7 +88,7 @@ class UploadReader:
                     waiting.clear()
         except ClientDisconnect:
             raise RequestError(
-                ErrorCode.INVALID_REQUEST, "The upload broke off: send it anew."
+                ErrorCode.INVALID_REQUEST, "The upload was interrupted: send it again."
             ) from None
         await asyncio.to_thread(file.write, bytes(waiting))
         return size + len(waiting)

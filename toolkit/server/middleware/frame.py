@@ -29,8 +29,8 @@ _EXPOSED_HEADERS = (
     "Idempotency-Replayed", "Preference-Applied", "RateLimit-Policy", "Retry-After", "X-Request-Id",
 )  # fmt: skip
 _CUT_OFF = (
-    "The service stopped before this was answered, and may have done it: ask again, with the same"
-    " `Idempotency-Key` if it had one."
+    "The service stopped before it answered, and may have done the work: retry, with the same"
+    " `Idempotency-Key` if the request had one."
 )
 
 
@@ -200,7 +200,7 @@ class TimedBody:
                 message = await self._receive()
         except TimeoutError:
             self.is_late = True
-            raise _make_error("The body did not come in time: send it faster.") from None
+            raise _make_error("The body did not arrive in time: send it faster.") from None
         self._complete = not message.get("more_body", False)
         self._until += len(message.get("body", b"")) / MIN_BYTES_PER_S
         return message

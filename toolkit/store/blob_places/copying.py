@@ -72,7 +72,7 @@ def _make_lost_error(lost: Sequence[str], places: Sequence[BlobPlace]) -> Servic
     names = ", ".join(dict.fromkeys(place.name for place in places))
     return ServiceError(
         ErrorCode.UNAVAILABLE,
-        f"Nothing was moved, as the bytes with SHA-256 {digests}{suffix} are lost or damaged, in"
-        f" {names}: name where they are by TOOLKIT_ARTIFACT_URL, restore them from a backup, or"
-        " go on without them by --without-lost.",
+        f"Nothing was moved: the bytes with SHA-256 {digests}{suffix} are lost or damaged in"
+        f" {names}. Set TOOLKIT_ARTIFACT_URL to the place that has them, restore them from a"
+        " backup, or move without them (--without-lost).",
     )

@@ -91,7 +91,7 @@ class ObjectStorage:
                     break
                 time.sleep(MARKER_POLL_S)
         if size != len(data):
-            raise make_remote_error(f"it kept {size} of {len(data)} bytes")
+            raise make_remote_error(f"it stored {size} of {len(data)} bytes")
 
     def _upload_unmarked(self, path: str, digest: str, data: Content) -> int | None:
         """Upload bytes and find how many are there; None if they are, or were, being deleted."""
@@ -343,13 +343,14 @@ class ObjectStorage:
             extra = "s3" if self._is_s3 else "remote"
             raise ServiceError(
                 ErrorCode.UNAVAILABLE,
-                f"Artifacts at this URL need what is not installed:"
+                "Artifacts at this URL need packages that are not installed:"
                 f" pip install 'capability-toolkit[{extra}]'"
-                + ("." if self._is_s3 else ", and what fsspec names for this kind of place."),
+                + ("." if self._is_s3 else ", and the package that fsspec names for this URL."),
             ) from None
         except ValueError:
             raise ServiceError(
-                ErrorCode.UNAVAILABLE, "`artifact_url` is no URL of a kind that fsspec knows."
+                ErrorCode.UNAVAILABLE,
+                "fsspec does not know the protocol of `artifact_url`: use s3://, for example.",
             ) from None
         if self._is_s3:
             files.retries = 1

@@ -119,8 +119,8 @@ class PlaceOwnership:
             raise ServiceError(
                 ErrorCode.UNAVAILABLE,
                 f"The artifacts of this database are in {mark.name}, and not in"
-                f" {self._place.name}: name their place (--artifact-url, TOOLKIT_ARTIFACT_URL), or"
-                " move them by `toolkit migrate --artifacts URL`.",
+                f" {self._place.name}: set their place (--artifact-url, TOOLKIT_ARTIFACT_URL), or"
+                " move them with `toolkit migrate --artifacts URL`.",
             )
         return fit
 
@@ -138,8 +138,8 @@ class PlaceOwnership:
         if fit is PlaceFit.OPEN:
             raise ServiceError(
                 ErrorCode.UNAVAILABLE,
-                "No engine of this version has opened the database yet, which tells where its"
-                " artifacts are: start one (`toolkit serve --database`), and prune then.",
+                "The place of the artifacts is unknown until an engine of this version has opened"
+                " the database: start an engine (`toolkit serve --database`), then prune.",
             )
 
     def _find_fit(self, mark: ArtifactMark | None) -> PlaceFit:
@@ -158,7 +158,7 @@ class PlaceOwnership:
             present, total = self._count_samples()
             return PlaceFit.UNMARKED if present or not total else PlaceFit.OTHER
         except (OSError, ServiceError) as error:
-            log.info("the place of artifacts could not be looked at: %s", error)
+            log.info("the place of artifacts could not be checked: %s", error)
             return PlaceFit.UNKNOWN if is_named else PlaceFit.OTHER
 
     def _count_samples(self) -> tuple[int, int]:
@@ -190,7 +190,7 @@ class PlaceOwnership:
             self.take()
         elif fit is PlaceFit.UNKNOWN:
             log.warning(
-                "%s cannot be looked at now; it is taken for the database's", self._place.name
+                "%s cannot be checked now; it is assumed to be the database's", self._place.name
             )
         elif fit is PlaceFit.OTHER:
             return self.explain_folders()
@@ -253,10 +253,10 @@ class PlaceOwnership:
         mark = self.read_mark()
         if mark is not None and mark.is_default and self._place.is_default:
             return (
-                f"This engine keeps artifacts in {self._place.name}, and others theirs in"
-                f" {mark.name}: what one stores, another does not find. Name one place for all"
-                " (--artifact-url, TOOLKIT_ARTIFACT_URL), after `toolkit migrate --artifacts` has"
-                " moved there what is."
+                f"This engine stores artifacts in {self._place.name}, and other engines in"
+                f" {mark.name}: they do not find each other's artifacts. Move the artifacts with"
+                " `toolkit migrate --artifacts`, then set the new place for all engines"
+                " (--artifact-url, TOOLKIT_ARTIFACT_URL)."
             )
         self.check()
         return None
@@ -264,7 +264,7 @@ class PlaceOwnership:
     def _make_foreign_error(self) -> ServiceError:
         return ServiceError(
             ErrorCode.UNAVAILABLE,
-            f"The artifacts in {self._place.name} belong to another database: name another place"
-            " (--artifact-url, TOOLKIT_ARTIFACT_URL), or, if that database is gone for good, delete"
-            f" {MARK_NAME} there.",
+            f"The artifacts in {self._place.name} belong to another database: set another place"
+            " (--artifact-url, TOOLKIT_ARTIFACT_URL), or delete"
+            f" {MARK_NAME} there if that database no longer exists.",
         )

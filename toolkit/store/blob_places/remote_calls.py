@@ -137,7 +137,8 @@ def _make_error(error: Exception, code: str) -> ServiceError:
     if code in NO_CONTAINER_CODES:
         return ServiceError(
             ErrorCode.UNAVAILABLE,
-            f"The artifacts' storage cannot be used: {code}. Make it, or correct `artifact_url`.",
+            f"The artifacts' storage cannot be used: {code}. Create the bucket or container, or"
+            " correct `artifact_url`.",
         )
     if isinstance(error, PermissionError) or "Credentials" in code:
         return ServiceError(

@@ -21,8 +21,8 @@ from toolkit.store.sqlite.connections import make_unavailable_error, open_read_o
 
 MARKER_FILE = "place"
 MARKER_TEXT = """\
-A data directory is told from its copies by this file, among others: work that was left lying in a
-copy is not taken up until somebody says so (`toolkit serve --take-up`). Leave it here.
+This file helps to distinguish a data directory from its copies. Unfinished work in a copy is not
+resumed until the copy is opened with `toolkit serve --take-up`. Leave this file here.
 """
 UNMARKED_NUMBER = 0  # as SQLite makes it
 COPY_NUMBER = 1  # a known copy, regardless of its files
@@ -48,13 +48,13 @@ def find_database(data_dir: Path, *, newest: bool = False) -> Path:
     except PermissionError:
         raise ServiceError(
             ErrorCode.UNAVAILABLE,
-            f"{data_dir} may not be read: run this as the user whose it is.",
+            f"{data_dir} cannot be read: run this as the user who owns it.",
         ) from None
     if not exists:
         raise ServiceError(
             ErrorCode.UNAVAILABLE,
-            f"There is no data directory at {data_dir}: name the one there is (--data-dir); a new"
-            " one is made by `toolkit serve`.",
+            f"There is no data directory at {data_dir}: set the path of an existing directory"
+            " (--data-dir), or create a new directory with `toolkit serve`.",
         )
     try:
         with closing(open_read_only(database, briefly=True)) as connection:
@@ -68,8 +68,8 @@ def find_database(data_dir: Path, *, newest: bool = False) -> Path:
     if newest and (version is None or version.revision < HEAD_REVISION):
         raise ServiceError(
             ErrorCode.UNAVAILABLE,
-            f"The data directory {data_dir} is of an earlier version: open it first, such as with"
-            " `toolkit serve`, which brings it up to date.",
+            f"The data directory {data_dir} is of an earlier version: open it first, for example"
+            " with `toolkit serve`, which migrates it.",
         )
     return database
 
@@ -154,10 +154,10 @@ def make_world_error(name: str, option: str, *, sandbox: bool) -> ServiceError:
         sandbox: whether it was opened for the sandbox.
     """
     message = (
-        f"{name} holds real work, which the sandbox's may not be mixed with: name another one"
+        f"{name} holds real work, which must not be mixed with simulated work: set another"
         f" ({option}) for the sandbox."
         if sandbox
-        else f"{name} is the sandbox's: open it with sandbox=True (--sandbox), or name another one"
+        else f"{name} belongs to the sandbox: open it with sandbox=True (--sandbox), or set another"
         f" ({option}) for real work."
     )
     return ServiceError(ErrorCode.UNAVAILABLE, message)

@@ -44,7 +44,8 @@ def check_target(target: Path, data_dir: Path) -> None:
     """
     if target.resolve().is_relative_to(data_dir.resolve()) and not target.exists():
         raise ServiceError(
-            ErrorCode.UNAVAILABLE, f"{target} is in what it would be a copy of; name another place."
+            ErrorCode.UNAVAILABLE,
+            f"The backup {target} would be within the data directory: choose another directory.",
         )
 
 
@@ -84,7 +85,9 @@ def _open_target(target: Path) -> Iterator[Path]:
         ServiceError: `UNAVAILABLE` when it exists, or the disk is full.
     """
     if target.exists():
-        raise ServiceError(ErrorCode.UNAVAILABLE, f"{target} exists; name a new directory.")
+        raise ServiceError(
+            ErrorCode.UNAVAILABLE, f"{target} exists already: choose a new directory."
+        )
     partial = target.with_name(target.name + PARTIAL_SUFFIX)
     shutil.rmtree(partial, ignore_errors=True)
     try:

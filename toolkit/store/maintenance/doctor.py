@@ -49,14 +49,14 @@ def check_database(
         suffix = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
         yield DataDirIssue(
             f"The database is damaged: {faults[0]}{suffix}",
-            "save what can be read into a new database, and keep the damaged one",
+            "save all readable rows into a new database, and keep the damaged database",
         )
         return
     revision = str(database.fetch("SELECT version_num FROM alembic_version")[0][0])
     if revision < HEAD_REVISION:
         yield DataDirIssue(
-            f"It is of revision {revision}, and is brought to {HEAD_REVISION} when it is next"
-            " opened.",
+            f"The tables are of revision {revision}; the next engine migrates them to"
+            f" {HEAD_REVISION}.",
             serious=False,
         )
         return
@@ -64,7 +64,7 @@ def check_database(
     try:
         yield from _check_artifacts(database, place, deep=deep)
     except ServiceError as error:
-        yield DataDirIssue(f"Artifacts could not be looked at: {error.message}")
+        yield DataDirIssue(f"Artifacts could not be checked: {error.message}")
 
 
 def repair_database(database: UpkeepDatabase, place: BlobPlace) -> list[str]:
@@ -83,7 +83,7 @@ def repair_database(database: UpkeepDatabase, place: BlobPlace) -> list[str]:
     if not database.shares_bytes(place):
         repairs += delete_unreferenced_files(database, place)
     if _correct_sums(database):
-        repairs.append("Counted again what accounts keep.")
+        repairs.append("Recounted the stored bytes of accounts.")
     return repairs
 
 
@@ -112,7 +112,7 @@ def repair_data_dir(data_dir: Path, place: BlobPlace) -> list[str]:
     for path in locks:
         path.unlink()
     if locks:
-        repairs.append(f"Deleted the lock files of {len(locks)} processes that have gone.")
+        repairs.append(f"Deleted the lock files of {len(locks)} ended processes.")
     return repairs
 
 
@@ -151,33 +151,33 @@ def _check_records(database: UpkeepDatabase, revision: str) -> Iterator[DataDirI
     copy = database.is_copy()
     if copy:
         yield DataDirIssue(
-            f"It is a copy of another {database.word}: what was left lying in it is held, and"
-            " nothing at GPU clouds is touched, until `toolkit serve --take-up`.",
+            f"It is a copy of another {database.word}: its unfinished work is held, and nothing at"
+            " GPU clouds is changed, until `toolkit serve --take-up`.",
             serious=False,
         )
     if revision > HEAD_REVISION:
         yield DataDirIssue(
-            f"It is of revision {revision}, which a later version made; this one knows"
-            f" {HEAD_REVISION}, and can go on with it for now.",
+            f"The tables are of revision {revision} of a later version; this version has"
+            f" {HEAD_REVISION}, and can still use them.",
             serious=False,
         )
     elif miscounted := database.fetch(build_shortfall_query(database.kind)):
         yield DataDirIssue(
-            f"What {len(miscounted)} accounts keep is not summed up right.",
-            "count it again",
+            f"The sums of stored bytes of {len(miscounted)} accounts are wrong.",
+            "count them again",
             serious=False,
         )
     if count := database.count_left():
-        goes_on = "they are held" if copy else "the next engine goes on with them"
+        goes_on = "they are held" if copy else "the next engine resumes them"
         yield DataDirIssue(
-            f"{count} runs, workflows or tasks were left by an engine that has gone; {goes_on}.",
+            f"An ended engine left {count} runs, workflows or tasks unfinished; {goes_on}.",
             serious=False,
         )
     for table in _MANAGED_TABLES:
         for (record_id,) in database.fetch(_HALF_MADE_SQL.format(table=table.name)):
             yield DataDirIssue(
-                f"`{record_id}` was being made or deleted at its vendor: open the {database.word}"
-                " with that connection, and it is settled.",
+                f"`{record_id}` was being created or deleted at its vendor: open the"
+                f" {database.word} with that connection, and the engine finishes this.",
                 serious=not copy and not database.has_engines(),
             )
 
@@ -200,7 +200,7 @@ def _check_artifacts(
         return  # the records of other databases may name these bytes
     count = sum(1 for _ in list_unreferenced(database, place))
     if count:
-        yield DataDirIssue(f"{count} files are named by no record.", "delete them", serious=False)
+        yield DataDirIssue(f"No record names {count} of the files.", "delete them", serious=False)
 
 
 def _check_bytes(

@@ -93,7 +93,7 @@ def move_data_dir(
             if source.is_copy() and not target.is_begun():
                 raise ServiceError(
                     ErrorCode.UNAVAILABLE,
-                    "It is a copy of another data directory, or was moved already: go on with it by"
+                    "It is a copy of another data directory, or was moved already: open it with"
                     " `toolkit serve --take-up` first.",
                 )
             target.check_free(target_place)
@@ -230,8 +230,8 @@ def move_artifacts(
     if database.has_engines():
         raise ServiceError(
             ErrorCode.UNAVAILABLE,
-            "An engine has the database open: stop all of them, and wait some seconds after one"
-            " that was killed.",
+            "An engine has the database open: stop all engines, and wait some seconds if an engine"
+            " was killed.",
         )
     old, new = database.open_ownership(sources[0]), database.open_ownership(target)
     digests = database.list_digests()

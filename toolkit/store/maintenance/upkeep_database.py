@@ -30,7 +30,7 @@ class DataDirIssue:
         serious: whether something is, or will be, lost or refused.
     """
 
-    problem: str
+    what: str
     repair: str | None = None
     serious: bool = True
 
@@ -109,7 +109,7 @@ class UpkeepDatabase(ABC):
                 sleep(RETRY_WAIT_S)
         raise ServiceError(
             ErrorCode.UNAVAILABLE,
-            "The rows to change are locked all the time: try again when there is less to do.",
+            "The rows to change stay locked by other work: retry when the database is less busy.",
         )
 
     def shares_bytes(self, place: BlobPlace) -> bool:

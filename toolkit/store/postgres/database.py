@@ -176,7 +176,7 @@ class PostgresDatabase(OpenDatabase):
                     raise
             if not is_logged:
                 log.warning(
-                    "PostgreSQL at %s takes no connections yet: waiting up to %g s for it.",
+                    "PostgreSQL at %s accepts no connections yet: waiting up to %g s.",
                     format_server(url),
                     wait_s,
                 )

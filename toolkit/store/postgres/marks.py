@@ -152,12 +152,12 @@ def claim_artifact_place(connection: Session, place: BlobPlace, engine_id: str) 
         if mark is None or mark.name != place.name or not place.is_remote:
             raise ServiceError(
                 ErrorCode.UNAVAILABLE,
-                f"Whether the artifacts in {place.name} are this database's cannot be looked at:"
-                f" {holder} has been looking for more than {LOCK_WAIT_S:g} s.",
+                f"The owner of the artifacts in {place.name} cannot be checked, because {holder}"
+                f" has been checking it for more than {LOCK_WAIT_S:g} s: retry later.",
                 retry_after=LOCK_WAIT_S,
             ) from error
         log.warning(
-            "%s cannot be looked at now, as %s has been looking for more than %g s;"
-            " it is taken for the database's", place.name, holder, LOCK_WAIT_S,
+            "%s cannot be checked now, because %s has been checking it for more than %g s;"
+            " it is assumed to be the database's", place.name, holder, LOCK_WAIT_S,
         )  # fmt: skip
     return None

@@ -108,7 +108,7 @@ class CommitListener:
                 await self._listen()
             except (psycopg.Error, OSError) as error:
                 if self._is_heard:
-                    log.info("no notices of commits for now: %s", type(error).__name__)
+                    log.info("notices of commits are unavailable for now: %s", type(error).__name__)
                 self._is_heard = False
             await asyncio.sleep(began + RECONNECT_S - loop.time())
 

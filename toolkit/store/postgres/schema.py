@@ -183,7 +183,8 @@ def open_existing(
         if version is None:
             raise ServiceError(
                 ErrorCode.UNAVAILABLE,
-                "The database has no tables of the toolkit: `toolkit serve --database` makes them.",
+                "The database has no tables of the toolkit: `toolkit serve --database` creates"
+                " them.",
             )
         check_version(version)
         if newest and not is_read_only:
@@ -191,7 +192,7 @@ def open_existing(
         if newest and version.revision < HEAD_REVISION:
             raise ServiceError(
                 ErrorCode.UNAVAILABLE,
-                "The database is of an earlier version: open it first, such as with `toolkit serve"
-                " --database`, which brings it up to date.",
+                "The database is of an earlier version: open it first, for example with `toolkit"
+                " serve --database`, which migrates it.",
             )
         yield connection

@@ -51,10 +51,10 @@ class SilentSessions:
             try:
                 row = await self._reads.fetch_values(_END_SILENT_SQL, {"silent_s": SILENT_S})
             except ServiceError as error:
-                log.debug("no look for silent sessions: %s", error)
+                log.debug("could not look for silent sessions: %s", error)
                 continue
             if row and row[0]:
                 log.warning(
-                    "ended %d of the database's sessions, whose engine stood still for %g s in a"
+                    "ended %d sessions of the database whose engines were silent for %g s in a"
                     " transaction", row[0], SILENT_S,
                 )  # fmt: skip

@@ -129,7 +129,7 @@ class PostgresUpkeep(UpkeepDatabase):
         version = self.connection.info.server_version // 10_000
         if version < OLDEST_SERVER:
             yield DataDirIssue(
-                f"PostgreSQL {version} is too old: {OLDEST_SERVER} is the first to do."
+                f"PostgreSQL {version} is too old: use {OLDEST_SERVER} or a later version."
             )
         before = time.time()
         at = float(self.fetch(f"SELECT {CLOCK_SQL}")[0][0])
@@ -138,19 +138,19 @@ class PostgresUpkeep(UpkeepDatabase):
             word = "ahead of" if difference_s > 0 else "behind"
             yield DataDirIssue(
                 f"This machine's clock is {abs(difference_s):.1f} s {word} the database's: leases"
-                " go by the latter, and times of records by those of engines.",
+                " use the database's clock, and records have the times of the engines' clocks.",
                 serious=False,
             )
         if not self._is_notified():
             yield DataDirIssue(
-                "NOTIFY does not arrive: engines hear of each other's work up to a second late. Let"
-                " them reach PostgreSQL itself, or a pool that keeps sessions."
+                "NOTIFY does not arrive, so engines learn of each other's work up to a second late:"
+                " connect them to PostgreSQL itself, or to a pool that keeps sessions."
             )
         engines = list_engines(self.connection)
         if count := list(engines.values()).count(APART_DOCUMENT):
             yield DataDirIssue(
-                f"{count} of {len(engines)} engines keep artifacts in folders of their own, where"
-                " the others do not find them: name one place for all (TOOLKIT_ARTIFACT_URL)."
+                f"{count} of {len(engines)} engines store artifacts in folders of their own, where"
+                " other engines do not find them: set one place for all (TOOLKIT_ARTIFACT_URL)."
             )
 
     def _is_notified(self) -> bool:
@@ -211,8 +211,8 @@ class MoveTarget(PostgresUpkeep):
         if not self.is_begun() and read_postgres_version(self.connection) is not None:
             raise ServiceError(
                 ErrorCode.UNAVAILABLE,
-                "The database has tables of the toolkit already: name an empty one, or the one that"
-                " a move of the same data directory was interrupted in.",
+                "The database already has tables of the toolkit: choose an empty database, or the"
+                " database of an interrupted move of the same data directory.",
             )
         self.open_ownership(place).check(may_be_other=True)
 

@@ -186,8 +186,8 @@ def make_unavailable_error(error: Exception) -> ServiceError:
     if _is_permission_error(error, reason):
         return kind(
             ErrorCode.UNAVAILABLE,
-            f"The store cannot be used: {reason}. Let this user write there, or name another"
-            " place.",
+            f"The store cannot be used: {reason}. Allow this user to write there, or choose another"
+            " directory.",
         )
     return kind(
         ErrorCode.UNAVAILABLE, f"The store cannot be used: {reason}.", retry_after=RETRY_AFTER_S

@@ -47,7 +47,8 @@ def rebuild_database(database: Path) -> str:
         if version is not None and version.revision != HEAD_REVISION:
             raise ServiceError(
                 ErrorCode.UNAVAILABLE,
-                "An earlier version of the toolkit made these tables: repair them by that version.",
+                "An earlier version of the toolkit made these tables: repair them with that"
+                " version.",
             )
         _create_database(new)
         with closing(sqlite3.connect(new)) as target:

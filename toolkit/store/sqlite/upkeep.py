@@ -105,8 +105,8 @@ class SqliteUpkeep(UpkeepDatabase):
         if place.read_mark():
             raise ServiceError(
                 ErrorCode.UNAVAILABLE,
-                f"The artifacts in {place.name} belong to a database: name it (--database,"
-                " TOOLKIT_DATABASE), or another place.",
+                f"The artifacts in {place.name} belong to a database: set its address (--database,"
+                " TOOLKIT_DATABASE), or choose another place.",
             )
 
     def examine_place(self, place: BlobPlace) -> PlaceState:
@@ -123,7 +123,7 @@ class SqliteUpkeep(UpkeepDatabase):
         free = disk_usage(self._data_dir).free
         if not is_writable(self._data_dir):
             yield DataDirIssue(
-                "Nothing can be written to it from here: it can only be looked at (--read-only).",
+                "This process cannot write to it: open it read-only (--read-only).",
                 serious=False,
             )
         elif free < LOW_DISK_BYTES:
@@ -133,13 +133,13 @@ class SqliteUpkeep(UpkeepDatabase):
         if WAL_BUG_VERSIONS[0] <= sqlite3.sqlite_version_info <= WAL_BUG_VERSIONS[1]:
             yield DataDirIssue(
                 f"SQLite {sqlite3.sqlite_version} can corrupt a database that two connections"
-                " checkpoint at once; the toolkit has one do it, so open it with nothing else.",
+                " checkpoint at once: open it with no program other than the toolkit.",
                 serious=False,
             )
         locked = {path.stem for path in (self._data_dir / "owners").glob("*.lock")}
         if dead_owners := locked - find_active_owners(self._data_dir):
             yield DataDirIssue(
-                f"{len(dead_owners)} processes have gone.", "delete their lock files", serious=False
+                f"{len(dead_owners)} ended processes left lock files.", "delete them", serious=False
             )
 
     def find_damage(self) -> list[str]:

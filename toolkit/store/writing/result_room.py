@@ -72,7 +72,7 @@ class ResultRoom:
                 await self._wait_for_room()
         except TimeoutError:
             raise make_retryable_error(
-                "The store takes no writes, so no call begins: free disk space, and ask again."
+                "The store accepts no writes, so no call begins: free disk space, then retry."
             ) from None
 
     async def _wait_for_room(self) -> None:

@@ -20,13 +20,13 @@ class DatabaseLocked(Exception):  # noqa: N818 - names what happened
         message: error message for callers that have waited for too long.
     """
 
-    message = "The store is locked by another process: ask again in a moment."
+    message = "The store is locked by another process: retry in a moment."
 
 
 class DatabaseUnreachable(DatabaseLocked):
     """There is no connection; nothing was written, and the same may be tried again."""
 
-    message = "The database cannot be reached: ask again in a moment."
+    message = "The database cannot be reached: retry in a moment."
 
 
 class DatabaseUnwritable(DatabaseLocked):

@@ -68,7 +68,7 @@ class SessionBallast:
                 self._add_table(connection, missing)
         except _UNSUPPORTED as error:
             self._is_supported = False
-            log.warning("no disk space is held for results: %s", error.diag.message_primary)
+            log.warning("no disk space is reserved for results: %s", error.diag.message_primary)
 
     def _add_table(self, connection: Session, more_bytes: int) -> None:
         pages = -(-more_bytes // _PAGE_BYTES)

@@ -60,8 +60,8 @@ class Commit:
                     return has_trace
         raise ServiceError(
             ErrorCode.UNAVAILABLE,
-            "The connection to the database was lost, and nobody knows if this was written: look"
-            " whether it is there before you ask again.",
+            "The connection to the database was lost, and it is unknown whether this was written:"
+            " check whether it exists before you retry.",
         )
 
 
