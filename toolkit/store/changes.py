@@ -30,7 +30,7 @@ class UpdateRow(NamedTuple):
 class PatchDocument(NamedTuple):
     """New values for some members of a row's `doc`, which leave its other members alone.
 
-    The database itself sets them, so nothing that another process wrote meanwhile is undone.
+    The writer locks the row, so nothing that another process wrote meanwhile is undone.
     """
 
     table: str

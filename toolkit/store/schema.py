@@ -40,6 +40,10 @@ VERSION_TABLE_SQL = (
     "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL, oldest VARCHAR(32), "
     "CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num))"
 )
+SET_VERSION_SQL = (
+    "INSERT INTO alembic_version (version_num, oldest)"  # noqa: S608 - our numbers
+    f" VALUES ('{HEAD_REVISION}', '{OLDEST_REVISION}')"
+)
 READ_VERSION_SQL = "SELECT version_num, oldest FROM alembic_version"
 # The index of tags has a row for each tag of each piece of work, kept by triggers.
 _ADD_TAGS_SQL = (
@@ -218,10 +222,6 @@ def _create_tables(connection: Connection) -> None:
     """Create the newest tables in an empty database."""
     for statement in build_newest_schema():
         connection.exec_driver_sql(statement)
-    connection.exec_driver_sql(
-        "INSERT INTO alembic_version (version_num, oldest) VALUES (?, ?)",
-        (HEAD_REVISION, OLDEST_REVISION),
-    )
 
 
 @cache
@@ -229,7 +229,8 @@ def build_newest_schema() -> tuple[str, ...]:
     """Build the statements that create the newest tables."""
     triggers = (*TRIGGERS, *CONFIGURATION_TRIGGERS, *TAG_TRIGGERS)
     tables = (*build_tables(get_dialect("sqlite")), build_cost_index("sqlite"))
-    return VERSION_TABLE_SQL, *tables, FIRST_VERSION_SQL, *triggers, *list_sqlite_schema()
+    versions = VERSION_TABLE_SQL, SET_VERSION_SQL
+    return *versions, *tables, FIRST_VERSION_SQL, *triggers, *list_sqlite_schema()
 
 
 def build_tables(dialect: Dialect) -> Iterator[str]:

@@ -21,6 +21,7 @@ from typing import Any, Final
 from toolkit.store.dialects import DatabaseKind
 from toolkit.store.input_texts import iter_folded_texts
 from toolkit.store.read_connection import ReadConnection
+from toolkit.store.writing.statements import build_insert
 
 # The kind of record, as `has_text` takes it, by table.
 TEXT_TABLES: Final = {"jobs": "run", "workflows": "workflow", "tasks": "task"}
@@ -62,6 +63,7 @@ POSTGRES_SCHEMA: Final = (
     "ALTER TABLE input_texts ALTER COLUMN terms SET STATISTICS 0",
     "CREATE INDEX ix_input_texts_terms ON input_texts USING gin (terms)",
 )
+SQLITE_COLUMNS: Final = ("rowid", "id", "terms")
 HAS_INDEX_SQL: Final = "SELECT 1 FROM sqlite_master WHERE name = 'input_texts'"
 _LAST_NUMBER_SQL: Final = "SELECT rowid FROM input_texts ORDER BY rowid DESC LIMIT 1"
 POSTGRES_INSERT_SQL: Final = (
@@ -120,13 +122,6 @@ def list_terms(text: str) -> set[str]:
         if len(terms) > MAX_TERMS:
             break
     return terms
-
-
-@cache
-def build_sqlite_insert(rows: int) -> str:
-    """Build an INSERT of so many rows, each with its number, the id of the record and the text."""
-    values = ", ".join(["(?, ?, ?)"] * rows)
-    return f"INSERT INTO input_texts (rowid, id, terms) VALUES {values}"  # noqa: S608 - our names
 
 
 def build_postgres_values(folded: Mapping[str, str]) -> list[list[str]]:
@@ -194,5 +189,5 @@ def index_missing(connection: sqlite3.Connection) -> None:
             after = documents[-1][0]
             rows = {key: {"doc": doc, "run_id": key} for key, doc in documents}
             texts = number_texts(connection, fold_inputs(table, rows))
-            connection.executemany(build_sqlite_insert(1), texts)
+            connection.executemany(build_insert("input_texts", SQLITE_COLUMNS, "", 1), texts)
             connection.executemany(update, [(number, row_id) for number, row_id, _ in texts])

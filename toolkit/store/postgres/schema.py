@@ -26,8 +26,8 @@ from toolkit.store.postgres.connections import (
 from toolkit.store.postgres.triggers import build_triggers
 from toolkit.store.schema import (
     HEAD_REVISION,
-    OLDEST_REVISION,
     READ_VERSION_SQL,
+    SET_VERSION_SQL,
     VERSION_TABLE_SQL,
     SchemaVersion,
     bring_up_to_date,
@@ -81,8 +81,6 @@ def _create_tables(connection: Session) -> None:
     with connection.transaction():
         for statement in build_newest_schema():
             connection.execute(statement.encode())
-        insertion = "INSERT INTO alembic_version (version_num, oldest) VALUES (%s, %s)"
-        connection.execute(insertion, (HEAD_REVISION, OLDEST_REVISION))
 
 
 def _run_missing(connection: Session) -> None:
@@ -126,6 +124,7 @@ def read_postgres_version(connection: Session) -> SchemaVersion | None:
 def build_newest_schema() -> Iterator[str]:
     """Build the statements that create the newest tables and all that depends on them."""
     yield VERSION_TABLE_SQL
+    yield SET_VERSION_SQL
     yield from build_tables(get_dialect("postgresql"))
     yield FIRST_VERSION_SQL
     yield from POSTGRES_COST_FUNCTIONS

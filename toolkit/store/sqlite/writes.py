@@ -9,7 +9,7 @@ from functools import partial
 
 from sqlalchemy import Connection, Engine
 
-from toolkit.store.changes import AddSpending, Lease, LeaseLost, OverLimit, PatchDocument
+from toolkit.store.changes import Lease, LeaseLost
 from toolkit.store.database import connect_briefly
 from toolkit.store.sqlite.connections import (
     find_primary_code,
@@ -18,8 +18,8 @@ from toolkit.store.sqlite.connections import (
 )
 from toolkit.store.text_index import (
     HAS_INDEX_SQL,
+    SQLITE_COLUMNS,
     TEXT_TABLES,
-    build_sqlite_insert,
     fold_inputs,
     list_sqlite_schema,
     number_texts,
@@ -100,6 +100,7 @@ class SqliteWriteConnection(WriteConnection):
         ballast: reserved space on the database's disk.
     """
 
+    kind = "sqlite"
     is_remote = False
 
     def __init__(
@@ -120,6 +121,7 @@ class SqliteWriteConnection(WriteConnection):
             try:
                 self._check_leases(leases)
                 self._apply_changes(batch, self.numbers.make_rows(batch.events))
+                self._check_limits()
                 self._crash("before")
                 started = time.perf_counter()
                 self._connection.execute("COMMIT")
@@ -146,7 +148,7 @@ class SqliteWriteConnection(WriteConnection):
 
     def _index_texts(self, table: str, rows: Mapping[str, MutableMapping[str, object]]) -> None:
         texts = number_texts(self._connection, fold_inputs(table, rows))
-        self._execute_in_chunks(build_sqlite_insert, texts)
+        self._insert("input_texts", SQLITE_COLUMNS, texts)
         numbers = {row_id: number for number, row_id, _ in texts}
         for row_id, row in rows.items():
             row["text_number"] = numbers.get(row_id)
@@ -159,10 +161,6 @@ class SqliteWriteConnection(WriteConnection):
 
     def _update(self, table: str, columns: tuple[str, ...], rows: Rows) -> None:
         self._execute_in_chunks(partial(statements.build_update, table, columns), rows)
-
-    def _patch(self, patch: PatchDocument) -> None:
-        statement = statements.build_patch(patch.table, tuple(patch.values))
-        self._connection.execute(statement, {**patch.values, "id_": patch.id})
 
     def _delete(self, table: str, row_ids: Sequence[str]) -> None:
         deletion = f"DELETE FROM {table} WHERE id = ?"  # noqa: S608 - our names
@@ -194,12 +192,8 @@ class SqliteWriteConnection(WriteConnection):
             if row is not None and (row[0] != self._owner or row[1] != lease.fence):
                 raise LeaseLost(lease.root_id)
 
-    def _add_spending(self, spend: AddSpending) -> None:
-        run = self._connection.execute
-        run(statements.INSERT_SPENDING_SQL, {"id": spend.id, "key_id": spend.key_id})
-        parameters = {"nano": spend.nano_usd, "id": spend.id, "most": spend.limit}
-        if not run(statements.ADD_SPENDING_SQL, parameters).rowcount:
-            raise OverLimit(spend.id)
+    def _execute(self, sql: str, parameters: Mapping[str, object]) -> sqlite3.Cursor:
+        return self._connection.execute(sql, parameters)
 
     def _find_last_number(self, key: str, column: str, value: str) -> int:
         row = self._connection.execute(

@@ -4,6 +4,11 @@ from collections.abc import Collection
 from functools import cache
 from typing import Final
 
+from sqlalchemy import bindparam, select
+
+from toolkit.store.dialects import DatabaseKind, compile_statement
+from toolkit.store.tables import metadata
+
 INSERT_SPENDING_SQL: Final = (
     "INSERT INTO spending (id, key_id, nano) VALUES (:id, :key_id, 0) ON CONFLICT (id) DO NOTHING"
 )
@@ -33,6 +38,14 @@ def build_conflict(
     return f" ON CONFLICT (id) DO UPDATE SET {', '.join(changes)}"
 
 
+@cache
+def build_document_lock(kind: DatabaseKind, table: str) -> str:
+    """Build the query of a row's `doc` by its id, which locks the row if the database can."""
+    columns = metadata.tables[table].c
+    query = select(columns.doc).where(columns.id == bindparam("id"))
+    return compile_statement(kind, query.with_for_update())
+
+
 def _build_values(width: int, rows: int) -> str:
     row = f"({', '.join('?' * width)})"
     return ", ".join([row] * rows)
@@ -54,10 +67,3 @@ def build_update(table: str, columns: tuple[str, ...], rows: int) -> str:
     assignments = ", ".join(f'"{name}" = v.column{n}' for n, name in enumerate(columns, 1))
     values, key = _build_values(len(columns) + 1, rows), f"v.column{len(columns) + 1}"
     return f'UPDATE "{table}" SET {assignments} FROM (VALUES {values}) AS v WHERE id = {key}'  # noqa: S608
-
-
-@cache
-def build_patch(table: str, members: tuple[str, ...]) -> str:
-    """Build SQLite's UPDATE by id of some members of the `doc`."""
-    pairs = ", ".join(f"'$.{name}', :{name}" for name in members)
-    return f"UPDATE {table} SET doc = json_set(doc, {pairs}) WHERE id = :id_"  # noqa: S608

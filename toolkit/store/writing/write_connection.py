@@ -2,12 +2,20 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, MutableMapping, Sequence
-from typing import ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
-from toolkit.store.changes import AddSpending, Lease, PatchDocument
+from pydantic_core import from_json, to_json
+
+from toolkit.store.changes import AddSpending, Lease, OverLimit, PatchDocument
 from toolkit.store.crashpoints import find_crash_point
+from toolkit.store.dialects import DatabaseKind
 from toolkit.store.writing.event_numbers import EVENT_COLUMNS, EventNumbers
-from toolkit.store.writing.statements import build_conflict
+from toolkit.store.writing.statements import (
+    ADD_SPENDING_SQL,
+    INSERT_SPENDING_SQL,
+    build_conflict,
+    build_document_lock,
+)
 from toolkit.store.writing.submissions import MergedChanges, group_increments, group_rows
 
 Rows: TypeAlias = Sequence[Sequence[object]]
@@ -63,15 +71,19 @@ class WriteConnection(ABC):
     other.
 
     Attributes:
+        kind: kind of the database.
         is_remote: whether each transaction waits for a network, so that none is made in the loop.
         numbers: remembered numbers of events.
     """
 
+    kind: ClassVar[DatabaseKind]
     is_remote: ClassVar[bool]
     _text_tables: Collection[str] = ()  # tables with an index of their texts
 
     def __init__(self, owner: str) -> None:
         self._owner = owner
+        # The answers of additions of spending, by the ids of their rows.
+        self._additions: list[tuple[str, Any]] = []
         self.numbers = EventNumbers(self._find_last_number)
         self._crash = find_crash_point("commit")
 
@@ -116,7 +128,8 @@ class WriteConnection(ABC):
         """Give the ballast back to the file system; return whether there was any."""
 
     def _apply_changes(self, batch: MergedChanges, event_rows: Rows) -> None:
-        """Run a batch's changes in the open transaction."""
+        """Run a batch's changes in the open transaction; `_check_limits` must follow."""
+        self._additions = []
         for table, inserted in sorted(batch.inserts.items()):
             if table in self._text_tables:
                 self._index_texts(table, inserted)
@@ -138,6 +151,26 @@ class WriteConnection(ABC):
             self._insert(table, (*columns, *sums), rows, build_conflict(table, added=sums))
         if event_rows:
             self._insert("events", EVENT_COLUMNS, event_rows)
+
+    def _patch(self, patch: PatchDocument) -> None:
+        """Change members of a document, whose row is locked meanwhile."""
+        statement = build_document_lock(self.kind, patch.table)
+        row = self._execute(statement, {"id": patch.id}).fetchone()
+        if row is not None:
+            doc = to_json({**from_json(row[0]), **patch.values}).decode()
+            self._update(patch.table, ("doc",), [[doc, patch.id]])
+
+    def _add_spending(self, spend: AddSpending) -> None:
+        """Add to the money spent in the database itself, which all processes share."""
+        self._execute(INSERT_SPENDING_SQL, {"id": spend.id, "key_id": spend.key_id})
+        parameters = {"nano": spend.nano_usd, "id": spend.id, "most": spend.limit}
+        self._additions.append((spend.id, self._execute(ADD_SPENDING_SQL, parameters)))
+
+    def _check_limits(self) -> None:
+        """Refuse spending beyond a limit, once the answers of all statements are there."""
+        for spending_id, cursor in self._additions:
+            if not cursor.rowcount:
+                raise OverLimit(spending_id)
 
     @abstractmethod
     def _write(self, leases: Collection[Lease], batch: MergedChanges, wait_ms: int) -> float:
@@ -162,13 +195,9 @@ class WriteConnection(ABC):
         """Update rows: each has the columns' values, then its id."""
 
     @abstractmethod
-    def _patch(self, patch: PatchDocument) -> None:
-        """Change members of a document."""
-
-    @abstractmethod
     def _delete(self, table: str, row_ids: Sequence[str]) -> None:
         """Delete rows by their ids."""
 
     @abstractmethod
-    def _add_spending(self, spend: AddSpending) -> None:
-        """Add to the money spent in the database itself, which all processes share."""
+    def _execute(self, sql: str, parameters: Mapping[str, object]) -> Any:
+        """Run a statement with named parameters (`:name`); return its cursor."""

@@ -78,18 +78,6 @@ def build_update(table: str, columns: tuple[str, ...]) -> str:
 
 
 @cache
-def build_patch(table: str) -> str:
-    """Build an UPDATE by id of some members of the `doc`, given as JSON.
-
-    It leaves out a document that `jsonb` rejects, because it has the escape of a NUL.
-    """
-    return (
-        f'UPDATE "{table}" SET doc = (doc::jsonb || %s::jsonb)::text'  # noqa: S608
-        r" WHERE id = %s AND position('\u0000' IN doc) = 0"
-    )
-
-
-@cache
 def build_lock(table: str, columns: str = "id") -> str:
     """Build the locking of rows by ids, in the order in which all engines lock them."""
     return f'SELECT {columns} FROM "{table}" WHERE id = ANY(%s) ORDER BY id FOR UPDATE'  # noqa: S608

@@ -1,19 +1,16 @@
 """PostgreSQL as the writer sees it: a transaction in three round trips, made in a thread."""
 
-import json
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, MutableMapping, Sequence
 from typing import Final
 
 import psycopg
+from psycopg.rows import TupleRow
 
 from toolkit.store.changes import (
-    AddSpending,
     AppendEvent,
     Lease,
     LeaseLost,
-    OverLimit,
-    PatchDocument,
 )
 from toolkit.store.postgres.connections import (
     Session,
@@ -34,7 +31,6 @@ from toolkit.store.text_index import (
     build_postgres_values,
     fold_inputs,
 )
-from toolkit.store.writing.statements import ADD_SPENDING_SQL, INSERT_SPENDING_SQL
 from toolkit.store.writing.submissions import MergedChanges
 from toolkit.store.writing.write_connection import (
     CommitInDoubt,
@@ -69,6 +65,7 @@ class PostgresWriteConnection(WriteConnection):
         ServiceError: `UNAVAILABLE` when it cannot be opened.
     """
 
+    kind = "postgresql"
     is_remote = True
     _text_tables = TEXT_TABLES
 
@@ -79,8 +76,6 @@ class PostgresWriteConnection(WriteConnection):
         self._pid = 0
         self._is_closed = False
         self._last_numbers: dict[tuple[str, str], int] = {}
-        # Checks of the statements' answers, to run once the answers are there.
-        self._checks: list[Callable[[], None]] = []
         self._ballast = SessionBallast()
         with translate_postgres_errors():
             self._connection = self._open()
@@ -140,13 +135,11 @@ class PostgresWriteConnection(WriteConnection):
         self, connection: Session, leases: Collection[Lease], batch: MergedChanges
     ) -> float:
         self.numbers.begin(batch.inserts.values())
-        self._checks = []
         with open_pipeline(connection):
             xid = self._begin(connection, leases, batch)
             event_rows = self.numbers.make_rows(batch.events)
             self._apply_changes(batch, event_rows)
-        for check in self._checks:
-            check()
+        self._check_limits()
         self._crash("before")
         took_s = self._commit(connection, make_commit(xid, batch, event_rows), batch.events)
         self._crash("after")
@@ -202,39 +195,12 @@ class PostgresWriteConnection(WriteConnection):
         arrays = statements.transpose(table, columns, rows, "text")
         self._connection.execute(statements.build_update(table, columns), arrays)
 
-    def _patch(self, patch: PatchDocument) -> None:
-        run = self._connection.execute
-        members = json.dumps(dict(patch.values))
-        patched = run(statements.build_patch(patch.table), (members, patch.id))
-
-        def check() -> None:
-            """Change a document that the server cannot read here, if it is there."""
-            if patched.rowcount:
-                return
-            find = f'SELECT doc FROM "{patch.table}" WHERE id = %s FOR UPDATE'  # noqa: S608
-            row = run(find, (patch.id,)).fetchone()
-            if row is not None:
-                doc = json.dumps({**json.loads(row[0]), **patch.values})
-                run(f'UPDATE "{patch.table}" SET doc = %s WHERE id = %s', (doc, patch.id))  # noqa: S608
-
-        self._checks.append(check)
-
     def _delete(self, table: str, row_ids: Sequence[str]) -> None:
         deletion = f'DELETE FROM "{table}" WHERE id = ANY(%s)'  # noqa: S608 - our names
         self._connection.execute(deletion, (row_ids,))
 
-    def _add_spending(self, spend: AddSpending) -> None:
-        run = self._connection.execute
-        key = {"id": spend.id, "key_id": spend.key_id}
-        run(spell_parameters(INSERT_SPENDING_SQL), key)
-        parameters = {"nano": spend.nano_usd, "id": spend.id, "most": spend.limit}
-        cursor = run(spell_parameters(ADD_SPENDING_SQL), parameters)
-
-        def check() -> None:
-            if not cursor.rowcount:
-                raise OverLimit(spend.id)
-
-        self._checks.append(check)
+    def _execute(self, sql: str, parameters: Mapping[str, object]) -> psycopg.Cursor[TupleRow]:
+        return self._connection.execute(spell_parameters(sql), parameters)
 
     def _commit(
         self,
