@@ -222,7 +222,7 @@ class WorkListQuery:
     Attributes:
         rows_sql: reads the rows with some ids, newest first; all rows if there is no filter.
         count_sql: counts the rows with some ids.
-        given: the values of the filter and of the scope.
+        parameters: values of the filter and of the scope.
         lowest: the least id that may be in it.
         highest: above all that may be in it.
         reads_documents: True if a condition reads the document of a row.

@@ -40,7 +40,7 @@ class PendingRead:
 
     Attributes:
         sql: statement in psycopg's parameter style.
-        given: values of its parameters.
+        parameters: values of the statement's parameters.
         answer: names of the columns, and all rows; cancelled if nobody waits any more.
     """
 
