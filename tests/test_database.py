@@ -76,7 +76,7 @@ def test_embedded_and_served_work_are_one(
 def test_the_worlds_are_apart(tmp_path: Path, postgres_url: str) -> None:
     """Given a database of the sandbox, then no engine with real vendors opens it."""
     Client.local(tmp_path, sandbox=True, database=postgres_url).close()
-    with pytest.raises(ServiceError, match="The database is the sandbox's"):
+    with pytest.raises(ServiceError, match="The database belongs to the sandbox"):
         Client.local(tmp_path, database=postgres_url)
 
 

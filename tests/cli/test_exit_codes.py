@@ -44,7 +44,7 @@ def get_exit_code(monkeypatch: pytest.MonkeyPatch, *line: str) -> int:
         (["run", "composition.layout", "nonsense", "--sandbox"], 3, "name=value"),
         (["run", "composition.layout", "width:=wide", "--sandbox"], 3, "JSON"),
         (["plans", "create", " ", "--sandbox"], 3, "objective"),
-        (["run", "llm.generate", "--input", "list.yaml", "--sandbox"], 3, "holds no object"),
+        (["run", "llm.generate", "--input", "list.yaml", "--sandbox"], 3, "contain an object"),
         (["workflow", "run", "broken.yaml", "--sandbox"], 3, "neither JSON nor YAML"),
         (["workflow", "run", "no.yaml", "--sandbox"], 3, "no.yaml was not found"),
         (["run", "llm.generate", "--input", "no.yaml", "--sandbox"], 3, "NOT_FOUND"),

@@ -187,7 +187,7 @@ def test_folders_of_their_own_are_told_of(
             assert first.read("/health", {"ready": "true"})["status"] == "degraded"
             words = ["doctor", "--no-vendors", "--database", postgres_url]
             told = CliRunner().invoke(app, [*words, "--data-dir", str(tmp_path / "one")])
-            assert (told.exit_code, "1 of 2 engines keep" in told.stdout) == (1, True)
+            assert (told.exit_code, "1 of 2 engines store" in told.stdout) == (1, True)
             told = CliRunner().invoke(app, [*words, "--data-dir", str(tmp_path / "two")])
             assert (told.exit_code, "and other engines in" in told.stdout) == (1, True)
         wait_until(lambda: first.health().status == "ok")

@@ -145,7 +145,7 @@ def test_a_damaged_database(folder: Path) -> None:
     flip(folder, b"One line on mills")
     shown = run_toolkit("doctor", "--data-dir", folder)
     assert (shown.exit_code, "is damaged" in shown.stdout) == (1, True), shown.stdout
-    assert "--repair would save what can be read" in shown.stdout
+    assert "--repair would save all readable rows" in shown.stdout
     repaired = run_toolkit("doctor", "--data-dir", folder, "--repair")
     assert (repaired.exit_code, "Saved" in repaired.stdout) == (0, True), repaired.stdout
     assert list(folder.glob("state.db.damaged-*"))
@@ -261,7 +261,7 @@ def test_prune_leaves_what_is_open(settings: Settings) -> None:
         connection.execute("UPDATE roots SET created_at = ?", (LONG_AGO,))
         connection.commit()
     shown = run_toolkit("doctor", "--data-dir", settings.data_dir)
-    assert "1 runs, workflows or tasks were left" in shown.stdout
+    assert "An ended engine left 1 runs" in shown.stdout
     run_toolkit("prune", "--older-than", "1d", "--data-dir", settings.data_dir)
     with Client.local(settings=settings) as client:
         assert client.runs.get(run_id).wait().attempts[0].status == "interrupted"
@@ -290,7 +290,7 @@ def test_a_backup_in_what_it_copies(folder: Path) -> None:
     """Given a target in the directory itself, then it is refused, and nothing is made."""
     before = sorted(folder.rglob("*"))
     shown = run_toolkit("backup", folder / "copies" / "first", "--data-dir", folder)
-    assert "another place" in str(shown.exception)
+    assert "another directory" in str(shown.exception)
     assert sorted(folder.rglob("*")) == before
 
 
