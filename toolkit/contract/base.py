@@ -111,14 +111,14 @@ class Envelope(Record, Generic[T]):
 
 def dump_envelope(record: BaseModel) -> bytes:
     """Write the envelope of a record: id and status next to it, its error if it failed."""
-    beside = {
+    header = {
         name: getattr(record, name)
         for name in ("id", "status")
         if name in type(record).model_fields
     }
     error = getattr(record, "error", None)
     after = b"" if error is None else b',"error":%s' % to_json(error)
-    before = to_json(beside)[1:-1] + b"," if beside else b""
+    before = to_json(header)[1:-1] + b"," if header else b""
     return b'{%s"data":%s%s}' % (before, dump_record(record), after)
 
 
@@ -126,11 +126,11 @@ class RecordDocument(NamedTuple):
     """A record as it passes between threads: its own JSON, and the parts it shares.
 
     Attributes:
-        own: the record as JSON, without the shared parts.
+        body: the record as JSON, without the shared parts.
         shared: shared parts, by field name.
     """
 
-    own: bytes
+    body: bytes
     shared: Mapping[str, SharedRecord]
 
     @classmethod
@@ -141,19 +141,19 @@ class RecordDocument(NamedTuple):
             for name in _list_shared_fields(type(record))
             if (part := getattr(record, name)) is not None
         }
-        own = record.model_dump_json(by_alias=True, exclude=set(shared) if shared else None)
-        return cls(own.encode(), shared)
+        body = record.model_dump_json(by_alias=True, exclude=set(shared) if shared else None)
+        return cls(body.encode(), shared)
 
     def to_json(self) -> bytes:
         """Write the whole record."""
         if not self.shared:
-            return self.own
+            return self.body
         parts = [b'"%s":%s' % (name.encode(), part.as_json) for name, part in self.shared.items()]
-        return b"%s,%s}" % (self.own[:-1], b",".join(parts))
+        return b"%s,%s}" % (self.body[:-1], b",".join(parts))
 
     def parse(self, model: type[R]) -> R:
         """Rebuild the record: only the shared parts are the same objects as in the original."""
-        record = model.model_validate_json(self.own)
+        record = model.model_validate_json(self.body)
         for name, part in self.shared.items():
             setattr(record, name, part)
         return record
@@ -170,8 +170,8 @@ def _list_shared_fields(kind: type[BaseModel]) -> tuple[str, ...]:
     return tuple(
         name
         for name, field in kind.model_fields.items()
-        for each in (field.annotation, *get_args(field.annotation))
-        if isinstance(each, type) and issubclass(each, SharedRecord)
+        for part in (field.annotation, *get_args(field.annotation))
+        if isinstance(part, type) and issubclass(part, SharedRecord)
     )
 
 

@@ -135,8 +135,8 @@ class ToolkitError(ShortTraceback, Exception):
         self.vendor_request_id = vendor_request_id
 
     def __str__(self) -> str:
-        line, where = self._make_headline(), "; ".join(self._list_faults())
-        return f"{line} ({where})" if where else line
+        line, places = self._make_headline(), "; ".join(self._list_faults())
+        return f"{line} ({places})" if places else line
 
     def _make_headline(self) -> str:
         line = f"{self.code.name}: {self.message}"
@@ -146,16 +146,16 @@ class ToolkitError(ShortTraceback, Exception):
     def _list_faults(self) -> list[str]:
         """List the faulty places that the message does not name already."""
         return [
-            f"{one.path}: {one.message}" if one.path else one.message
-            for one in self.details
-            if one.message not in self.message
+            f"{detail.path}: {detail.message}" if detail.path else detail.message
+            for detail in self.details
+            if detail.message not in self.message
         ]
 
     def _list_lines(self) -> list[str]:
         faults = self._list_faults()
-        more = len(faults) - MAX_SHOWN_FAULTS
-        told = [f"  and {more} more, in .details"] if more > 0 else []
-        return [f"  {one}" for one in faults[:MAX_SHOWN_FAULTS]] + told
+        excess = len(faults) - MAX_SHOWN_FAULTS
+        ending = [f"  and {excess} more, in .details"] if excess > 0 else []
+        return [f"  {fault}" for fault in faults[:MAX_SHOWN_FAULTS]] + ending
 
     def _format_hint(self) -> str:
         """Return the next step; "" if it would point to details or a wait that are not there."""

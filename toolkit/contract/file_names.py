@@ -13,12 +13,12 @@ _STRIPPED = ". -\u2010\u2011\u2012\u2013\u2014\u2212"
 _RESERVED = re.compile(r"(?i)(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?$")
 
 
-def make_file_stem(name: str, taken: Collection[str] = ()) -> str:
+def make_file_stem(name: str, other_stems: Collection[str] = ()) -> str:
     """Make the stem of a file's name from any name; a name is never a path.
 
     Args:
         name: any name, such as a node's.
-        taken: stems of other files, in lower case: some systems ignore case.
+        other_stems: stems of other files, in lower case: some systems ignore case.
 
     >>> make_file_stem("../a b/c:d"), make_file_stem("copy")
     ('_a b_c_d', 'copy')
@@ -32,7 +32,7 @@ def make_file_stem(name: str, taken: Collection[str] = ()) -> str:
     stem = _truncate(clean, MAX_BYTES).rstrip(". ") or "file"
     stem = f"_{stem}" if _RESERVED.match(stem) else stem
     unique, n = stem, 2
-    while unique.lower() in taken:
+    while unique.lower() in other_stems:
         unique, n = f"{stem}-{n}", n + 1
     return unique
 

@@ -26,11 +26,11 @@ def explain_fault(model: type[BaseModel], fault: Mapping[str, Any]) -> str:
     if fault["type"] == "extra_forbidden" and fault["loc"]:
         *above, name = fault["loc"]
         return explain_unknown("field", name, _list_fields(model, above))
-    said = str(fault["msg"])
+    message = str(fault["msg"])
     if fault["type"] == "literal_error":
         close = find_close_name(fault.get("input"), _list_expected(fault))
-        return said if close is None else f"{said}; did you mean `{close}`?"
-    return said
+        return message if close is None else f"{message}; did you mean `{close}`?"
+    return message
 
 
 def name_node(path: str, body: Mapping[str, object]) -> str:
@@ -39,33 +39,37 @@ def name_node(path: str, body: Mapping[str, object]) -> str:
     >>> name_node("nodes.0.input", {"nodes": [{"id": "facts"}]})
     'node `facts`: '
     """
-    first, _, rest = path.partition(".")
-    number = rest.partition(".")[0]
+    first, _, subpath = path.partition(".")
+    number = subpath.partition(".")[0]
     nodes = body.get("nodes")
     if first != "nodes" or not number.isdigit() or not isinstance(nodes, list):
         return ""
     node = nodes[int(number)] if int(number) < len(nodes) else None
-    told = node.get("id") if isinstance(node, Mapping) else None
-    return f"node `{truncate_text(told, 100)}`: " if isinstance(told, str) and told else ""
+    node_id = node.get("id") if isinstance(node, Mapping) else None
+    return f"node `{truncate_text(node_id, 100)}`: " if isinstance(node_id, str) and node_id else ""
 
 
 def _list_expected(fault: Mapping[str, Any]) -> list[str]:
     """List the allowed words, which pydantic states as `'a', 'b' or 'c'`."""
-    told = str((fault.get("ctx") or {}).get("expected", ""))
-    return [word for word in told.split("'")[1::2] if word]
+    choices = str((fault.get("ctx") or {}).get("expected", ""))
+    return [word for word in choices.split("'")[1::2] if word]
 
 
 def _list_fields(model: type[BaseModel], path: list[object]) -> list[str]:
     """List the fields of the model at a path; empty if no model is there."""
-    here: type[BaseModel] | None = model
+    current: type[BaseModel] | None = model
     for part in path:
-        if here is None:
+        if current is None:
             return []
         if isinstance(part, int):
             continue
-        field = here.model_fields.get(str(part))
-        here = None if field is None else next(_iter_models(field.annotation), None)
-    return [] if here is None else [one.alias or name for name, one in here.model_fields.items()]
+        field = current.model_fields.get(str(part))
+        current = None if field is None else next(_iter_models(field.annotation), None)
+    return (
+        []
+        if current is None
+        else [field.alias or name for name, field in current.model_fields.items()]
+    )
 
 
 def _iter_models(annotation: object) -> Iterator[type[BaseModel]]:

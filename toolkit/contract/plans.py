@@ -11,11 +11,11 @@ from toolkit.contract.jobs import Options
 CapabilityName = Annotated[str, Field(min_length=1, max_length=128)]
 
 
-def _check_range(given: list[float | None]) -> list[float | None]:
-    least, most = given
-    if least is not None and most is not None and most < least:
+def _check_range(bounds: list[float | None]) -> list[float | None]:
+    low, high = bounds
+    if low is not None and high is not None and high < low:
         raise ValueError("the least is more than the most")
-    return given
+    return bounds
 
 
 # A number, or the minimum and maximum of a range; null if the range has no such bound.

@@ -32,10 +32,10 @@ class EventDecoder:
         """Return the events that this piece completes."""
         text = self._rest + self._decoder.decode(data)
         # A line may end in CR LF, whose second half comes later.
-        held = "\r" if text.endswith("\r") else ""
-        text = text.removesuffix(held) if held else text
+        tail = "\r" if text.endswith("\r") else ""
+        text = text.removesuffix(tail) if tail else text
         lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-        self._rest = lines.pop() + held
+        self._rest = lines.pop() + tail
         events = (self._take_line(line) for line in lines)
         return [event for event in events if event is not None]
 

@@ -33,12 +33,12 @@ class ShortTraceback(PicklableError):  # noqa: N818 - a mixin
 
     def _render_traceback_(self) -> list[str]:
         """Return IPython's text instead of a traceback: the message, and the caller's line."""
-        shown = [f"{type(self).__name__}: {self._make_headline()}", *self._list_lines()]
+        lines = [f"{type(self).__name__}: {self._make_headline()}", *self._list_lines()]
         notes = getattr(self, "__notes__", [])
         line = None if notes else find_cell_line(self.__traceback__)
         if line is not None:
-            shown.append(format_code_line(*line))
-        return [*shown, *notes]
+            lines.append(format_code_line(*line))
+        return [*lines, *notes]
 
 
 class ArgumentError(ShortTraceback, TypeError):
@@ -59,8 +59,8 @@ class UnknownAttributeError(ShortTraceback, AttributeError):
     def __str__(self) -> str:
         if self.args:
             return str(self.args[0])
-        known = [one for one in dir(self.obj) if not one.startswith("_")]
-        hint = suggest_name(self.name, [*known, *self.elsewhere])
+        names = [name for name in dir(self.obj) if not name.startswith("_")]
+        hint = suggest_name(self.name, [*names, *self.elsewhere])
         return f"`{type(self.obj).__name__}` has no `{self.name}`; {hint}"
 
 
@@ -82,12 +82,12 @@ class HasKnownNames:
 class UnknownNodeError(ShortTraceback, KeyError):
     """A graph has no node of this id."""
 
-    def __init__(self, node_id: object, known: Iterable[str]) -> None:
+    def __init__(self, node_id: object, node_ids: Iterable[str]) -> None:
         super().__init__(node_id)
-        self.known = list(known)
+        self.node_ids = list(node_ids)
 
     def __str__(self) -> str:
-        return explain_unknown("node", self.args[0], self.known)
+        return explain_unknown("node", self.args[0], self.node_ids)
 
 
 class MissingLibraryError(ShortTraceback, ImportError):
@@ -127,19 +127,19 @@ def find_cell_line(traceback: TracebackType | None) -> tuple[str, str] | None:
     Returns:
         the place of the line, and the line itself.
     """
-    found: tuple[str, int, str] | None = None
+    location: tuple[str, int, str] | None = None
     while traceback is not None:
         code = traceback.tb_frame.f_code
         if str(traceback.tb_frame.f_globals.get("__name__", "")).partition(".")[0] == PACKAGE:
             break
         if any(mark in code.co_filename for mark in _CELL_MARKS):
-            found = code.co_filename, traceback.tb_lineno, code.co_name
+            location = code.co_filename, traceback.tb_lineno, code.co_name
         traceback = traceback.tb_next
-    if found is None:
+    if location is None:
         return None
     import linecache  # which an error alone needs
 
-    file, number, name = found
+    file, number, name = location
     text = linecache.getline(file, number)
     if text.startswith("get_ipython()."):
         return None

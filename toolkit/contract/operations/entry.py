@@ -29,7 +29,8 @@ def matches_path(template: str, path: str) -> bool:
     >>> matches_path("/v1/runs/{id}", "/v1/runs/")
     False
     """
-    asked, parts = path.split("/"), template.split("/")
-    return len(asked) == len(parts) and all(
-        part == name or (name and part == "{id}") for part, name in zip(parts, asked, strict=True)
+    segments, parts = path.split("/"), template.split("/")
+    return len(segments) == len(parts) and all(
+        part == name or (name and part == "{id}")
+        for part, name in zip(parts, segments, strict=True)
     )

@@ -94,12 +94,13 @@ INDEX: Final = (
 
 
 def find_entry(method: str, path: str) -> OperationEntry | None:
-    """Find the operation that a request asks for; none for a path or method that is not there."""
+    """Find the operation of a request. Returns None for an unknown path or method."""
     return next(
-        (one for one in INDEX if one.method == method and matches_path(one.path, path)), None
+        (entry for entry in INDEX if entry.method == method and matches_path(entry.path, path)),
+        None,
     )
 
 
 def list_entries(resource: str) -> list[OperationEntry]:
-    """List the operations on a resource; none for one that is not there."""
-    return [one for one in INDEX if one.resource == resource]
+    """List the operations on a resource; empty for an unknown resource."""
+    return [entry for entry in INDEX if entry.resource == resource]

@@ -71,7 +71,7 @@ class OperationAnswer:
         Raises:
             RequestError: `INVALID_REQUEST` for an answer of bytes.
         """
-        records = [one.to_json() for one in self.records]
+        records = [record.to_json() for record in self.records]
         if not self.is_page:
             if not records:
                 raise RequestError(ErrorCode.INVALID_REQUEST, "This path has bytes, and no JSON.")

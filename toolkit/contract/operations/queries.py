@@ -40,11 +40,11 @@ class OperationQuery(ABC):
 
     @classmethod
     @abstractmethod
-    def parse(cls, given: Mapping[str, str], prefix: Prefix | None) -> Self:
+    def parse(cls, params: Mapping[str, str], prefix: Prefix | None) -> Self:
         """Parse the parameters, each of which must be known and given once.
 
         Args:
-            given: texts of the parameters, by name.
+            params: texts of the parameters, by name.
             prefix: kind of the resource's ids.
 
         Raises:
@@ -73,10 +73,10 @@ class PageQuery(OperationQuery):
     )
 
     @classmethod
-    def parse(cls, given: Mapping[str, str], prefix: Prefix | None) -> Self:
+    def parse(cls, params: Mapping[str, str], prefix: Prefix | None) -> Self:
         """Parse `limit` (1 to 200) and `cursor` (opaque)."""
-        limit = _parse_whole_number(given, "limit", DEFAULT_LIMIT, 1, MAX_LIMIT)
-        cursor = given.get("cursor")
+        limit = _parse_whole_number(params, "limit", DEFAULT_LIMIT, 1, MAX_LIMIT)
+        cursor = params.get("cursor")
         if not cursor:
             return cls(limit)
         try:
@@ -114,10 +114,10 @@ class EventsQuery(OperationQuery):
     )
 
     @classmethod
-    def parse(cls, given: Mapping[str, str], prefix: Prefix | None) -> Self:  # noqa: ARG003
+    def parse(cls, params: Mapping[str, str], prefix: Prefix | None) -> Self:  # noqa: ARG003
         """Parse `after` and `wait`."""
-        after = _parse_whole_number(given, "after", 0, 0, MAX_EVENT_NUMBER)
-        return cls(after, float(_parse_whole_number(given, "wait", 0, 0, MAX_POLL_S)))
+        after = _parse_whole_number(params, "after", 0, 0, MAX_EVENT_NUMBER)
+        return cls(after, float(_parse_whole_number(params, "wait", 0, 0, MAX_POLL_S)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,17 +144,17 @@ class UsageQuery(OperationQuery):
     )
 
     @classmethod
-    def parse(cls, given: Mapping[str, str], prefix: Prefix | None) -> Self:  # noqa: ARG003
+    def parse(cls, params: Mapping[str, str], prefix: Prefix | None) -> Self:  # noqa: ARG003
         """Parse `from`, `to` and `group_by`."""
-        wanted = given.get("group_by", ",".join(DEFAULT_GROUPS)).split(",")
-        groups = tuple(group for group in USAGE_GROUPS if group in wanted)
-        if len(groups) != len(wanted):
-            other = next((name for name in wanted if name not in USAGE_GROUPS), "")
-            told = f"names other than {', '.join(USAGE_GROUPS)}, or one twice"
+        names = params.get("group_by", ",".join(DEFAULT_GROUPS)).split(",")
+        groups = tuple(group for group in USAGE_GROUPS if group in names)
+        if len(groups) != len(names):
+            unknown_name = next((name for name in names if name not in USAGE_GROUPS), "")
+            fault = f"names other than {', '.join(USAGE_GROUPS)}, or one twice"
             raise make_query_error(
-                "group_by", f"{told}. {ask_meant(other, USAGE_GROUPS)}".removesuffix(". ")
+                "group_by", f"{fault}. {ask_meant(unknown_name, USAGE_GROUPS)}".removesuffix(". ")
             )
-        return cls(_parse_day(given, "from"), _parse_day(given, "to"), groups)
+        return cls(_parse_day(params, "from"), _parse_day(params, "to"), groups)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,11 +178,11 @@ class BillingQuery(OperationQuery):
     )
 
     @classmethod
-    def parse(cls, given: Mapping[str, str], prefix: Prefix | None) -> Self:  # noqa: ARG003
+    def parse(cls, params: Mapping[str, str], prefix: Prefix | None) -> Self:  # noqa: ARG003
         """Parse `month` and `group_by`."""
-        asked, month = given.get("group_by"), given.get("month")
-        by = next((group for group in BILLING_GROUPS if group == asked), None)
-        if by is None and asked is not None:
+        group_by, month = params.get("group_by"), params.get("month")
+        by = next((group for group in BILLING_GROUPS if group == group_by), None)
+        if by is None and group_by is not None:
             raise make_query_error("group_by", f"is not {' or '.join(BILLING_GROUPS)}")
         if month is None:
             return cls(None, by)
@@ -204,9 +204,9 @@ class UnshareQuery(OperationQuery):
     )
 
     @classmethod
-    def parse(cls, given: Mapping[str, str], prefix: Prefix | None) -> Self:  # noqa: ARG003
+    def parse(cls, params: Mapping[str, str], prefix: Prefix | None) -> Self:  # noqa: ARG003
         """Parse `account`."""
-        return cls(given.get("account"))
+        return cls(params.get("account"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,16 +224,16 @@ class HealthQuery(OperationQuery):
     )
 
     @classmethod
-    def parse(cls, given: Mapping[str, str], prefix: Prefix | None) -> Self:  # noqa: ARG003
+    def parse(cls, params: Mapping[str, str], prefix: Prefix | None) -> Self:  # noqa: ARG003
         """Parse `ready`."""
-        asked = given.get("ready", "false")
-        if asked not in ("true", "false"):
+        ready = params.get("ready", "false")
+        if ready not in ("true", "false"):
             raise make_query_error("ready", "is not true or false")
-        return cls(asked == "true")
+        return cls(ready == "true")
 
 
-def _parse_day(given: Mapping[str, str], name: str) -> date | None:
-    text = given.get(name)
+def _parse_day(params: Mapping[str, str], name: str) -> date | None:
+    text = params.get(name)
     if text is None:
         return None
     try:
@@ -245,9 +245,9 @@ def _parse_day(given: Mapping[str, str], name: str) -> date | None:
 
 
 def _parse_whole_number(
-    given: Mapping[str, str], name: str, default: int, low: int, high: int
+    params: Mapping[str, str], name: str, default: int, low: int, high: int
 ) -> int:
-    text = given.get(name)
+    text = params.get(name)
     if text is None:
         return default
     if not re.fullmatch(r"\d{1,16}", text, re.A) or not low <= int(text) <= high:

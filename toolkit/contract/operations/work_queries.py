@@ -117,32 +117,32 @@ class WorkQuery(PageQuery):
     STATUSES: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
-    def parse(cls, given: Mapping[str, str], prefix: Prefix | None) -> Self:
+    def parse(cls, params: Mapping[str, str], prefix: Prefix | None) -> Self:
         """Parse `limit`, `cursor`, and the filters of the items."""
-        page = PageQuery.parse(given, prefix)
-        if not given.keys() - {"limit", "cursor"}:
+        page = PageQuery.parse(params, prefix)
+        if not params.keys() - {"limit", "cursor"}:
             return cls(page.limit, page.before)
-        chosen = WorkFilter(
-            capability=_parse_text(given, "capability", MAX_NAME_LENGTH),
-            provider=_parse_text(given, "provider", MAX_NAME_LENGTH),
-            status=cls._parse_status(given),
-            tags=_parse_tags(given),
-            since=_parse_time(given, "since"),
-            until=_parse_time(given, "until"),
-            min_cost_usd=_parse_amount(given, "min_cost_usd"),
-            max_cost_usd=_parse_amount(given, "max_cost_usd"),
-            text=_parse_text(given, "q", MAX_TEXT_LENGTH),
+        work_filter = WorkFilter(
+            capability=_parse_text(params, "capability", MAX_NAME_LENGTH),
+            provider=_parse_text(params, "provider", MAX_NAME_LENGTH),
+            status=cls._parse_status(params),
+            tags=_parse_tags(params),
+            since=_parse_time(params, "since"),
+            until=_parse_time(params, "until"),
+            min_cost_usd=_parse_amount(params, "min_cost_usd"),
+            max_cost_usd=_parse_amount(params, "max_cost_usd"),
+            text=_parse_text(params, "q", MAX_TEXT_LENGTH),
         )
-        return cls(page.limit, page.before, chosen)
+        return cls(page.limit, page.before, work_filter)
 
     @classmethod
-    def _parse_status(cls, given: Mapping[str, str]) -> str | None:
-        status = given.get("status")
+    def _parse_status(cls, params: Mapping[str, str]) -> str | None:
+        status = params.get("status")
         if status is None or status in cls.STATUSES:
             return status
-        meant = ask_meant(status, cls.STATUSES)
-        told = f"is none of {', '.join(cls.STATUSES)}"
-        raise make_query_error("status", f"{told}. {meant}" if meant else told)
+        question = ask_meant(status, cls.STATUSES)
+        fault = f"is none of {', '.join(cls.STATUSES)}"
+        raise make_query_error("status", f"{fault}. {question}" if question else fault)
 
 
 class RunsQuery(WorkQuery):
@@ -169,8 +169,8 @@ class TasksQuery(WorkQuery):
     PARAMETERS = _make_parameters(STATUSES, ", in a node of one of its workflows")
 
 
-def _parse_text(given: Mapping[str, str], name: str, longest: int) -> str | None:
-    text = given.get(name)
+def _parse_text(params: Mapping[str, str], name: str, longest: int) -> str | None:
+    text = params.get(name)
     if text is None:
         return None
     if not 0 < len(text) <= longest:
@@ -180,8 +180,8 @@ def _parse_text(given: Mapping[str, str], name: str, longest: int) -> str | None
     return text
 
 
-def _parse_tags(given: Mapping[str, str]) -> tuple[str, ...]:
-    text = _parse_text(given, "tag", MAX_TAGS * (MAX_TAG_LENGTH + 1))
+def _parse_tags(params: Mapping[str, str]) -> tuple[str, ...]:
+    text = _parse_text(params, "tag", MAX_TAGS * (MAX_TAG_LENGTH + 1))
     if text is None:
         return ()
     tags = tuple(dict.fromkeys(tag.strip() for tag in text.split(",")))
@@ -192,12 +192,12 @@ def _parse_tags(given: Mapping[str, str]) -> tuple[str, ...]:
     return tags
 
 
-def _parse_time(given: Mapping[str, str], name: str) -> datetime | None:
-    text = given.get(name)
+def _parse_time(params: Mapping[str, str], name: str) -> datetime | None:
+    text = params.get(name)
     if text is None:
         return None
-    found = _TIME.fullmatch(text) if len(text) <= MAX_TIME_LENGTH else None
-    moment = _make_moment(found) if found else None
+    match = _TIME.fullmatch(text) if len(text) <= MAX_TIME_LENGTH else None
+    moment = _make_moment(match) if match else None
     if moment is None:
         raise make_query_error(
             name, "is not a time such as 2026-11-20T08:30:00Z, or a day such as 2026-11-20"
@@ -205,14 +205,14 @@ def _parse_time(given: Mapping[str, str], name: str) -> datetime | None:
     return moment
 
 
-def _make_moment(found: re.Match[str]) -> datetime | None:
+def _make_moment(match: re.Match[str]) -> datetime | None:
     """Convert a text to a time in UTC. Returns None if no calendar has it."""
-    second = "59" if found["second"] == "60" else found["second"] or "00"
-    part = (found["part"] or "")[:7]
-    zone = (found["zone"] or "Z").upper()
+    second = "59" if match["second"] == "60" else match["second"] or "00"
+    part = (match["part"] or "")[:7]
+    zone = (match["zone"] or "Z").upper()
     try:
         moment = datetime.fromisoformat(
-            f"{found['day']}T{found['minute'] or '00:00'}:{second}{part}"
+            f"{match['day']}T{match['minute'] or '00:00'}:{second}{part}"
         )
         offset = datetime.fromisoformat(f"2000-01-01T00:00:00{zone}").tzinfo
     except ValueError:
@@ -223,8 +223,8 @@ def _make_moment(found: re.Match[str]) -> datetime | None:
         return moment.replace(tzinfo=UTC)
 
 
-def _parse_amount(given: Mapping[str, str], name: str) -> float | None:
-    text = given.get(name)
+def _parse_amount(params: Mapping[str, str], name: str) -> float | None:
+    text = params.get(name)
     if text is None:
         return None
     if not re.fullmatch(_AMOUNT_PATTERN, text) or not math.isfinite(float(text)):
