@@ -54,8 +54,8 @@ app = typer.Typer(
 )
 
 
-def _print_version(asked: bool) -> None:
-    if asked:
+def _print_version(is_requested: bool) -> None:
+    if is_requested:
         from toolkit.contract.version import read_installed_version
 
         print("capability-toolkit", read_installed_version())

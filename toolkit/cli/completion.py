@@ -22,22 +22,22 @@ _NAMES = ("name", "title", "provider", "objective", "capability", "media_type")
 
 def _read_target(ctx: typer.Context) -> Target:
     """Read the target from the options that the line has so far."""
-    named = {each.name: ctx.params.get(each.name) for each in fields(Target)}
-    given = {name: value for name, value in named.items() if value is not None}
-    return Target(**{**given, "max_wait_s": 0.0})
+    values = {field.name: ctx.params.get(field.name) for field in fields(Target)}
+    options = {name: value for name, value in values.items() if value is not None}
+    return Target(**{**options, "max_wait_s": 0.0})
 
 
 def _fetch(ctx: typer.Context, path: str, **params: str | int) -> Any:
     """Read from the server of the line. Returns None if the server is missing or slow."""
-    where = _read_target(ctx)
-    if is_local(where) or not names_server(where):
+    target = _read_target(ctx)
+    if is_local(target) or not names_server(target):
         return None
-    told: list[Any] = []
+    replies: list[Any] = []
 
     def ask() -> None:
         try:
-            with open_client(where, "none") as client:
-                told.append(client.read(path, params))
+            with open_client(target, "none") as client:
+                replies.append(client.read(path, params))
         except Exception:  # as above
             return
 
@@ -45,16 +45,16 @@ def _fetch(ctx: typer.Context, path: str, **params: str | int) -> Any:
     asking = threading.Thread(target=ask, daemon=True)
     asking.start()
     asking.join(MAX_WAIT_S)
-    return told[0] if told else None
+    return replies[0] if replies else None
 
 
 def _find_data_dir(ctx: typer.Context) -> Path | None:
     """Find the data directory of the line. Returns None if the line names a server."""
-    given = ctx.params.get("data_dir")
-    if given is not None:
-        return Path(given)
-    where = _read_target(ctx)
-    if not is_local(where) and names_server(where):
+    option = ctx.params.get("data_dir")
+    if option is not None:
+        return Path(option)
+    target = _read_target(ctx)
+    if not is_local(target) and names_server(target):
         return None
     from toolkit.settings import Settings
 
@@ -62,8 +62,8 @@ def _find_data_dir(ctx: typer.Context) -> Path | None:
 
 
 def _fetch_items(ctx: typer.Context, path: str, **params: str | int) -> list[dict[str, Any]]:
-    found = _fetch(ctx, f"/{path}", **params)
-    return [] if found is None else list(found["items"])
+    page = _fetch(ctx, f"/{path}", **params)
+    return [] if page is None else list(page["items"])
 
 
 def _describe_record(record: dict[str, Any]) -> str:
@@ -85,8 +85,8 @@ def make_id_completion(path: str, column: str = "id") -> Completion:
         folder = _find_data_dir(ctx)
         if folder is None:
             return [
-                (str(one[column]), _describe_record(one))
-                for one in _fetch_items(ctx, path, limit=MAX_COMPLETIONS)
+                (str(record[column]), _describe_record(record))
+                for record in _fetch_items(ctx, path, limit=MAX_COMPLETIONS)
             ]
         from toolkit.store.maintenance.newest_ids import list_newest_ids
 
@@ -115,7 +115,9 @@ def work_ids(ctx: typer.Context, incomplete: str) -> Suggestions:
     first = str(ctx.params.get("a") or "").partition("_")[0]
     kinds = {"run": "runs", "wfl": "workflows", "tsk": "tasks"}
     paths = [kinds[first]] if first in kinds else list(kinds.values())
-    return [one for path in paths for one in make_id_completion(path)(ctx, incomplete)]
+    return [
+        suggestion for path in paths for suggestion in make_id_completion(path)(ctx, incomplete)
+    ]
 
 
 @completion
@@ -123,14 +125,17 @@ def capabilities(ctx: typer.Context, incomplete: str) -> Suggestions:
     """Complete capabilities; with their versions once an @ was typed."""
     records = _fetch_items(ctx, "capabilities")
     if records:
-        known = [(one["id"], one["version"], one["title"]) for one in records]
+        rows = [(record["id"], record["version"], record["title"]) for record in records]
     else:
         from toolkit.capabilities import load_capabilities
 
-        known = [(one.id, one.version, one.title) for one in load_capabilities()]
+        rows = [
+            (capability.id, capability.version, capability.title)
+            for capability in load_capabilities()
+        ]
     if "@" in incomplete:
-        return [(f"{name}@{version}", title) for name, version, title in known]
-    return [(name, title) for name, _, title in known]
+        return [(f"{name}@{version}", title) for name, version, title in rows]
+    return [(name, title) for name, _, title in rows]
 
 
 @completion
@@ -142,8 +147,9 @@ def fields_of_input(ctx: typer.Context, incomplete: str) -> Suggestions:  # noqa
     record = _fetch(ctx, f"/capabilities/{name}" + (f"@{version}" if version else ""))
     if record is not None:
         return [(f"{field}=", "") for field in record["input_schema"]["properties"]]
-    found = {one.id: one for one in load_capabilities()}  # the newest of each comes last
-    return [(f"{field}=", "") for field in found[name].input_model.model_fields]
+    # The newest version of each capability comes last.
+    newest = {capability.id: capability for capability in load_capabilities()}
+    return [(f"{field}=", "") for field in newest[name].input_model.model_fields]
 
 
 @completion
@@ -151,7 +157,7 @@ def providers(ctx: typer.Context, incomplete: str) -> Suggestions:  # noqa: ARG0
     """Complete vendors."""
     records = _fetch_items(ctx, "providers")
     if records:
-        return [(one["id"], one["title"]) for one in records]
+        return [(record["id"], record["title"]) for record in records]
     from toolkit.vendors import load_vendors
 
     return [(name, vendor.title) for name, vendor in load_vendors().items()]
@@ -176,9 +182,9 @@ def statuses(ctx: typer.Context, incomplete: str) -> Suggestions:  # noqa: ARG00
     """Complete the states of the work of the command's group."""
     from toolkit.contract.operations.work_queries import RunsQuery, TasksQuery, WorkflowsQuery
 
-    known = {"tasks": TasksQuery, "workflows": WorkflowsQuery}
+    queries = {"tasks": TasksQuery, "workflows": WorkflowsQuery}
     group = str(ctx.parent.info_name) if ctx.parent else ""
-    return [(status, "") for status in known.get(group, RunsQuery).STATUSES]
+    return [(status, "") for status in queries.get(group, RunsQuery).STATUSES]
 
 
 @completion
@@ -191,17 +197,17 @@ def nodes(ctx: typer.Context, incomplete: str) -> Suggestions:  # noqa: ARG001 -
 @completion
 def gpus(ctx: typer.Context, incomplete: str) -> Suggestions:  # noqa: ARG001 - as for all
     """Complete the GPUs that a pod may have."""
-    return [(one["id"], one["name"]) for one in _fetch_items(ctx, "catalog/gpus")]
+    return [(gpu["id"], gpu["name"]) for gpu in _fetch_items(ctx, "catalog/gpus")]
 
 
 @completion
 def pools(ctx: typer.Context, incomplete: str) -> Suggestions:  # noqa: ARG001 - as for all
     """Complete the pools of GPUs that an endpoint may have."""
-    return {one["pool"]: one["name"] for one in _fetch_items(ctx, "catalog/gpus")}.items()
+    return {gpu["pool"]: gpu["name"] for gpu in _fetch_items(ctx, "catalog/gpus")}.items()
 
 
 @completion
 def kinds_of_job(ctx: typer.Context, incomplete: str) -> Suggestions:  # noqa: ARG001 - as for all
     """Complete the kinds of job that the caller's own compute can do."""
     records = _fetch_items(ctx, "capabilities")
-    return [(one["job"]["type"], one["title"]) for one in records if one.get("job")]
+    return [(record["job"]["type"], record["title"]) for record in records if record.get("job")]

@@ -41,14 +41,14 @@ class CommandLocation:
             root.add_typer(member, name=name, rich_help_panel=self.panel, hidden=self.hidden)
         else:
             root.command(name, rich_help_panel=self.panel, hidden=self.hidden)(member)
-        made = cast("TyperGroup", get_command(root)).commands[name]
-        return cast("TyperCommand | TyperGroup", made)
+        command = cast("TyperGroup", get_command(root)).commands[name]
+        return cast("TyperCommand | TyperGroup", command)
 
     def make_summary(self, name: str) -> TyperCommand:
         """Make only the listed part of the command, because its parameters take far longer."""
         member = self._import_member()
-        told = member.info.help if isinstance(member, typer.Typer) else inspect.getdoc(member)
-        return TyperCommand(name, help=told, rich_help_panel=self.panel, hidden=self.hidden)
+        summary = member.info.help if isinstance(member, typer.Typer) else inspect.getdoc(member)
+        return TyperCommand(name, help=summary, rich_help_panel=self.panel, hidden=self.hidden)
 
     def _import_member(self) -> Any:
         return getattr(import_module(f"{toolkit.__name__}.{self.module}"), self.member)
@@ -82,8 +82,8 @@ class LazyGroup(TyperGroup):
 
     locations: ClassVar[Mapping[str, CommandLocation]]
 
-    def __init__(self, **given: Any) -> None:
-        super().__init__(**given)
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
         self.commands = cast("MutableMapping[str, Any]", _LazyCommands(self.locations))
         self._is_listing = False
 

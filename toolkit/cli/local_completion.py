@@ -22,12 +22,16 @@ def completion(find: Search) -> Completion:
         before = logging.root.manager.disable
         logging.disable(logging.CRITICAL)
         try:
-            found = list(find(ctx, incomplete))
+            suggestions = list(find(ctx, incomplete))
         except Exception:  # no error may disturb typing
             return []
         finally:
             logging.disable(before)
-        return [(value, said) for value, said in found if value.startswith(incomplete)]
+        return [
+            (value, description)
+            for value, description in suggestions
+            if value.startswith(incomplete)
+        ]
 
     return complete
 

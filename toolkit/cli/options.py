@@ -91,12 +91,12 @@ def service_command(
             did all, so that no client is needed.
     """
 
-    def run(target: dict[str, Any], **given: Any) -> None:
-        where = Target(**target)
-        if instead is not None and instead(where, **given):
+    def run(target: dict[str, Any], **arguments: Any) -> None:
+        location = Target(**target)
+        if instead is not None and instead(location, **arguments):
             return
-        with open_client(where, makes) as client:
-            function(ClientOutput(client, where.as_json, where), **given)
+        with open_client(location, makes) as client:
+            function(ClientOutput(client, location.as_json, location), **arguments)
 
     return make_command(function, options, run)
 

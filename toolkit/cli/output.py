@@ -19,7 +19,7 @@ PAGE_SIZE = 200  # items of a page
 MAX_INPUT_CHARACTERS = 60  # in a list, to recognize the input by
 UNLIMITED_WIDTH = 10_000  # columns, if a program reads: one row is one line
 _CONTROLS = {code: f"\\u{code:04x}" for code in (*range(32), *range(127, 160))}
-_UNESCAPED = {code: shown for code, shown in _CONTROLS.items() if code > 31}
+_UNESCAPED = {code: escape for code, escape in _CONTROLS.items() if code > 31}
 
 
 def escape_controls(text: str) -> str:
@@ -63,12 +63,12 @@ class Output:
         from toolkit.display.records.text_table import format_facts
 
         facts, sections = outline_record(record)
-        shown = [(name, escape_controls(value)) for name, value in facts.items()]
-        print("\n".join(format_facts(shown, measure_width())))
-        for section in sorted(sections, key=lambda each: each.title != rows):
+        cells = [(name, escape_controls(value)) for name, value in facts.items()]
+        print("\n".join(format_facts(cells, measure_width())))
+        for section in sorted(sections, key=lambda section: section.title != rows):
             print(f"\n{section.title}")
-            named = columns if section.title == rows else section.columns
-            print_rows(section.rows, named)
+            names = columns if section.title == rows else section.columns
+            print_rows(section.rows, names)
 
     def print_table(
         self,
@@ -100,7 +100,7 @@ class ClientOutput(Output):
 
     client: "Client"
     as_json: bool = False
-    where: "Target | None" = None
+    target: "Target | None" = None
 
     def read(self, path: str, **params: str | int | None) -> Any:
         """Read a path of the service as plain JSON, because output needs no record.
@@ -109,8 +109,8 @@ class ClientOutput(Output):
             path: path below `/v1`.
             params: query parameters; parameters of None are left out.
         """
-        given = {name: value for name, value in params.items() if value is not None}
-        return self.client.read(path, given)
+        query = {name: value for name, value in params.items() if value is not None}
+        return self.client.read(path, query)
 
     def print_items(
         self,
@@ -143,8 +143,8 @@ class ClientOutput(Output):
             items += page["items"]
         self.print_table(items[:limit], columns)
         if limit is not None and len(items) > limit:
-            shown = "There are more" if total is None else f"{limit} of {total:,} are shown"
-            self.print_note(f"{shown}: --all, or a higher --limit.")
+            count = "There are more" if total is None else f"{limit} of {total:,} are shown"
+            self.print_note(f"{count}: --all, or a higher --limit.")
 
 
 def _to_record(thing: "Printable") -> dict[str, Any]:

@@ -26,13 +26,13 @@ class _ResourceGroup(TyperGroup):
 
     def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
         """Complete the commands, and the options of the first command."""
-        found = super().shell_complete(ctx, incomplete)
+        items = super().shell_complete(ctx, incomplete)
         first = next(iter(self.commands.values()))
         if incomplete.startswith("-"):
-            known = {item.value for item in found}
-            more = first.shell_complete(ctx.__class__(first, parent=ctx), incomplete)
-            found += [item for item in more if item.value not in known]
-        return found
+            names = {item.value for item in items}
+            options = first.shell_complete(ctx.__class__(first, parent=ctx), incomplete)
+            items += [item for item in options if item.value not in names]
+        return items
 
 
 def make_group(help: str) -> typer.Typer:
@@ -41,22 +41,26 @@ def make_group(help: str) -> typer.Typer:
 
 
 def add_resource_commands(
-    app: typer.Typer, resource: str, columns: Sequence[str], rows: str = "", of: Sequence[str] = ()
+    app: typer.Typer,
+    resource: str,
+    columns: Sequence[str],
+    rows: str = "",
+    row_columns: Sequence[str] = (),
 ) -> None:
     """Add the commands that the operations table has for many resources: read, end, delete.
 
     Args:
         resource: name of the resource on the client and in the table.
         rows: list of records that `show` prints below the facts.
-        of: columns of these records.
+        row_columns: columns of these records.
     """
-    operations = {one.verb: one for one in list_entries(resource)}
+    operations = {operation.verb: operation for operation in list_entries(resource)}
     path = operations["list"].path.removeprefix("/v1")
     if "annotate" in operations:
         _add_filtered_list(app, path, columns)
     else:
         _add_list_command(app, path, columns)
-    _add_show_command(app, path, rows, of)
+    _add_show_command(app, path, rows, row_columns)
     if "delete" in operations:
         _add_delete_command(app, resource)
     if "events" in operations:
@@ -147,12 +151,12 @@ def _add_annotate_command(app: typer.Typer, resource: str) -> None:
         shell.print_record(getattr(shell.client, resource).annotate(id, tags=tags, note=note))
 
 
-def _add_show_command(app: typer.Typer, path: str, rows: str, of: Sequence[str]) -> None:
+def _add_show_command(app: typer.Typer, path: str, rows: str, columns: Sequence[str]) -> None:
     @app.command()
     @read_command
     def show(shell: ClientOutput, id: Id) -> None:
         """Show its record."""
-        shell.print_record(shell.read(f"{path}/{id}"), rows, of)
+        shell.print_record(shell.read(f"{path}/{id}"), rows, columns)
 
 
 def _add_delete_command(app: typer.Typer, resource: str) -> None:

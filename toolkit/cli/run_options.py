@@ -78,24 +78,28 @@ def make_command(
         shared: shared options, by name.
         run: function that takes the values of shared options by name, and others as keywords.
     """
-    own = list(inspect.signature(function).parameters.values())[1:]
+    signature = list(inspect.signature(function).parameters.values())[1:]
     # One parameter stands for all options of a run.
     grouped = {
-        each.name: make_parameters(each.annotation)
-        for each in own
-        if each.annotation in (RunOptions, WorkOptions)
+        parameter.name: make_parameters(parameter.annotation)
+        for parameter in signature
+        if parameter.annotation in (RunOptions, WorkOptions)
     }
 
     @wraps(function)
-    def command(**given: Any) -> None:
-        values = {name: given.pop(name) for name in shared}
+    def command(**arguments: Any) -> None:
+        values = {name: arguments.pop(name) for name in shared}
         for name, parameters in grouped.items():
-            given[name] = {each.name: given.pop(each.name) for each in parameters}
-        run(values, **given)
+            arguments[name] = {
+                parameter.name: arguments.pop(parameter.name) for parameter in parameters
+            }
+        run(values, **arguments)
 
-    spelled = [each for one in own for each in grouped.get(one.name, [one])]
+    command_options = [
+        option for parameter in signature for option in grouped.get(parameter.name, [parameter])
+    ]
     # Typer reads a command's options from these.
-    every = sorted([*spelled, *shared.values()], key=lambda each: each.kind)
-    command.__signature__ = inspect.Signature(every)  # type: ignore[attr-defined]
-    command.__annotations__ = {each.name: each.annotation for each in every}
+    options = sorted([*command_options, *shared.values()], key=lambda option: option.kind)
+    command.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
+    command.__annotations__ = {option.name: option.annotation for option in options}
     return command

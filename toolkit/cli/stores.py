@@ -41,13 +41,13 @@ def make_settings(
     from toolkit.settings import Settings
 
     warn_of_password(database)
-    given: dict[str, Any] = {
+    options: dict[str, Any] = {
         "database": database,
         "artifact_url": artifact_url,
         "artifact_endpoint_url": artifact_endpoint_url,
     }
     return Settings(
-        data_dir=data_dir, **{name: value for name, value in given.items() if value is not None}
+        data_dir=data_dir, **{name: value for name, value in options.items() if value is not None}
     )
 
 

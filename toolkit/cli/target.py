@@ -79,7 +79,7 @@ class Target:
 
 
 @contextmanager
-def open_client(where: Target, makes: DirectoryPolicy = "any") -> "Iterator[Client]":
+def open_client(target: Target, makes: DirectoryPolicy = "any") -> "Iterator[Client]":
     """Open a client of the engine or the server of a target.
 
     An embedded engine resumes no old work, because listing runs must not start any.
@@ -92,55 +92,55 @@ def open_client(where: Target, makes: DirectoryPolicy = "any") -> "Iterator[Clie
         BadParameter: the target names both, or a variable that is not set.
         ServiceError: `UNAVAILABLE` when the data directory cannot be used.
     """
-    local = is_local(where)
-    if local and (where.base_url or where.profile):
-        hint = "--base-url" if where.base_url else "--profile"
+    local = is_local(target)
+    if local and (target.base_url or target.profile):
+        hint = "--base-url" if target.base_url else "--profile"
         raise typer.BadParameter("name a server, or an engine right here", param_hint=hint)
-    key = os.environ.get(where.api_key_env)
-    if key is None and where.api_key_env != KEY_VARIABLE:
-        raise typer.BadParameter(f"{where.api_key_env} is not set", param_hint="--api-key-env")
+    key = os.environ.get(target.api_key_env)
+    if key is None and target.api_key_env != KEY_VARIABLE:
+        raise typer.BadParameter(f"{target.api_key_env} is not set", param_hint="--api-key-env")
     from toolkit.client import Client
 
     with ExitStack() as opened:
-        if not local and names_server(where):
+        if not local and names_server(target):
             # The client reads the usual variable, because a profile's address has another key.
-            given = None if where.api_key_env == KEY_VARIABLE else key
+            api_key = None if target.api_key_env == KEY_VARIABLE else key
             client = Client(
-                where.base_url,
-                given,
-                profile=where.profile,
-                max_wait_s=where.max_wait_s,
-                cacert=where.cacert,
+                target.base_url,
+                api_key,
+                profile=target.profile,
+                max_wait_s=target.max_wait_s,
+                cacert=target.cacert,
             )
             yield opened.enter_context(client)
             return
         if key is not None and not local:
             raise typer.BadParameter(
-                f"{where.api_key_env} is set, and no server: name it, or a folder by --data-dir",
+                f"{target.api_key_env} is set, and no server: name it, or a folder by --data-dir",
                 param_hint="--base-url, TOOLKIT_BASE_URL",
             )
-        folder = where.data_dir
+        folder = target.data_dir
         if makes == "none" or (makes == "default" and folder is not None):
-            folder = _find_data_dir(where, opened)
+            folder = _find_data_dir(target, opened)
         local_client = Client.local(
-            folder, sandbox=where.sandbox, take_up=False, read_only=where.read_only
+            folder, sandbox=target.sandbox, take_up=False, read_only=target.read_only
         )
         yield opened.enter_context(local_client)
 
 
-def is_local(where: Target) -> bool:
+def is_local(target: Target) -> bool:
     """Check whether a target is an embedded engine."""
-    return where.data_dir is not None or where.sandbox or where.read_only
+    return target.data_dir is not None or target.sandbox or target.read_only
 
 
-def names_server(where: Target) -> bool:
+def names_server(target: Target) -> bool:
     """Check whether a target names a server, if it is no embedded engine."""
     from toolkit.profiles import resolution
 
-    return resolution.names_server(where.base_url, where.profile)
+    return resolution.names_server(target.base_url, target.profile)
 
 
-def _find_data_dir(where: Target, opened: ExitStack) -> Path:
+def _find_data_dir(target: Target, opened: ExitStack) -> Path:
     """Find the data directory; if none is named and none exists, make an empty temporary one.
 
     Raises:
@@ -150,9 +150,9 @@ def _find_data_dir(where: Target, opened: ExitStack) -> Path:
     from toolkit.store.data_dir.location import find_database
 
     settings = Settings()
-    folder = where.data_dir or settings.data_dir
+    folder = target.data_dir or settings.data_dir
     if settings.database is not None:
         return folder
-    if where.data_dir is not None or where.read_only or (folder / "state.db").exists():
+    if target.data_dir is not None or target.read_only or (folder / "state.db").exists():
         return find_database(folder).parent
     return Path(opened.enter_context(TemporaryDirectory(prefix="toolkit-")))

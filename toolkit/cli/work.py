@@ -104,11 +104,11 @@ def save_artifacts(shell: ClientOutput, artifact_ids: Mapping[str, str], out: Pa
     """Write artifacts to a folder, each under the name of its node, and return their paths."""
     out.mkdir(parents=True, exist_ok=True)
     paths = []
-    taken: set[str] = set()
+    stems: set[str] = set()
     for node_id, artifact_id in artifact_ids.items():
         artifact = shell.client.artifacts.get(artifact_id)
-        stem = make_file_stem(node_id, taken)
-        taken.add(stem.lower())
+        stem = make_file_stem(node_id, stems)
+        stems.add(stem.lower())
         suffix = get_suffix(artifact.record.media_type)
         paths.append(str(artifact.save(out / f"{stem}{suffix}")))
     return paths

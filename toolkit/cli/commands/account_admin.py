@@ -62,12 +62,12 @@ class OperatorOutput(Output):
 
 
 def _run_on_accounts(
-    settings: "Settings", asked: "Callable[[AccountAdmin], Awaitable[T]]", *, read_only: bool
+    settings: "Settings", operation: "Callable[[AccountAdmin], Awaitable[T]]", *, read_only: bool
 ) -> T:
     from toolkit.engine.access.account_admin import AccountAdmin
 
     async def run(store: "Store") -> T:
-        return await asked(AccountAdmin(store, settings))
+        return await operation(AccountAdmin(store, settings))
 
     return run_on_store(settings, run, read_only=read_only)
 
@@ -75,8 +75,8 @@ def _run_on_accounts(
 def _operator_command(function: Callable[..., None]) -> Callable[..., None]:
     """Make a command that has the options of `OperatorOutput`; the function takes that first."""
 
-    def run(options: dict[str, Any], **given: Any) -> None:
-        function(OperatorOutput(**options), **given)
+    def run(options: dict[str, Any], **arguments: Any) -> None:
+        function(OperatorOutput(**options), **arguments)
 
     return make_command(function, list_options(OperatorOutput), run)
 
@@ -160,10 +160,10 @@ def limit_account(
     async def set_limit(store: "Store") -> Account:
         return await Accounts(store, settings).set_daily_limit(account, max_cost_usd_per_day)
 
-    found = run_on_store(settings, set_limit)
-    limit = found.max_cost_usd_per_day
+    record = run_on_store(settings, set_limit)
+    limit = record.max_cost_usd_per_day
     allowed = "without a daily limit" if limit is None else f"${limit:g} a day"
-    shell.print_change(found, f"{found.email} may spend {allowed}.")
+    shell.print_change(record, f"{record.email} may spend {allowed}.")
 
 
 @_operator_command
@@ -178,7 +178,7 @@ def list_keys(shell: OperatorOutput, account: AccountName) -> None:
     shell.print_table(shell.read(lambda admin: admin.list_keys(account)), KEY_COLUMNS)
 
 
-def show_account(where: Target, account: str | None) -> bool:
+def show_account(target: Target, account: str | None) -> bool:
     """Show the named account from its data directory; return False if no account is named.
 
     Raises:
@@ -186,16 +186,16 @@ def show_account(where: Target, account: str | None) -> bool:
     """
     if account is None:
         return False
-    if where.base_url or where.profile:
+    if target.base_url or target.profile:
         raise typer.BadParameter(
             "a server shows the account of the key alone: name a data directory, or no account",
-            param_hint="--base-url" if where.base_url else "--profile",
+            param_hint="--base-url" if target.base_url else "--profile",
         )
     from toolkit.settings import Settings
 
-    settings = Settings() if where.data_dir is None else Settings(data_dir=where.data_dir)
-    found = _run_on_accounts(settings, lambda admin: admin.describe(account), read_only=True)
-    OperatorOutput(as_json=where.as_json).print_record(found, "keys", KEY_COLUMNS)
+    settings = Settings() if target.data_dir is None else Settings(data_dir=target.data_dir)
+    record = _run_on_accounts(settings, lambda admin: admin.describe(account), read_only=True)
+    OperatorOutput(as_json=target.as_json).print_record(record, "keys", KEY_COLUMNS)
     return True
 
 
@@ -208,25 +208,25 @@ def disable(
     ] = False,
 ) -> None:
     """Refuse an account's keys, and end its work under way; nothing of it is deleted."""
-    done = shell.change(lambda admin: admin.disable(account, let_finish=let_finish))
+    report = shell.change(lambda admin: admin.disable(account, let_finish=let_finish))
     if shell.as_json:
-        shell.print_record(done)
+        shell.print_record(report)
         return
-    print(f"✓ {done.id} {done.email} is disabled: its keys answer 401 UNAUTHENTICATED.")
-    if done.ended:
-        print(f"  {done.ended} under way were ended.")
-    if done.under_way and let_finish:
-        print(f"  {done.under_way} under way go on.")
-    elif done.under_way:
-        print(f"  {done.under_way} under way end as soon as a server is there to end them.")
-    _print_infrastructure(shell, done.rented)
+    print(f"✓ {report.id} {report.email} is disabled: its keys answer 401 UNAUTHENTICATED.")
+    if report.ended:
+        print(f"  {report.ended} under way were ended.")
+    if report.under_way and let_finish:
+        print(f"  {report.under_way} under way go on.")
+    elif report.under_way:
+        print(f"  {report.under_way} under way end as soon as a server is there to end them.")
+    _print_infrastructure(shell, report.rented)
 
 
 def _print_infrastructure(shell: OperatorOutput, rented: "list[RentedResource]") -> None:
     if rented:
-        named = ", ".join(f"{one.id} ({one.status})" for one in rented)
+        resources = ", ".join(f"{resource.id} ({resource.status})" for resource in rented)
         shell.print_note(
-            f"It has {named} at a GPU cloud, billed until they are deleted: with a key of"
+            f"It has {resources} at a GPU cloud, billed until they are deleted: with a key of"
             " `toolkit account recover`, after `toolkit account enable`."
         )
 
@@ -234,25 +234,25 @@ def _print_infrastructure(shell: OperatorOutput, rented: "list[RentedResource]")
 @_operator_command
 def enable(shell: OperatorOutput, account: AccountName) -> None:
     """Make a disabled account's keys work again."""
-    done = shell.change(lambda admin: admin.enable(account))
-    shell.print_change(done, f"{done.id} {done.email} is enabled: its keys work again.")
+    record = shell.change(lambda admin: admin.enable(account))
+    shell.print_change(record, f"{record.id} {record.email} is enabled: its keys work again.")
 
 
 @_operator_command
 def promote(shell: OperatorOutput, account: AccountName) -> None:
     """Give an account operator rights: it may share its connections with others."""
-    done = shell.change(lambda admin: admin.set_operator(account, operator=True))
+    record = shell.change(lambda admin: admin.set_operator(account, operator=True))
     shell.print_change(
-        done, f"{done.id} {done.email} may share: toolkit connections share VENDOR --all."
+        record, f"{record.id} {record.email} may share: toolkit connections share VENDOR --all."
     )
 
 
 @_operator_command
 def demote(shell: OperatorOutput, account: AccountName) -> None:
     """Take away an account's operator rights; others can no longer use its shared connections."""
-    done = shell.change(lambda admin: admin.set_operator(account, operator=False))
+    record = shell.change(lambda admin: admin.set_operator(account, operator=False))
     shell.print_change(
-        done, f"{done.id} {done.email} may share no longer, and nobody uses what it shared."
+        record, f"{record.id} {record.email} may share no longer, and nobody uses what it shared."
     )
 
 
@@ -265,18 +265,18 @@ def recover(
     ] = False,
 ) -> None:
     """Make a key with all scopes for an account that lost its key; it is shown only once."""
-    made = shell.change(lambda admin: admin.recover(account, revoke_others=revoke_others))
+    recovery = shell.change(lambda admin: admin.recover(account, revoke_others=revoke_others))
     if shell.as_json:
-        shell.print_record(made)
+        shell.print_record(recovery)
         return
-    print(f"✓ {made.account.id} {made.account.email}: {made.id}\n{made.api_key}")
-    if made.revoked:
-        shell.print_note(f"Revoked: {', '.join(made.revoked)}.")
-    if made.still_good:
-        named = ", ".join(f"{key.id} (…{key.last4})" for key in made.still_good)
+    print(f"✓ {recovery.account.id} {recovery.account.email}: {recovery.id}\n{recovery.api_key}")
+    if recovery.revoked:
+        shell.print_note(f"Revoked: {', '.join(recovery.revoked)}.")
+    if recovery.still_good:
+        keys = ", ".join(f"{key.id} (…{key.last4})" for key in recovery.still_good)
         shell.print_note(
-            f"Still good: {named}. Revoke the one that was lost, with the new key:"
+            f"Still good: {keys}. Revoke the one that was lost, with the new key:"
             " toolkit keys revoke ID; or all of them: --revoke-others."
         )
-    if made.account.disabled_at is not None:
-        shell.print_note(f"The account is disabled: toolkit account enable {made.account.id}.")
+    if recovery.account.disabled_at is not None:
+        shell.print_note(f"The account is disabled: toolkit account enable {recovery.account.id}.")

@@ -75,22 +75,22 @@ def batch(
     choice = EngineChoice(base_url, data_dir, sandbox, host, max_cost_usd=max_cost_usd)
     remote = choose_workers(dask, executor, choice)
     modules = None if preload is None else tuple(name for name in preload if name != "none")
-    given = BatchOptions(
+    options = BatchOptions(
         notebook, out, workers, timeout, resume, modules, fork, renew_after, remote
     )
     table = out / "results.csv"
     try:
-        outcomes = run_batch(given, grid)
+        outcomes = run_batch(options, grid)
     except KeyboardInterrupt:
         print(escape_controls(f"Stopped; what is done is in {table}."), file=sys.stderr)
         raise
-    failures = sum(one.status == "failed" for one in outcomes)
+    failures = sum(outcome.status == "failed" for outcome in outcomes)
     if as_json:
         report = json.loads((out / "report.json").read_text(encoding="utf-8"))
         print_json({**report, "out": str(out)})
     else:
-        kept = sum(one.reused for one in outcomes)
-        before = f", {kept} of them before" if kept else ""
+        reused = sum(outcome.reused for outcome in outcomes)
+        before = f", {reused} of them before" if reused else ""
         completed = f"{len(outcomes) - failures} completed{before}, {failures} failed"
         print(escape_controls(f"{completed}: {table}"))
     if failures:

@@ -72,32 +72,32 @@ def login(
     authority = str(cacert.absolute()) if cacert is not None else kept_cacert
     key = _ask_key(address)
     account = _check_key(address, key, authority)
-    made = _make_profile(name, address, key, account, key_store, authority)
+    record = _make_profile(name, address, key, account, key_store, authority)
     try:
-        write_profile(name, made)
+        write_profile(name, record)
     except OSError:
-        _delete_entry(name, made)
+        _delete_entry(name, record)
         raise
-    if before is not None and before.key_in == "keyring" and made.key_in == "file":
+    if before is not None and before.key_in == "keyring" and record.key_in == "file":
         _delete_entry(name, before)
-    _print_login(name, made, account)
+    _print_login(name, record, account)
 
 
 def logout(profile: ProfileName = None) -> None:
     """Forget a profile and its key here; the key itself stays valid until it is revoked."""
     name = _choose_name(profile)
-    kept = _find_profile(name)
+    record = _find_profile(name)
     delete_profile(name)
-    if kept is None:
+    if record is None:
         print(f"Logged out: the profile `{name}` is deleted.")
         return
-    print(escape_controls(f"Logged out of {kept.base_url}: the profile `{name}` is deleted."))
-    if not _delete_entry(name, kept):
+    print(escape_controls(f"Logged out of {record.base_url}: the profile `{name}` is deleted."))
+    if not _delete_entry(name, record):
         print_note(
             f"The system's keyring could not be reached: the key of `{name}` is still there."
         )
-    if kept.key_id:
-        print_note(f"The key is still valid; `toolkit keys revoke {kept.key_id}` ends it.")
+    if record.key_id:
+        print_note(f"The key is still valid; `toolkit keys revoke {record.key_id}` ends it.")
 
 
 def profiles(as_json: AsJson = False) -> None:
@@ -109,22 +109,22 @@ def profiles(as_json: AsJson = False) -> None:
         names_server,
     )
 
-    chosen = choose_profile(None, None) if names_server() else None
-    active = chosen[0] if chosen else None
+    choice = choose_profile(None, None) if names_server() else None
+    active = choice[0] if choice else None
     rows = []
-    for name, found in iterate_profiles():
+    for name, record in iterate_profiles():
         row: dict[str, object] = {"name": name, "active": name == active}
-        if isinstance(found, Profile):
-            row |= found.to_dict()
+        if isinstance(record, Profile):
+            row |= record.to_dict()
         else:
-            row |= {"problem": found.message}
+            row |= {"problem": record.message}
         rows.append(row)
     if as_json:
         print_json(rows)
     elif rows:
-        shown = [{**row, "active": "*" if row["active"] else ""} for row in rows]
-        used = [name for name in PROFILE_COLUMNS if any(row.get(name) for row in shown)]
-        print_rows(shown, [name for name in PROFILE_COLUMNS if name in used])
+        table = [{**row, "active": "*" if row["active"] else ""} for row in rows]
+        columns = [name for name in PROFILE_COLUMNS if any(row.get(name) for row in table)]
+        print_rows(table, [name for name in PROFILE_COLUMNS if name in columns])
     else:
         print_note("There are none: `toolkit login URL` makes one.")
     if os.environ.get(BASE_URL_VARIABLE):
@@ -152,24 +152,26 @@ def _collect_identity(shell: ClientOutput) -> dict[str, Any]:
     """
     account, health = shell.read("/account"), shell.client.read("/health", max_wait_s=0.0)
     access, key = shell.client.access, account.get("key") or {}
-    here = access.data_dir is not None
-    folder, folder_from = _find_data_dir(shell.where, access.data_dir) if here else (None, None)
+    is_embedded = access.data_dir is not None
+    folder, folder_from = (
+        _find_data_dir(shell.target, access.data_dir) if is_embedded else (None, None)
+    )
     return {
         "account": account["email"],
         "account_id": account["id"],
         "key": key.get("name"),
-        "key_id": None if here else key.get("id"),
+        "key_id": None if is_embedded else key.get("id"),
         "last4": key.get("last4"),
         "scopes": key.get("scopes", []),
         "world": "sandbox" if health["sandbox"] else "live",
-        "address": None if here else access.server,
+        "address": None if is_embedded else access.server,
         "address_from": None
-        if here
+        if is_embedded
         else _format_source("address", access.address_from, access.profile),
         "data_dir": None if folder is None else str(folder),
         "data_dir_from": folder_from,
         "key_from": "this process"
-        if here
+        if is_embedded
         else _format_source("key", access.key_from, access.profile),
         "profile": access.profile,
         "profile_from": _format_source("profile", access.profile_from, access.profile),
@@ -183,24 +185,24 @@ def _format_source(what: str, source: str | None, profile: str | None) -> str | 
     return f"profile {profile}" if source == "profile" else source
 
 
-def _find_data_dir(where: Target | None, used: Path | None) -> tuple[Path | None, str | None]:
+def _find_data_dir(target: Target | None, folder: Path | None) -> tuple[Path | None, str | None]:
     """Return the embedded engine's folder and its source, or None for a temporary folder."""
     from toolkit.settings import Settings
 
-    if where is None or where.data_dir is not None:
-        return used, "--data-dir"
+    if target is None or target.data_dir is not None:
+        return folder, "--data-dir"
     settings = Settings()
-    if used is None or used.resolve() != settings.data_dir.resolve():
+    if folder is None or folder.resolve() != settings.data_dir.resolve():
         return None, None
     if "TOOLKIT_DATA_DIR" in os.environ:
-        return used, "TOOLKIT_DATA_DIR"
-    return used, "toolkit.toml" if "data_dir" in settings.model_fields_set else "default"
+        return folder, "TOOLKIT_DATA_DIR"
+    return folder, "toolkit.toml" if "data_dir" in settings.model_fields_set else "default"
 
 
-def _choose_name(given: str | None) -> str:
+def _choose_name(option: str | None) -> str:
     from toolkit.profiles.resolution import DEFAULT_PROFILE, PROFILE_VARIABLE
 
-    name = given or os.environ.get(PROFILE_VARIABLE, "").strip() or DEFAULT_PROFILE
+    name = option or os.environ.get(PROFILE_VARIABLE, "").strip() or DEFAULT_PROFILE
     get_profile_path(name)  # rejects an invalid name
     return name
 
@@ -260,8 +262,8 @@ def _ask_key(address: str) -> Secret:
     """
     from getpass import getpass
 
-    asked = sys.stdin.isatty()
-    key = Secret((getpass(f"Key for {address}: ") if asked else sys.stdin.readline()).strip())
+    is_terminal = sys.stdin.isatty()
+    key = Secret((getpass(f"Key for {address}: ") if is_terminal else sys.stdin.readline()).strip())
     text = key.get_secret_value()
     if not text:
         raise ProfileError(
@@ -333,22 +335,22 @@ def _make_profile(
     )
 
 
-def _delete_entry(name: str, kept: Profile) -> bool:
+def _delete_entry(name: str, record: Profile) -> bool:
     from toolkit.profiles.keyring_store import delete_key
 
-    return kept.key_in != "keyring" or delete_key(name, kept.base_url)
+    return record.key_in != "keyring" or delete_key(name, record.base_url)
 
 
-def _print_login(name: str, made: Profile, account: "CallerAccount") -> None:
+def _print_login(name: str, record: Profile, account: "CallerAccount") -> None:
     from toolkit.profiles.resolution import BASE_URL_VARIABLE, choose_profile
 
     key = account.key
-    named = f" with the key {key.name or key.id} ({', '.join(key.scopes)})"
-    print(escape_controls(f"Logged in at {made.base_url} as {account.email}{named}."))
-    place = "the system's keyring" if made.key_in == "keyring" else str(get_profile_path(name))
+    suffix = f" with the key {key.name or key.id} ({', '.join(key.scopes)})"
+    print(escape_controls(f"Logged in at {record.base_url} as {account.email}{suffix}."))
+    place = "the system's keyring" if record.key_in == "keyring" else str(get_profile_path(name))
     print(escape_controls(f"The profile `{name}` has its key in {place}."))
-    chosen = choose_profile(None, None)
-    if chosen is None or chosen[0] != name:
+    choice = choose_profile(None, None)
+    if choice is None or choice[0] != name:
         print_note(f"Use it by --profile {name}, or TOOLKIT_PROFILE={name}.")
     if os.environ.get(BASE_URL_VARIABLE):
         print_note(

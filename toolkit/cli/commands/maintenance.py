@@ -42,14 +42,14 @@ def doctor(
     from toolkit.store.maintenance.doctor import check_database
 
     with _open_place_of_records(data_dir, database, artifact_url) as (settings, place):
-        done = _repair(settings, place) if repair else []
+        repairs = _repair(settings, place) if repair else []
         with _open_upkeep(settings, is_read_only=True) as records:
-            found = [*check_database(records, place, deep=deep)]
+            issues = [*check_database(records, place, deep=deep)]
     prices = _review_prices()
     if vendors:
-        found += _check_vendor_drift(settings)
+        issues += _check_vendor_drift(settings)
     sound = str(data_dir) if settings.database is None else "The database"
-    _print_findings(done, found, prices, f"{sound} is sound", as_json=as_json)
+    _print_findings(repairs, issues, prices, f"{sound} is sound", as_json=as_json)
 
 
 def _repair(settings: "Settings", place: "BlobPlace") -> list[str]:
@@ -62,25 +62,25 @@ def _repair(settings: "Settings", place: "BlobPlace") -> list[str]:
 
 
 def _print_findings(
-    done: "list[str]",
-    found: "list[DataDirIssue]",
+    repairs: "list[str]",
+    issues: "list[DataDirIssue]",
     prices: "list[str]",
     sound: str,
     *,
     as_json: bool,
 ) -> None:
     """Print repairs and faults, and exit with code 1 while a fault is serious."""
-    serious = any(finding.serious for finding in found)
+    serious = any(issue.serious for issue in issues)
     if as_json:
-        findings = [asdict(finding) for finding in found]
-        print_json({"done": done, "findings": findings, "prices": prices})
+        findings = [asdict(issue) for issue in issues]
+        print_json({"done": repairs, "findings": findings, "prices": prices})
     else:
-        for line in done:
+        for line in repairs:
             typer.echo(f"✓ {line}")
-        for finding in found:
-            typer.echo(f"{'✗' if finding.serious else '·'} {finding.what}")
-            if finding.repair:
-                typer.echo(f"    --repair would {finding.repair}")
+        for issue in issues:
+            typer.echo(f"{'✗' if issue.serious else '·'} {issue.what}")
+            if issue.repair:
+                typer.echo(f"    --repair would {issue.repair}")
         for line in prices:
             typer.echo(f"· {line}")
         if not serious:
@@ -146,15 +146,15 @@ def _check_vendor_drift(settings: "Settings") -> "list[DataDirIssue]":
     from toolkit.store.maintenance.upkeep_database import DataDirIssue
 
     if settings.sandbox:
-        told = "The sandbox's cloud ends with its process: nothing is at vendors."
-        return [DataDirIssue(told, serious=False)]
+        note = "The sandbox's cloud ends with its process: nothing is at vendors."
+        return [DataDirIssue(note, serious=False)]
     try:
         with _open_upkeep(settings, is_read_only=True) as records:
-            kept = read_managed_rows(records)
+            rows = read_managed_rows(records)
     except ServiceError as error:
-        told = f"What is at vendors could not be compared: {error.message}"
-        return [DataDirIssue(told, serious=False)]
-    return asyncio.run(check_drift(settings, kept))
+        note = f"What is at vendors could not be compared: {error.message}"
+        return [DataDirIssue(note, serious=False)]
+    return asyncio.run(check_drift(settings, rows))
 
 
 def backup(
@@ -175,21 +175,21 @@ def backup(
         if settings.database is None:
             check_target(target, settings.data_dir)
         with _open_upkeep(settings, is_read_only=True) as records:
-            made = create_backup(records, target, place)
+            record = create_backup(records, target, place)
     if as_json:
-        print_json({**asdict(made), "path": str(made.path)})
+        print_json({**asdict(record), "path": str(record.path)})
     else:
         typer.echo(
-            f"✓ {made.path}: {made.size_bytes / 1e6:.1f} MB, {made.artifacts} artifact files"
+            f"✓ {record.path}: {record.size_bytes / 1e6:.1f} MB, {record.artifacts} artifact files"
         )
-        if made.elsewhere:
+        if record.elsewhere:
             typer.echo(
-                f"· The bytes of {made.elsewhere} artifacts are in object storage and stay there:"
+                f"· The bytes of {record.elsewhere} artifacts are in object storage and stay there:"
                 " it has a backup of its own."
             )
-        for digest in made.lost:
+        for digest in record.lost:
             typer.echo(f"✗ bytes with SHA-256 {digest} were not in the store, or damaged")
-    if made.lost:
+    if record.lost:
         raise typer.Exit(1)
 
 
@@ -213,13 +213,15 @@ def prune(
         _open_place_of_records(data_dir, database, artifact_url) as (settings, place),
         _open_upkeep(settings) as records,
     ):
-        gone = prune_records(records, age_limit, place, dry_run=dry_run)
+        report = prune_records(records, age_limit, place, dry_run=dry_run)
     if as_json:
-        counts = {table: count for table, count in gone.rows.items() if count}
-        print_json({"rows": counts, "files": gone.files, "freed_bytes": gone.freed_bytes})
+        counts = {table: count for table, count in report.rows.items() if count}
+        print_json({"rows": counts, "files": report.files, "freed_bytes": report.freed_bytes})
         return
-    rows = ", ".join(f"{count} {table}" for table, count in gone.rows.items() if count) or "no rows"
+    rows = (
+        ", ".join(f"{count} {table}" for table, count in report.rows.items() if count) or "no rows"
+    )
     word = "would go" if dry_run else "gone"
-    typer.echo(f"✓ {word}: {rows}; {gone.files} files, {gone.freed_bytes / 1e6:.1f} MB")
-    if gone.is_copy:
+    typer.echo(f"✓ {word}: {rows}; {report.files} files, {report.freed_bytes / 1e6:.1f} MB")
+    if report.is_copy:
         typer.echo("· Artifacts' bytes were left: this is a copy, and the original's, too.")

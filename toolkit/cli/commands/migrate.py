@@ -89,15 +89,15 @@ def migrate(
     With --artifacts alone, the artifacts of a database move from TOOLKIT_ARTIFACT_URL to another
     place, while no engine runs. Both moves search the data directory for artifacts, too.
     """
-    wanted = _Artifacts(artifacts, from_endpoint_url, from_profile, without_lost)
+    options = _Artifacts(artifacts, from_endpoint_url, from_profile, without_lost)
     if source is None and target is None and artifacts is not None:
-        _move_artifacts(make_settings(data_dir, database), wanted, as_json=as_json)
+        _move_artifacts(make_settings(data_dir, database), options, as_json=as_json)
         return
     if source is None and target is None:
         _bring_up_to_date(data_dir, database, as_json=as_json)
         return
     source = source or data_dir
-    _move_data_dir(source, make_settings(source, target or database), wanted, as_json=as_json)
+    _move_data_dir(source, make_settings(source, target or database), options, as_json=as_json)
 
 
 def _move_data_dir(

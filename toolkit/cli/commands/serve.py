@@ -125,7 +125,7 @@ def serve(
         }
         settings = settings.model_copy(update=update)
         allowed = settings.allow_env | frozenset(allow_env or ())
-        asked = ObservabilityOptions(
+        options = ObservabilityOptions(
             log_format, log_level, metrics_host, metrics_port, otel_endpoint
         )
 
@@ -133,7 +133,7 @@ def serve(
         sys.setswitchinterval(SWITCH_INTERVAL_S)
 
         async def run() -> None:
-            async with observe_server(asked) as watch:
+            async with observe_server(options) as watch:
                 # First, so that nothing is created and no work resumed if the address is in use.
                 listener = bind_socket(host, port, is_shared=is_worker)
                 engine = await open_engine(
@@ -217,11 +217,11 @@ def _log_errors(log_format: "LogFormat") -> Iterator[None]:
         raise typer.Exit(find_exit_code(error)) from None
 
 
-def _make_settings(**given: Any) -> "Settings":
+def _make_settings(**options: Any) -> "Settings":
     """Make the settings of the given options; omitted options keep their configured values."""
     from toolkit.settings import Settings
 
-    return Settings(**{name: value for name, value in given.items() if value is not None})
+    return Settings(**{name: value for name, value in options.items() if value is not None})
 
 
 def _load_faults(path: Path | None) -> "Faults | None":
@@ -233,18 +233,18 @@ def _load_faults(path: Path | None) -> "Faults | None":
 
     try:
         return Faults.load(
-            path, vendors=[one.id for one in list_compatible_vendors(Registry.load())]
+            path, vendors=[vendor.id for vendor in list_compatible_vendors(Registry.load())]
         )
     except (OSError, ValueError) as error:
         raise RequestError(ErrorCode.INVALID_REQUEST, str(error)) from None
 
 
 def _print_held(settings: "Settings") -> None:
-    named = f"{settings.data_dir} is a copy of another data directory"
+    place = f"{settings.data_dir} is a copy of another data directory"
     if settings.database is not None:
-        named = "The database is a copy of another one"
+        place = "The database is a copy of another one"
     print(
-        f"{named}: what was left lying in it is held, and nothing at GPU clouds is touched. Go on"
+        f"{place}: what was left lying in it is held, and nothing at GPU clouds is touched. Go on"
         " with it by --take-up.",
         file=sys.stderr,
         flush=True,

@@ -24,24 +24,24 @@ def route(
     shell: ClientOutput,
     name: options.Name,
     fields: options.Fields = None,
-    given: options.InputFile = None,
+    input_file: options.InputFile = None,
     *,
     run_options: RunOptions,
 ) -> None:
     """Show the vendor that would serve a run, and why; nothing is spent."""
-    chosen = shell.client.route(name, parse_fields(fields or [], given), **run_options)
-    shell.print_record(chosen, "candidates", CANDIDATE_COLUMNS)
+    decision = shell.client.route(name, parse_fields(fields or [], input_file), **run_options)
+    shell.print_record(decision, "candidates", CANDIDATE_COLUMNS)
 
 
 @read_command
 def compare(shell: ClientOutput, a: WorkId, b: WorkId) -> None:
     """Show the differences of two runs, two workflows or two tasks; with --json, all facts."""
-    found = shell.client.compare(a, b)
+    comparison = shell.client.compare(a, b)
     if shell.as_json:
-        shell.print_json(found.to_dict())
+        shell.print_json(comparison.to_dict())
         return
-    shell.print_note(repr(found)[1:-1])
-    for line in found.format_lines(measure_width()):
+    shell.print_note(repr(comparison)[1:-1])
+    for line in comparison.format_lines(measure_width()):
         print(escape_controls(line))
 
 

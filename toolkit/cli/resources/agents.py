@@ -41,7 +41,7 @@ def create(
     compute_id: options.OnCompute = None,
 ) -> None:
     """Register a version of an agent."""
-    made = shell.client.agents.create(
+    agent = shell.client.agents.create(
         name,
         objective,
         version=version,
@@ -51,7 +51,7 @@ def create(
         endpoint_id=endpoint_id,
         compute_id=compute_id,
     )
-    shell.print_record(made)
+    shell.print_record(agent)
 
 
 @app.command()

@@ -31,11 +31,11 @@ def save(
     if path is not None and str(path) == "-":
         sys.stdout.buffer.write(artifact.content())
         return
-    made = str(artifact.save(path or Path(), overwrite=overwrite))
+    file = str(artifact.save(path or Path(), overwrite=overwrite))
     if shell.as_json:
-        shell.print_json({**artifact.to_dict(), "path": made})
+        shell.print_json({**artifact.to_dict(), "path": file})
     else:
-        print(made)
+        print(file)
 
 
 @app.command()

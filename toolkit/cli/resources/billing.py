@@ -28,6 +28,6 @@ def show(
     if by_key and by_account:
         raise typer.BadParameter("give either --by-key or --by-account")
     by = "key" if by_key else "account" if by_account else None
-    whose = () if by is None else (f"{by}_id",)
-    columns = ("billed_by", "title", *whose, "calls", "unpriced_calls", "pod_hours", "cost_usd")
+    groups = () if by is None else (f"{by}_id",)
+    columns = ("billed_by", "title", *groups, "calls", "unpriced_calls", "pod_hours", "cost_usd")
     shell.print_record(shell.read("/billing", month=month, group_by=by), "lines", columns)

@@ -39,7 +39,7 @@ def create(
     ] = None,
 ) -> None:
     """Rent a GPU pod."""
-    made = shell.client.compute.create(
+    pod = shell.client.compute.create(
         name, gpu_type, image=image, storage_id=storage_id, template_id=template_id
     )
-    shell.print_record(made)
+    shell.print_record(pod)

@@ -49,9 +49,11 @@ def create(
     if members and not share:
         raise typer.BadParameter("--with goes with --share")
     shared = (members or "all") if share else None
-    made = shell.client.connections.create(provider, connection_type, secret_ref, share=shared)
-    shell.print_record(made)
-    _print_warning(shell, made)
+    connection = shell.client.connections.create(
+        provider, connection_type, secret_ref, share=shared
+    )
+    shell.print_record(connection)
+    _print_warning(shell, connection)
 
 
 @app.command()
@@ -66,9 +68,9 @@ def connect(
     ],
 ) -> None:
     """Register the conventional variables of vendors."""
-    made = shell.client.connections.connect(*providers)
-    shell.print_table(made, ("id", "provider", "secret_ref"))
-    for connection in made:
+    connections = shell.client.connections.connect(*providers)
+    shell.print_table(connections, ("id", "provider", "secret_ref"))
+    for connection in connections:
         _print_warning(shell, connection)
 
 
@@ -85,21 +87,23 @@ def discover(
     ] = None,
 ) -> None:
     """Show which conventional variables are set here, and connect those you name."""
-    found = shell.client.connections.discover()
-    fresh = [row.record.provider for row in found if row.record.set and not row.record.connected]
-    wanted = connect or []
-    if wanted:
-        for connection in shell.client.connections.connect(*wanted):
+    variables = shell.client.connections.discover()
+    fresh = [
+        row.record.provider for row in variables if row.record.set and not row.record.connected
+    ]
+    names = connect or []
+    if names:
+        for connection in shell.client.connections.connect(*names):
             _print_warning(shell, connection)
-        found = shell.client.connections.discover()
-    shell.print_table(found, ("provider", "variable", "set", "connected"))
-    left = [row.record.provider for row in found if not row.record.connected]
-    if fresh and not wanted:
+        variables = shell.client.connections.discover()
+    shell.print_table(variables, ("provider", "variable", "set", "connected"))
+    unconnected = [row.record.provider for row in variables if not row.record.connected]
+    if fresh and not names:
         shell.print_note(f"Next: toolkit connections discover --connect {fresh[0]}")
-    elif left and shell.client.health().sandbox:
+    elif unconnected and shell.client.health().sandbox:
         shell.print_note(
             "In the sandbox every vendor has a key, whatever is set here. Next: toolkit"
-            f" connections connect {' '.join(left)}"
+            f" connections connect {' '.join(unconnected)}"
         )
 
 
@@ -169,7 +173,9 @@ def _find_id(shell: ClientOutput, name: str) -> str:
     """
     if name.startswith("prv_"):
         return name
-    found = [each for each in shell.client.connections if each.provider == name]
-    if found:
-        return min(found, key=lambda each: each.shared).id
+    connections = [
+        connection for connection in shell.client.connections if connection.provider == name
+    ]
+    if connections:
+        return min(connections, key=lambda connection: connection.shared).id
     raise RequestError(ErrorCode.NOT_FOUND, f"`{name}` is not connected.")

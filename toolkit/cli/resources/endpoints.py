@@ -41,7 +41,7 @@ def create(
     ] = None,
 ) -> None:
     """Create a serverless endpoint."""
-    made = shell.client.endpoints.create(
+    endpoint = shell.client.endpoints.create(
         name,
         gpu_ids=gpu_ids,
         workers_min=workers_min,
@@ -50,4 +50,4 @@ def create(
         storage_id=storage_id,
         template_id=template_id,
     )
-    shell.print_record(made)
+    shell.print_record(endpoint)

@@ -34,7 +34,7 @@ def create(
         ),
     ],
     fields: options.Fields = None,
-    given: options.InputFile = None,
+    input_file: options.InputFile = None,
     no_wait: options.NoWait = False,
     quiet: options.Quiet = False,
     *,
@@ -42,7 +42,7 @@ def create(
 ) -> None:
     """Run a job on your own compute."""
     work = shell.client.jobs.create(
-        type, compute_id, parse_fields(fields or [], given), **run_options
+        type, compute_id, parse_fields(fields or [], input_file), **run_options
     )
     if no_wait:
         print_started(shell, work)

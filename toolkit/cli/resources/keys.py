@@ -51,14 +51,14 @@ def create(
     ] = None,
 ) -> None:
     """Make another key; it is shown only once."""
-    made = shell.client.api_keys.create(
+    key = shell.client.api_keys.create(
         name=name,
         scopes=scope or None,
         max_cost_usd_per_day=max_cost_usd_per_day,
         max_cost_usd=max_cost_usd,
         expires_in_s=expires_in_s,
     )
-    shell.print_record(made)
+    shell.print_record(key)
 
 
 @app.command()

@@ -22,7 +22,7 @@ def run(
     shell: ClientOutput,
     name: options.Name,
     fields: options.Fields = None,
-    given: options.InputFile = None,
+    input_file: options.InputFile = None,
     save: Annotated[Path | None, typer.Option(help="Write the artifact to this file.")] = None,
     no_wait: options.NoWait = False,
     quiet: options.Quiet = False,
@@ -33,7 +33,7 @@ def run(
 ) -> None:
     """Run one capability and print its output."""
     work = shell.client.runs.create(
-        name, parse_fields(fields or [], given), tags=tag or None, note=note, **run_options
+        name, parse_fields(fields or [], input_file), tags=tag or None, note=note, **run_options
     )
     if no_wait:
         print_started(shell, work)

@@ -37,8 +37,8 @@ def run(
     body = check_workflow_ids(load_document(file), str(file))
     if out is not None and not no_wait:
         make_folder(out)  # nothing may be paid before the results have a folder
-    given = {"tags": tag or None, "note": note}  # these replace the values of the file
-    body |= {name: value for name, value in given.items() if value is not None}
+    annotations = {"tags": tag or None, "note": note}  # these replace the values of the file
+    body |= {name: value for name, value in annotations.items() if value is not None}
     work = shell.client.workflows.create(body)
     _finish_work(shell, work, no_wait, quiet)
     if out is not None and not no_wait:
