@@ -37,13 +37,13 @@ class AccountCalls(AreaCalls, Generic[V, W]):
     def create(self, email: str) -> V:
         """Open an account; the key is shown only once."""
         body = {"email": email}
-        made: V = self._http.request_record(AccountCreated, "POST", "/account", json=body)
-        return made
+        account: V = self._http.request_record(AccountCreated, "POST", "/account", json=body)
+        return account
 
     def get(self) -> W:
         """Read the caller's account, and the known facts of its key."""
-        found: W = self._http.request_record(CallerAccount, "GET", "/account")
-        return found
+        account: W = self._http.request_record(CallerAccount, "GET", "/account")
+        return account
 
 
 class BillingCalls(AreaCalls, Generic[V]):
@@ -59,8 +59,8 @@ class BillingCalls(AreaCalls, Generic[V]):
         """
         by = "key" if by_key else "account" if by_account else None
         params = drop_none(month=month, group_by=by)
-        found: V = self._http.request_view(BillingView, Billing, "GET", "/billing", params=params)
-        return found
+        billing: V = self._http.request_view(BillingView, Billing, "GET", "/billing", params=params)
+        return billing
 
 
 class CatalogCalls(AreaCalls, Generic[V, W]):
@@ -76,8 +76,8 @@ class CatalogCalls(AreaCalls, Generic[V, W]):
         def wrap(gpus: Sequence[Gpu]) -> Collection[GpuView]:
             return Collection([GpuView(gpu) for gpu in gpus], "GPUs")
 
-        found: V = self._http.request_list(wrap, Gpu, "/catalog/gpus")
-        return found
+        collection: V = self._http.request_list(wrap, Gpu, "/catalog/gpus")
+        return collection
 
     def models(self) -> W:
         """List every vendor's models with their list prices."""
@@ -85,8 +85,8 @@ class CatalogCalls(AreaCalls, Generic[V, W]):
         def wrap(models: Sequence[CatalogModel]) -> Collection[ModelView]:
             return Collection([ModelView(model) for model in models], "models")
 
-        found: W = self._http.request_list(wrap, CatalogModel, "/catalog/models")
-        return found
+        collection: W = self._http.request_list(wrap, CatalogModel, "/catalog/models")
+        return collection
 
 
 class ProviderCalls(AreaCalls, Generic[V]):
@@ -96,10 +96,12 @@ class ProviderCalls(AreaCalls, Generic[V]):
         """List every vendor, and whether it is connected."""
 
         def wrap(providers: Sequence[Provider]) -> Collection[RecordView[Provider]]:
-            return Collection([RecordView(one, "Provider") for one in providers], "providers")
+            return Collection(
+                [RecordView(provider, "Provider") for provider in providers], "providers"
+            )
 
-        found: V = self._http.request_list(wrap, Provider, "/providers")
-        return found
+        collection: V = self._http.request_list(wrap, Provider, "/providers")
+        return collection
 
 
 class UsageCalls(AreaCalls, Generic[V]):
@@ -129,5 +131,5 @@ class UsageCalls(AreaCalls, Generic[V]):
         span = {"from": first, "to": last}
         days = {name: str(day) for name, day in span.items() if day is not None}
         params = {"group_by": ",".join(group_by), **days}
-        found: V = self._http.request_list(wrap, UsageLine, "/usage", params=params)
-        return found
+        usage: V = self._http.request_list(wrap, UsageLine, "/usage", params=params)
+        return usage

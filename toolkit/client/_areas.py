@@ -27,5 +27,5 @@ class Area(cached_property[T]):
 
     def _open(self, client: Any) -> T:
         module = import_module(self._module)  # nosemgrep: rules.no-import-of-data
-        made: T = getattr(module, self._kind)(client._http)
-        return made
+        area: T = getattr(module, self._kind)(client._http)
+        return area

@@ -105,29 +105,29 @@ class Workflow(GraphView, RunOptionAttributes):
         """
         if not isinstance(id, str):
             raise _make_workflow_error(f"The id {id} is no text: put it between quotes.")
-        known = dict.fromkeys(node["id"] for node in self.nodes)
+        node_ids = dict.fromkeys(node["id"] for node in self.nodes)
         upstream = [node.id if isinstance(node, NodeRef) else node for node in depends_on]
-        if id in known:
+        if id in node_ids:
             raise _make_workflow_error(f"`{id}` is the id of another node; choose a new one.")
         check_input({} if input is None else input)
-        given: dict[str, object] = {**(input or {}), **fields}
-        called: RegisteredFunction | None = None
+        arguments: dict[str, object] = {**(input or {}), **fields}
+        function: RegisteredFunction | None = None
         if isinstance(capability, str):
-            _check_fields(id, given)
-            given = dict(add_output_schema(given, output_model))
+            _check_fields(id, arguments)
+            arguments = dict(add_output_schema(arguments, output_model))
         else:
-            made = make_function_node(id, capability, upstream, given)
-            called, given, upstream = made.registered, made.input, made.depends_on
+            step = make_function_node(id, capability, upstream, arguments)
+            function, arguments, upstream = step.registered, step.input, step.depends_on
             capability = FUNCTION_CAPABILITY
         for name in upstream:
-            if name not in known:
-                told = f"`{id}` depends on `{name}`, which has not been added; add it first"
-                hint = suggest_name(name, known)
-                raise _make_workflow_error(f"{told}: {hint}." if hint else f"{told}.")
+            if name not in node_ids:
+                fault = f"`{id}` depends on `{name}`, which has not been added; add it first"
+                hint = suggest_name(name, node_ids)
+                raise _make_workflow_error(f"{fault}: {hint}." if hint else f"{fault}.")
         node: dict[str, Any] = {
             "id": id,
             "capability": capability,
-            "input": given,
+            "input": arguments,
             "depends_on": upstream,
         }
         if options or cache is not None:
@@ -135,10 +135,10 @@ class Workflow(GraphView, RunOptionAttributes):
         if optional:
             node["optional"] = True
         self.nodes.append(node)
-        if called is not None:
-            self.functions[id] = called
+        if function is not None:
+            self.functions[id] = function
             if node.get("options", {}).get("cache"):
-                warn_of_unseen(called)
+                warn_of_unseen(function)
         return NodeRef(id)
 
     def to_dict(self) -> dict[str, Any]:
@@ -159,9 +159,9 @@ class Workflow(GraphView, RunOptionAttributes):
         Raises:
             RequestError: `INVALID_WORKFLOW` for a graph that cannot be run in the order given.
         """
-        placed = {place: body[place] for place in PLACEMENT_OPTIONS if body.get(place)}
-        options = cast("RunOptions", {**(body.get("options") or {}), **placed})
-        made = cls(
+        placement = {place: body[place] for place in PLACEMENT_OPTIONS if body.get(place)}
+        options = cast("RunOptions", {**(body.get("options") or {}), **placement})
+        workflow = cls(
             body["name"],
             max_retries=body.get("max_retries", 0),
             tags=body.get("tags") or (),
@@ -169,7 +169,7 @@ class Workflow(GraphView, RunOptionAttributes):
             **options,
         )
         for node in body["nodes"]:
-            made.add(
+            workflow.add(
                 node["id"],
                 node["capability"],
                 depends_on=node.get("depends_on", ()),
@@ -177,7 +177,7 @@ class Workflow(GraphView, RunOptionAttributes):
                 options=node.get("options"),
                 optional=node.get("optional", False),
             )
-        return made
+        return workflow
 
     def _make_title(self) -> str:
         return self.name
@@ -199,22 +199,22 @@ class Workflow(GraphView, RunOptionAttributes):
         )
 
 
-def _check_fields(id: str, given: Mapping[str, object]) -> None:
+def _check_fields(id: str, fields: Mapping[str, object]) -> None:
     """Reject a node as the value of a field, and values that JSON cannot hold.
 
     Raises:
         RequestError: `INVALID_WORKFLOW` for a node.
         TypeError: for a value of another type.
     """
-    for field, value in given.items():
+    for field, value in fields.items():
         nodes = value if isinstance(value, list | tuple) else [value]
-        named = [one.id for one in nodes if isinstance(one, NodeRef)]
-        if named:
+        node_ids = [node.id for node in nodes if isinstance(node, NodeRef)]
+        if node_ids:
             raise _make_workflow_error(
-                f"`{field}` of `{id}` takes a value, not a node: `depends_on={named}` hands the"
+                f"`{field}` of `{id}` takes a value, not a node: `depends_on={node_ids}` hands the"
                 " artifact of a node to this one."
             )
-    check_values(given, id)
+    check_values(fields, id)
 
 
 def _make_workflow_error(message: str) -> RequestError:

@@ -28,7 +28,7 @@ class CapabilityCalls(ABC, Generic[R]):
     def _start(
         self,
         name: str,
-        given: Mapping[str, object],
+        fields: Mapping[str, object],
         version: str | None,
         options: RunOptions | None,
     ) -> R:

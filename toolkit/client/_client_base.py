@@ -144,7 +144,7 @@ class ClientBase(HasKnownNames, ABC, Generic[V, D]):
     def _list_names_elsewhere(self) -> list[str]:
         from toolkit.client._capability_calls import CapabilityCalls
 
-        return [f"capabilities.{one}" for one in vars(CapabilityCalls) if one[0] != "_"]
+        return [f"capabilities.{name}" for name in vars(CapabilityCalls) if name[0] != "_"]
 
     @document_options(RunOptions)
     def route(
@@ -172,8 +172,8 @@ class ClientBase(HasKnownNames, ABC, Generic[V, D]):
         from toolkit.contract.runs import Route
 
         body = make_run_body(name, input, version, collect_options(options))
-        made: V = self._http.request_view(RouteView, Route, "POST", "/route", json=body)
-        return made
+        view: V = self._http.request_view(RouteView, Route, "POST", "/route", json=body)
+        return view
 
     def map(
         self,

@@ -33,11 +33,11 @@ class ClientInfo:
         return SANDBOX if self.sandbox else LIVE
 
     def __str__(self) -> str:
-        here, today = format_usd(self.spent_here_usd), format_usd(self.spent_today_usd)
+        client_cost, today = format_usd(self.spent_here_usd), format_usd(self.spent_today_usd)
         kind = " simulated" if self.sandbox else ""
         return (
             f"{self.world}, {self.place}, account {self.account}:"
-            f" {here} spent by this client, {today} today{kind and f' ({kind.strip()})'}"
+            f" {client_cost} spent by this client, {today} today{kind and f' ({kind.strip()})'}"
         )
 
     def __repr__(self) -> str:

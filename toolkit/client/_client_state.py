@@ -49,7 +49,7 @@ class ClientState(ABC):
     def __init__(
         self,
         access: ServerAccess,
-        own: httpx.Client | httpx.AsyncClient | None,
+        http_client: httpx.Client | httpx.AsyncClient | None,
         timeout: float | httpx.Timeout | None,
         max_retries: int | None,
         cache: bool | None,
@@ -62,7 +62,7 @@ class ClientState(ABC):
         self.functions: FunctionTable | None = None
         self.shared: WeakValueDictionary[str, object] = WeakValueDictionary()
         self._headers = httpx.Headers(make_headers(access))  # their repr hides the key
-        self._timeout = choose_timeout(timeout, own)
+        self._timeout = choose_timeout(timeout, http_client)
         self._max_retries = max_retries
         self._pacer = RequestPacer()
         self._has_answered = False  # whether the service has answered anything yet
@@ -164,5 +164,5 @@ class ClientState(ABC):
         Args:
             max_wait_s: maximum seconds to wait for an unreachable service, if less than usual.
         """
-        most = self.max_wait_s if max_wait_s is None else min(max_wait_s, self.max_wait_s)
-        return RetrySchedule(method, repeatable, self._max_retries, most, deadline)
+        limit_s = self.max_wait_s if max_wait_s is None else min(max_wait_s, self.max_wait_s)
+        return RetrySchedule(method, repeatable, self._max_retries, limit_s, deadline)

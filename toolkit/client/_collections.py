@@ -92,13 +92,13 @@ class CollectionView(Generic[H]):
         return self._items[: self._first] if self._has_more else self._items
 
     def _describe_count(self) -> str:
-        shown = len(self._shown)
+        count = len(self._shown)
         if not self._has_unshown:
-            return format_total(shown, self._kind)
+            return format_total(count, self._kind)
         if self.total is not None:
             number = f"{self.total:,}"
         else:
-            number = f"more than {shown if self._is_filtered else MAX_TOTAL:,}"
+            number = f"more than {count if self._is_filtered else MAX_TOTAL:,}"
         return f"{number} {self._kind}"
 
     def __repr__(self) -> str:
@@ -109,28 +109,30 @@ class CollectionView(Generic[H]):
         costs = _list_costs(self._shown)
         if costs:
             facts.append(format_usd(sum_usd(costs)))
-        head, said = self._describe_count(), ", ".join(facts)
+        head, summary = self._describe_count(), ", ".join(facts)
         if self._has_unshown:
             first = f"the first {len(self._shown)}"
-            return f"<{head}; {first}: {said}>" if said else f"<{head}; {first} are shown>"
+            return f"<{head}; {first}: {summary}>" if summary else f"<{head}; {first} are shown>"
         between = ": " if len(states) > 1 else ", "
-        return f"<{head}{between}{said}>" if said else f"<{head}>"
+        return f"<{head}{between}{summary}>" if summary else f"<{head}>"
 
     def _repr_html_(self) -> str:
         if not self._items:
             return f"<p>{escape(repr(self)[1:-1])}</p>"
-        rows = [{**one, **describe_input(one)} for one in (i.to_dict() for i in self._shown)]
+        rows = [
+            {**record, **describe_input(record)} for record in (i.to_dict() for i in self._shown)
+        ]
         columns = [c for c in COLUMNS if any(row.get(c) not in (None, []) for row in rows)]
         if all(row.get("name") == row.get("id") for row in rows):
             columns = [c for c in columns if c != "name"]
         if "input" in columns:  # the page of a run has the rest
             columns = [c for c in columns if c not in LEFT_OUT_OF_RUNS]
-        rest = ""
+        footer = ""
         if self._has_unshown:
-            shown = min(len(rows), MAX_ROWS)
-            rest = "more" if self.total is None else f"{self.total - shown:,} more"
+            count = min(len(rows), MAX_ROWS)
+            footer = "more" if self.total is None else f"{self.total - count:,} more"
         caption = repr(self)[1:-1]
-        table = html.render_table(rows, columns, caption, max_rows=MAX_ROWS, remainder=rest)
+        table = html.render_table(rows, columns, caption, max_rows=MAX_ROWS, remainder=footer)
         return html.fit_cell(table)
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
@@ -311,10 +313,10 @@ class Collection(TableView[H]):
 
     def __getitem__(self, key: int | str | slice) -> H | list[H]:
         if isinstance(key, str):
-            found = next((item for item in self._items if item.id == key), None)
-            if found is None:
+            handle = next((item for item in self._items if item.id == key), None)
+            if handle is None:
                 raise KeyError(key)
-            return found
+            return handle
         return self._items[key]
 
 

@@ -29,9 +29,9 @@ class _Shelf(Generic[T]):
 
     def empty(self) -> tuple[list[T], bool]:
         """Return all items, and whether any were lost since the last time."""
-        taken, lost = self._items, self._has_lost
+        items, lost = self._items, self._has_lost
         self._items, self._has_lost = [], False
-        return taken, lost
+        return items, lost
 
 
 class Mailbox(Generic[T]):

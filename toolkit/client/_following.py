@@ -37,11 +37,11 @@ class FollowerState:
         """Check now whether ended work was resumed."""
         self._alarm.put()
 
-    def _enter(self, one: "FollowingState", after: int, read: Callable[[int], Any]) -> bool:
+    def _enter(self, following: "FollowingState", after: int, read: Callable[[int], Any]) -> bool:
         """Add a follower of all further changes; return whether a reader was already running.
 
         Args:
-            one: the follower.
+            following: the follower.
             after: number of the last event that it knows.
             read: function that reads for all followers while it has the given turn.
         """
@@ -50,22 +50,22 @@ class FollowerState:
             if not is_late:
                 self._after = after
                 self._texts.clear()
-            self._looking.add(one)
-            self._late.add(one)
-            if one.texts:
-                one.put([texts.repeat() for texts in self._texts.values()])
-            if not is_late or (one.texts and not self._reads_texts):
+            self._looking.add(following)
+            self._late.add(following)
+            if following.texts:
+                following.put([texts.repeat() for texts in self._texts.values()])
+            if not is_late or (following.texts and not self._reads_texts):
                 self._reader.cancel()
                 self._turn += 1
-                self._reads_texts = one.texts
+                self._reads_texts = following.texts
                 self._reader.start(partial(read, self._turn))
             return is_late
 
-    def leave(self, one: "FollowingState") -> None:
+    def leave(self, following: "FollowingState") -> None:
         """Remove a follower."""
         with self._reader.guard:
-            self._looking.discard(one)
-            self._late.discard(one)
+            self._looking.discard(following)
+            self._late.discard(following)
             if not self._looking and self._reader.cancel():
                 self._reads_texts = None
         self._alarm.put()
@@ -75,10 +75,17 @@ class FollowerState:
         with self._reader.guard:
             if turn != self._turn:
                 return False
-            ended = [one for one in list(self._looking) if is_over and one not in self._late]
-            for one in ended:
-                one.end()
-            if any(one.beyond_end or one not in ended for one in list(self._looking)):
+            leavers = [
+                following
+                for following in list(self._looking)
+                if is_over and following not in self._late
+            ]
+            for following in leavers:
+                following.end()
+            if any(
+                following.beyond_end or following not in leavers
+                for following in list(self._looking)
+            ):
                 return True
             self._reads_texts = None
             return False
@@ -92,7 +99,9 @@ class FollowerState:
     def _has_late(self, turn: int) -> bool:
         """Check whether any follower joined after the last record was requested."""
         with self._reader.guard:
-            return turn == self._turn and any(one in self._late for one in list(self._looking))
+            return turn == self._turn and any(
+                following in self._late for following in list(self._looking)
+            )
 
     def _begin_texts(self) -> None:
         """Treat the first delta of each text in a stream as the beginning of the text."""
@@ -104,22 +113,22 @@ class FollowerState:
         with self._reader.guard:
             if turn == self._turn:
                 self._reads_texts = None
-                for one in list(self._looking):
-                    one.fail(error)
+                for following in list(self._looking):
+                    following.fail(error)
 
     def _tell_text(self, turn: int, delta: TextDelta) -> None:
         with self._reader.guard:
             if turn == self._turn:
                 piece = self._texts.setdefault(delta.job_id, TextAssembler()).add(delta)
-                for one in list(self._looking):
-                    if piece and one.texts:
-                        one.put([piece])
+                for following in list(self._looking):
+                    if piece and following.texts:
+                        following.put([piece])
 
-    def _tell_events(self, turn: int, found: Sequence[Event]) -> None:
+    def _tell_events(self, turn: int, events: Sequence[Event]) -> None:
         with self._reader.guard:
             if turn != self._turn:
                 return
-            new = [event for event in found if event.n > self._after]
+            new = [event for event in events if event.n > self._after]
             self._tell(turn, *new)
             for event in new:
                 self._after = event.n
@@ -129,9 +138,9 @@ class FollowerState:
     def _tell(self, turn: int, *changes: Change, also_late: bool = True) -> None:
         with self._reader.guard:
             if turn == self._turn and changes:
-                for one in list(self._looking):
-                    if also_late or one not in self._late:
-                        one.put(changes)
+                for following in list(self._looking):
+                    if also_late or following not in self._late:
+                        following.put(changes)
 
 
 class FollowingState:
@@ -173,19 +182,19 @@ class FollowingState:
 
         The changes after that are held.
         """
-        told: list[Change] = []
+        new_changes: list[Change] = []
         for place, change in enumerate(changes):
             if isinstance(change, Event):
                 if change.n <= self._after:
                     continue
                 self._after = change.n
-            told.append(change)
+            new_changes.append(change)
             if isinstance(change, Event) and change.type == "task.executing":
                 workflow_id = change.data.get("workflow_id")
                 if isinstance(workflow_id, str):
                     self._held = list(changes[place + 1 :])
-                    return told, workflow_id
-        return told, None
+                    return new_changes, workflow_id
+        return new_changes, None
 
     def put(self, changes: Sequence[Change]) -> None:
         """Add changes; the follower's reader calls this."""
@@ -218,14 +227,14 @@ def wake_follower(shared: Mapping[str, object], path: str) -> None:
         shared: objects that all users of a client share.
         path: path of the work, below `/v1`.
     """
-    found = shared.get(path)
-    if isinstance(found, FollowerState):
-        found.wake()
+    follower = shared.get(path)
+    if isinstance(follower, FollowerState):
+        follower.wake()
 
 
-def may_end(found: Sequence[Event]) -> bool:
+def may_end(events: Sequence[Event]) -> bool:
     """Check whether some work may be over after these events, perhaps for a while."""
-    return any(event.terminal or event.type.endswith(".blocked") for event in found)
+    return any(event.terminal or event.type.endswith(".blocked") for event in events)
 
 
 def ends_text(event: Event) -> bool:

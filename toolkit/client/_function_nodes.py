@@ -38,7 +38,7 @@ def make_function_node(
     id: str,
     function: Callable[..., object],
     depends_on: Sequence[str],
-    given: Mapping[str, object],
+    bindings: Mapping[str, object],
 ) -> FunctionNode:
     """Make a node of a function: each parameter gets a plain value, or the results of nodes.
 
@@ -63,44 +63,46 @@ def make_function_node(
             id, f"the parameters of `{registered.name}` are not known: wrap it in a def"
         ) from None
     names = [
-        one.name
-        for one in parameters.values()
-        if one.kind not in (one.VAR_KEYWORD, one.VAR_POSITIONAL)
+        parameter.name
+        for parameter in parameters.values()
+        if parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)
     ]
-    takes_any = any(one.kind is one.VAR_KEYWORD for one in parameters.values())
+    takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
     arguments: JsonObject = {}
     nodes: dict[str, str | list[str]] = {}
-    for name, value in given.items():
+    for name, value in bindings.items():
         if name not in names and not takes_any:
             hint = suggest_name(name, names)
-            told = f"`{registered.name}` has no parameter `{name}`"
-            raise _make_error(id, f"{told}: {hint}" if hint else told)
+            fault = f"`{registered.name}` has no parameter `{name}`"
+            raise _make_error(id, f"{fault}: {hint}" if hint else fault)
         source = _find_source(value)
         if source is None:
             arguments[name] = _check_json(id, name, value)
         else:
             nodes[name] = source
-    named = {up for one in nodes.values() for up in ([one] if isinstance(one, str) else one)}
+    upstream = {
+        up for source in nodes.values() for up in ([source] if isinstance(source, str) else source)
+    }
     for up in depends_on:
         parameter = re.sub(r"\W", "_", up)
-        if up in named or parameter in given or parameter in nodes:
+        if up in upstream or parameter in bindings or parameter in nodes:
             continue
         if parameter in names or (takes_any and parameter.isidentifier()):
             nodes[parameter] = up
     missing = [
-        one.name
-        for one in parameters.values()
-        if one.name in names
-        and one.default is one.empty
-        and one.name not in arguments
-        and one.name not in nodes
+        parameter.name
+        for parameter in parameters.values()
+        if parameter.name in names
+        and parameter.default is parameter.empty
+        and parameter.name not in arguments
+        and parameter.name not in nodes
     ]
     if missing:
         raise _make_error(id, _explain_missing(registered.name, missing[0], depends_on))
     called: JsonObject = {"function": registered.name, "digest": registered.digest}
     called |= {"arguments": arguments} if arguments else {}
     called |= {"nodes": nodes} if nodes else {}
-    return FunctionNode(registered, called, list(dict.fromkeys([*depends_on, *sorted(named)])))
+    return FunctionNode(registered, called, list(dict.fromkeys([*depends_on, *sorted(upstream)])))
 
 
 def warn_of_unseen(registered: RegisteredFunction) -> None:
@@ -122,7 +124,7 @@ def _find_source(value: object) -> str | list[str] | None:
     if isinstance(value, NodeRef):
         return value.id
     if isinstance(value, (list, tuple)) and value:
-        ids = [one.id for one in value if isinstance(one, NodeRef)]
+        ids = [node.id for node in value if isinstance(node, NodeRef)]
         return ids if len(ids) == len(value) else None
     return None
 
@@ -140,12 +142,12 @@ def _check_json(id: str, name: str, value: object) -> object:
 
 
 def _explain_missing(function: str, parameter: str, depends_on: Sequence[str]) -> str:
-    told = f"nothing gives `{function}` its `{parameter}`"
+    fault = f"nothing gives `{function}` its `{parameter}`"
     if depends_on:
-        return f"{told}: say which node does, as in {parameter}=wf_node, or name the node so"
-    return f"{told}: give it by {parameter}=…, a value or a node that was added before"
+        return f"{fault}: say which node does, as in {parameter}=wf_node, or name the node so"
+    return f"{fault}: give it by {parameter}=…, a value or a node that was added before"
 
 
 def _make_error(id: str, message: str) -> RequestError:
-    told = f"Node `{id}`: {message}."
-    return RequestError(ErrorCode.INVALID_WORKFLOW, told, details=[Detail("nodes", message)])
+    text = f"Node `{id}`: {message}."
+    return RequestError(ErrorCode.INVALID_WORKFLOW, text, details=[Detail("nodes", message)])

@@ -47,8 +47,8 @@ class Functions:
             RequestError: `FUNCTION_UNAVAILABLE` for a client of a server.
         """
         table = self._require_table()
-        for node_id, one in submitted.items():
-            submitted[node_id] = table.add(one)
+        for node_id, function in submitted.items():
+            submitted[node_id] = table.add(function)
 
     def _require_table(self) -> FunctionTable:
         if self._table is None:
@@ -71,7 +71,7 @@ class Functions:
         return iter(self._table or ())
 
     def _list_names(self) -> list[str]:
-        return list(dict.fromkeys(one.name for one in self))
+        return list(dict.fromkeys(function.name for function in self))
 
     def __repr__(self) -> str:
         names = ", ".join(self._list_names())

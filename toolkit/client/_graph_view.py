@@ -135,9 +135,9 @@ class LineageView(GraphView, RecordView[Lineage]):
 
     def _list_nodes(self) -> Sequence[Node]:
         """Return a node for each job, the first made on the left, named as in its workflow."""
-        taken = Counter(job.node_id for job in self.jobs)
+        counts = Counter(job.node_id for job in self.jobs)
         names = {
-            job.artifact_id: job.node_id if job.node_id and taken[job.node_id] == 1 else job.id
+            job.artifact_id: job.node_id if job.node_id and counts[job.node_id] == 1 else job.id
             for job in self.jobs
         }
         return [
@@ -145,9 +145,9 @@ class LineageView(GraphView, RecordView[Lineage]):
                 id=names[job.artifact_id],
                 capability=job.capability,
                 depends_on=[
-                    names[made]
-                    for made in dict.fromkeys(job.from_artifacts.values())
-                    if made in names
+                    names[source_id]
+                    for source_id in dict.fromkeys(job.from_artifacts.values())
+                    if source_id in names
                 ],
                 status="completed",
                 job_id=job.id,
@@ -240,9 +240,9 @@ def _make_bundle(text: str, svg: str, plot: Any, count: int) -> MimeBundle:
     shrink with it. The PNG is for readers without SVG (mail, documents). A large graph has no PNG,
     because it would take seconds, and be too coarse to read.
     """
-    shown = {"text/plain": text, "image/svg+xml": svg}
+    bundle = {"text/plain": text, "image/svg+xml": svg}
     if count <= MAX_ROOMY_BOXES:
-        shown["image/png"] = base64.b64encode(plot()._repr_png_()).decode("ascii")
+        bundle["image/png"] = base64.b64encode(plot()._repr_png_()).decode("ascii")
     if read_svg_width(svg) <= CELL_WIDTH:
-        return shown
-    return shown, {"image/svg+xml": {"unconfined": True}}
+        return bundle
+    return bundle, {"image/svg+xml": {"unconfined": True}}

@@ -45,7 +45,7 @@ def make_task_body(
     Raises:
         RequestError: `INVALID_REQUEST` if neither the caller nor the plan gives an objective.
     """
-    given: dict[str, object] = {}
+    extras: dict[str, object] = {}
     if isinstance(plan, Workflow):
         body = _make_plan_of(plan)
         constraints = {**body.pop("constraints"), **constraints}
@@ -53,13 +53,13 @@ def make_task_body(
         body = plan.model_dump(mode="json") if isinstance(plan, Plan) else dict(plan or {})
     if plan is not None:
         nodes = [drop_none(**node) for node in body.get("nodes", ())]
-        given["plan"] = {"nodes": nodes, "deliverables": body.get("deliverables", [])}
-    wanted = objective or body.get("objective")
-    if wanted is None:
+        extras["plan"] = {"nodes": nodes, "deliverables": body.get("deliverables", [])}
+    goal = objective or body.get("objective")
+    if goal is None:
         raise RequestError(ErrorCode.INVALID_REQUEST, "Give an objective, or a plan with one.")
     if isinstance(plan, Workflow):
-        given |= {name: body[name] for name in ANNOTATIONS if name in body}
-    return {"objective": wanted, "constraints": dict(constraints), **given}
+        extras |= {name: body[name] for name in ANNOTATIONS if name in body}
+    return {"objective": goal, "constraints": dict(constraints), **extras}
 
 
 def _make_plan_of(workflow: Workflow) -> dict[str, Any]:

@@ -47,13 +47,17 @@ def show_keywords(
         mark: line of its docstring that the descriptions replace.
     """
     signature = inspect.signature(function)
-    own = [each for each in signature.parameters.values() if each.kind is not each.VAR_KEYWORD]
-    shown = [
+    parameters = [
+        parameter
+        for parameter in signature.parameters.values()
+        if parameter.kind is not parameter.VAR_KEYWORD
+    ]
+    keywords = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=hint)
         for name, hint in hints.items()
     ]
     function.__signature__ = signature.replace(  # type: ignore[attr-defined]
-        parameters=[*own, *shown]
+        parameters=[*parameters, *keywords]
     )
     lines = "".join(rf"\g<1>{name}: {words[name]}.\n" for name in hints)
     function.__doc__ = mark.sub(lines, function.__doc__ or "")
@@ -78,27 +82,34 @@ def start_capability(id: str) -> Callable[[F], F]:
     """
 
     def decorate(call: F) -> F:
-        taken = [one for one in inspect.signature(call).parameters.values() if one.name != "self"]
-        defaults = {one.name: one.default for one in taken}
-        needed = [one.name for one in taken if one.default is one.empty]
+        parameters = [
+            parameter
+            for parameter in inspect.signature(call).parameters.values()
+            if parameter.name != "self"
+        ]
+        defaults = {parameter.name: parameter.default for parameter in parameters}
+        needed = [
+            parameter.name for parameter in parameters if parameter.default is parameter.empty
+        ]
 
         @wraps(call)
-        def start(*owner: Any, **given: object) -> object:
-            for name in given:
+        def start(*owner: Any, **arguments: object) -> object:
+            for name in arguments:
                 if name not in defaults:
                     raise ArgumentError(explain_unknown("field", name, list(defaults)))
             if len(owner) > 1:
-                raise ArgumentError(f"give each field by its name, as in {taken[0].name}=…")
-            missing = [name for name in needed if name not in given]
+                raise ArgumentError(f"give each field by its name, as in {parameters[0].name}=…")
+            missing = [name for name in needed if name not in arguments]
             if missing:
-                told = f"give `{'` and `'.join(missing)}`; there are {', '.join(defaults)}"
-                raise ArgumentError(told)
-            version, options = given.pop("version", None), given.pop("options", None)
+                fault = f"give `{'` and `'.join(missing)}`; there are {', '.join(defaults)}"
+                raise ArgumentError(fault)
+            version, options = arguments.pop("version", None), arguments.pop("options", None)
             fields = {
-                name: given[name]
+                name: arguments[name]
                 for name, default in defaults.items()
                 # The type must be equal, too, because a service does not accept `True` for 1.
-                if name in given and (type(given[name]), given[name]) != (type(default), default)
+                if name in arguments
+                and (type(arguments[name]), arguments[name]) != (type(default), default)
             }
             return owner[0]._start(id, fields, version, options)
 
@@ -124,12 +135,12 @@ def check_arguments(hint: str) -> Callable[[F], F]:
         signature = inspect.signature(call)
 
         @wraps(call)
-        def checked(*args: object, **given: object) -> object:
+        def checked(*args: object, **kwargs: object) -> object:
             try:
-                signature.bind(*args, **given)
+                signature.bind(*args, **kwargs)
             except TypeError as error:
                 raise ArgumentError(f"{error}: {hint}") from None
-            return call(*args, **given)
+            return call(*args, **kwargs)
 
         return cast("F", checked)
 
@@ -138,16 +149,16 @@ def check_arguments(hint: str) -> Callable[[F], F]:
 
 def check_options(
     options: Mapping[str, object],
-    known: Collection[str] = RUN_OPTIONS,
-    more: str = "",
+    names: Collection[str] = RUN_OPTIONS,
+    hint: str = "",
     what: str = "option",
 ) -> None:
     """Reject unknown options, as Python rejects an argument that a function does not have.
 
     Args:
         options: keyword arguments of a call.
-        known: names of the known options.
-        more: further text for the error.
+        names: names of the known options.
+        hint: further text for the error.
         what: the word for an option.
 
     Raises:
@@ -158,24 +169,24 @@ def check_options(
     toolkit.contract.short_tracebacks.ArgumentError: there is no option `optimise_for`; ...
     """
     for name in options:
-        if name not in known:
-            raise ArgumentError(explain_unknown(what, name, known) + more)
+        if name not in names:
+            raise ArgumentError(explain_unknown(what, name, names) + hint)
 
 
 def collect_options(
     options: RunOptions | WorkOptions,
     cache: bool | None = None,
-    known: Collection[str] = RUN_OPTIONS,
+    names: Collection[str] = RUN_OPTIONS,
 ) -> dict[str, object]:
     """Collect the options that were given, for a body.
 
     Args:
         options: keyword arguments of a call.
         cache: the client's own choice, used if the caller omitted the option.
-        known: names of the options of the call.
+        names: names of the options of the call.
 
     Raises:
         TypeError: an option is unknown.
     """
-    check_options(options, known)
+    check_options(options, names)
     return drop_none(cache=cache) | drop_none(**options)

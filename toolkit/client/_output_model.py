@@ -43,20 +43,20 @@ def make_output_schema(model: "type[BaseModel]") -> dict[str, object]:
 
     def expand(part: Any, trail: tuple[str, ...]) -> Any:
         if isinstance(part, list):
-            return [expand(one, trail) for one in part]
+            return [expand(child, trail) for child in part]
         if not isinstance(part, dict):
             return part
         reference = part.get("$ref")
         if reference is not None:
             if reference in trail:
                 raise _make_recursion_error(model)
-            beside = {name: value for name, value in part.items() if name != "$ref"}
+            siblings = {name: value for name, value in part.items() if name != "$ref"}
             target = definitions[reference.rpartition("/")[2]]
-            return expand({**target, **beside}, (*trail, reference))
+            return expand({**target, **siblings}, (*trail, reference))
         plain: dict[str, Any] = {}
         for name, value in part.items():
             if name in _NAMED_KEYWORDS:
-                plain[name] = {key: expand(one, trail) for key, one in value.items()}
+                plain[name] = {key: expand(child, trail) for key, child in value.items()}
             elif name in _DATA_KEYWORDS:
                 plain[name] = value
             elif name == "oneOf":  # of a discriminated union, which strict modes know as a choice
@@ -75,7 +75,7 @@ def make_output_schema(model: "type[BaseModel]") -> dict[str, object]:
 
 
 def add_output_schema(
-    given: Mapping[str, object], model: "type[BaseModel] | None"
+    fields: Mapping[str, object], model: "type[BaseModel] | None"
 ) -> Mapping[str, object]:
     """Add the schema of a model to an input, if there is a model.
 
@@ -83,11 +83,11 @@ def add_output_schema(
         RequestError: `INVALID_REQUEST` for an input that has a schema of its own.
     """
     if model is None:
-        return given
-    if given.get("output_schema") is not None:
+        return fields
+    if fields.get("output_schema") is not None:
         message = "Give output_model or output_schema, not both: a model says its own schema."
         raise RequestError(ErrorCode.INVALID_REQUEST, message)
-    return {**given, "output_schema": make_output_schema(model)}
+    return {**fields, "output_schema": make_output_schema(model)}
 
 
 def parse_output(model: type[M], output: object, subject: str) -> M:
@@ -116,14 +116,14 @@ def parse_output(model: type[M], output: object, subject: str) -> M:
         return model.model_validate_json(json.dumps(answer))
     except ValidationError as error:
         faults = [
-            f"{'.'.join(map(str, one['loc'])) or 'the answer'}: {one['msg']}"
-            for one in error.errors(include_url=False, include_context=False)
+            f"{'.'.join(map(str, detail['loc'])) or 'the answer'}: {detail['msg']}"
+            for detail in error.errors(include_url=False, include_context=False)
         ]
-    more = len(faults) - MAX_SHOWN_FAULTS
-    shown = [*faults[:MAX_SHOWN_FAULTS], *([f"and {more} more"] if more > 0 else [])]
+    excess = len(faults) - MAX_SHOWN_FAULTS
+    lines = [*faults[:MAX_SHOWN_FAULTS], *([f"and {excess} more"] if excess > 0 else [])]
     raise WorkError(
         ErrorCode.INVALID_OUTPUT,
-        f"The answer of {subject} does not fit {model.__name__}: {'; '.join(shown)}.",
+        f"The answer of {subject} does not fit {model.__name__}: {'; '.join(lines)}.",
     )
 
 

@@ -56,4 +56,4 @@ class RecordList(list[R]):
         return format_total(len(self), self.name)
 
     def _dump(self) -> list[dict[str, object]]:
-        return [one.model_dump(mode="json", by_alias=True) for one in self]
+        return [record.model_dump(mode="json", by_alias=True) for record in self]

@@ -98,9 +98,11 @@ class ReviewView(RecordView[Review]):
     def _render_html(self) -> str:
         scores = {"score": self.score, **(self.criteria.model_dump() if self.criteria else {})}
         rows = {name: f"{value:.2f}" for name, value in scores.items() if value is not None}
-        again = [f"{one.action} {one.node_id}" for one in self.record.recommended_actions]
-        more = {"reviewer": self.record.reviewer, "issues": self.issues, "recommended": again}
-        return html.render_facts("Review", {"decision": self.decision, **rows, **more})
+        actions = [
+            f"{action.action} {action.node_id}" for action in self.record.recommended_actions
+        ]
+        facts = {"reviewer": self.record.reviewer, "issues": self.issues, "recommended": actions}
+        return html.render_facts("Review", {"decision": self.decision, **rows, **facts})
 
 
 class RouteView(RecordView[Route]):
@@ -127,9 +129,11 @@ class RouteView(RecordView[Route]):
         return self.candidates
 
     def __repr__(self) -> str:
-        kept = sum(not c.excluded for c in self.candidates)
+        count = sum(not c.excluded for c in self.candidates)
         choice = f"{self.provider} ({self.model})" if self.provider else "nobody"
-        return f"<Route {self.record.capability} to {choice}, {kept} of {len(self.candidates)} fit>"
+        return (
+            f"<Route {self.record.capability} to {choice}, {count} of {len(self.candidates)} fit>"
+        )
 
     def _render_html(self) -> str:
         rows = [
@@ -192,9 +196,9 @@ class UsageView(RecordView[UsageLine]):
     def __repr__(self) -> str:
         line = self.record
         groups = ("day", "capability", "provider", "connection_id", "agent_id", "key_id")
-        named = (getattr(line, name) for name in groups)
-        of = " ".join(str(name) for name in named if name is not None) or "in all"
-        return f"<Usage {of}: {line.jobs} jobs, {line.calls} calls, {format_usd(line.cost_usd)}>"
+        values = (getattr(line, name) for name in groups)
+        group = " ".join(str(name) for name in values if name is not None) or "in all"
+        return f"<Usage {group}: {line.jobs} jobs, {line.calls} calls, {format_usd(line.cost_usd)}>"
 
 
 class ConnectionTestView(RecordView[ConnectionTest]):
@@ -220,8 +224,8 @@ class ConnectionTestView(RecordView[ConnectionTest]):
         test = self.record
         verdict = "works" if self.ok else test.error.message if test.error else "not known"
         took = f" in {test.took_ms} ms" if test.took_ms is not None else ""
-        some = ", ".join(test.models[:3]) + (", …" if len(test.models) > 3 else "")
-        lists = f"; lists {len(test.models)} models ({some})" if test.models else ""
+        models = ", ".join(test.models[:3]) + (", …" if len(test.models) > 3 else "")
+        lists = f"; lists {len(test.models)} models ({models})" if test.models else ""
         next_step = f". {test.next_step}" if test.next_step else ""
         return f"<Connection test {test.provider}: {verdict}{took}{lists}{next_step}>"
 

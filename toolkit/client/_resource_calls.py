@@ -162,8 +162,8 @@ class ApiKeyHandleCalls(ABC, Generic[K]):
             RequestError: `CONFLICT` if the key has ended, or was rotated before.
         """
         path, body = f"{self.path}/rotate", drop_none(overlap_s=overlap_s)
-        made: K = self._http.request_record(KeyCreated, "POST", path, json=body)
-        return made
+        key: K = self._http.request_record(KeyCreated, "POST", path, json=body)
+        return key
 
 
 class ApiKeyCalls(DeletableCalls[H], Generic[H, K]):
@@ -211,5 +211,5 @@ class ApiKeyCalls(DeletableCalls[H], Generic[H, K]):
 
     def _make_key(self, what: str, body: Mapping[str, object]) -> K:
         path = f"/{self.handle.resource}{what}"
-        made: K = self._http.request_record(KeyCreated, "POST", path, json=body)
-        return made
+        key: K = self._http.request_record(KeyCreated, "POST", path, json=body)
+        return key

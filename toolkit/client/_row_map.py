@@ -43,11 +43,11 @@ class OpenRun:
 
     Attributes:
         rows: the rows that get its result; empty if it only holds a part of the budget.
-        asked: the canonical JSON of its input.
+        input_json: the canonical JSON of its input.
     """
 
     rows: tuple[int, ...]
-    asked: str
+    input_json: str
     reader: AsyncReader | Reader
 
 
@@ -98,28 +98,28 @@ class RowMap(ABC, Generic[D]):
     ) -> None:
         if concurrency < 1:
             raise ValueError("concurrency is at least 1")
-        found, columns, self._index = read_rows(rows)
-        if found or columns:
+        records, columns, self._index = read_rows(rows)
+        if records or columns:
             check_columns(fields, columns)
-        chosen = cast("RunOptions", {"cache": True, **(options or {})})
-        check_options(chosen)
-        given_fields = add_output_schema(fields, output_model)
+        run_options = cast("RunOptions", {"cache": True, **(options or {})})
+        check_options(run_options)
+        templates = add_output_schema(fields, output_model)
         self._http = http
         self._name = name
-        self._inputs = [fill_templates(given_fields, row) for row in found]
-        self._options = chosen
+        self._inputs = [fill_templates(templates, row) for row in records]
+        self._options = run_options
         self._model = output_model
         self._concurrency = concurrency
         self._budget = RowBudget(max_cost_usd)
         self._limit = FailureLimit(on_error)
-        self._progress = RowProgress(len(found), max_cost_usd, is_shown=progress)
-        self._tag = make_map_tag(name, given_fields, chosen)
+        self._progress = RowProgress(len(records), max_cost_usd, is_shown=progress)
+        self._tag = make_map_tag(name, templates, run_options)
         self._annotation = make_annotation([*(tags or ()), self._tag], note)
-        self._resumes = bool(chosen.get("cache"))
+        self._resumes = bool(run_options.get("cache"))
         self._rows_by_input: dict[str, list[int]] = {}
-        for row, (given, empty) in enumerate(self._inputs):
+        for row, (row_input, empty) in enumerate(self._inputs):
             if not empty:
-                self._rows_by_input.setdefault(to_canonical_json(given), []).append(row)
+                self._rows_by_input.setdefault(to_canonical_json(row_input), []).append(row)
         # By the row, if this call began the run; otherwise by the id of the run.
         self._open: dict[int | str, OpenRun] = {}
         self._results: dict[int, RowResult] = {}
@@ -172,11 +172,11 @@ class RowMap(ABC, Generic[D]):
             return ""
         # Without dollar signs, because a notebook renders text between two of them as a formula.
         left_usd = round(max(0.0, self._budget.left_usd), 9)
-        bound, left, limit = (
+        bound, remainder, limit = (
             format_usd(usd).lstrip("$") for usd in (bound_usd, left_usd, self._budget.limit_usd)
         )
         return (
-            f"BUDGET_EXCEEDED: it may cost {bound}, and {left} of {limit} US dollars are left;"
+            f"BUDGET_EXCEEDED: it may cost {bound}, and {remainder} of {limit} US dollars are left;"
             " raise max_cost_usd and call again."
         )
 

@@ -72,8 +72,8 @@ class FailureLimit:
     """
 
     def __init__(self, on_error: Literal["stop", "continue"] | int) -> None:
-        named = {"stop": STOP_AFTER, "continue": math.inf}
-        limit = named.get(on_error) if isinstance(on_error, str) else on_error
+        limits = {"stop": STOP_AFTER, "continue": math.inf}
+        limit = limits.get(on_error) if isinstance(on_error, str) else on_error
         if limit is None or isinstance(limit, bool) or not limit >= 1:
             raise RequestError(
                 ErrorCode.INVALID_REQUEST,
@@ -97,11 +97,11 @@ class FailureLimit:
         """Return True once no more rows may begin."""
         return self._count_most() >= self._limit
 
-    def limit_concurrency(self, wanted: int) -> int:
+    def limit_concurrency(self, concurrency: int) -> int:
         """Limit how many rows may be under way; rows that are not begun need no limit."""
         if self._has_succeeded or self.is_reached:
-            return wanted
-        return math.ceil(min(wanted, PILOT_ROWS, self._limit - self._count_most()))
+            return concurrency
+        return math.ceil(min(concurrency, PILOT_ROWS, self._limit - self._count_most()))
 
     def _count_most(self) -> int:
         return max(self._failures.values(), default=0)
@@ -180,22 +180,28 @@ def build_frame(
 
     data: dict[str, Any] = {}
     if model is None:
-        names = {name: None for one in results if isinstance(one.value, dict) for name in one.value}
+        names = {
+            name: None
+            for result in results
+            if isinstance(result.value, dict)
+            for name in result.value
+        }
         for name in names:
             column = [
-                one.value.get(name) if isinstance(one.value, dict) else None for one in results
+                result.value.get(name) if isinstance(result.value, dict) else None
+                for result in results
             ]
             data[name] = pd.Series(column, dtype=object).convert_dtypes()
     else:
         for name, field in model.model_fields.items():
-            column = [getattr(one.value, name, None) for one in results]
+            column = [getattr(result.value, name, None) for result in results]
             data[name] = pd.Series(column, dtype=_find_column_type(field.annotation))
     facts: dict[str, str] = {
         "status": "string", "cost_usd": "Float64", "latency_ms": "Int64", "run_id": "string",
         "cached": "boolean", "error": "string",
     }  # fmt: skip
     for name, kind in facts.items():
-        column = [getattr(one, name) for one in results]
+        column = [getattr(result, name) for result in results]
         data[f"run_{name}" if name in data else name] = pd.Series(column, dtype=kind)
     frame = pd.DataFrame(data)
     if index is not None:
@@ -208,9 +214,9 @@ def _find_column_type(annotation: Any) -> str:
     if get_origin(annotation) is Annotated:
         return _find_column_type(get_args(annotation)[0])
     if get_origin(annotation) in (Union, types.UnionType):
-        inner = [one for one in get_args(annotation) if one is not type(None)]
+        inner = [member for member in get_args(annotation) if member is not type(None)]
         return _find_column_type(inner[0]) if len(inner) == 1 else "object"
     if get_origin(annotation) is Literal:
-        kinds = {type(one) for one in get_args(annotation)}
+        kinds = {type(choice) for choice in get_args(annotation)}
         return _COLUMN_TYPES.get(kinds.pop(), "object") if len(kinds) == 1 else "object"
     return _COLUMN_TYPES.get(annotation, "object")

@@ -32,15 +32,15 @@ def read_rows(rows: Any) -> tuple[list[dict[str, object]], list[str], Any]:
     if isinstance(rows, str | bytes | Mapping):
         raise _make_rows_error(rows)
     if hasattr(rows, "columns") and index is not None:
-        found: Sequence[Any] = rows.to_dict("records")
+        records: Sequence[Any] = rows.to_dict("records")
     elif hasattr(rows, "to_dicts"):
-        found = rows.to_dicts()
+        records = rows.to_dicts()
     else:
         try:
-            found = list(cast("Iterable[Any]", rows))
+            records = list(cast("Iterable[Any]", rows))
         except TypeError:
             raise _make_rows_error(rows) from None
-    shaped = [{TEXT_COLUMN: row} if isinstance(row, str) else row for row in found]
+    shaped = [{TEXT_COLUMN: row} if isinstance(row, str) else row for row in records]
     for row in shaped:
         if not isinstance(row, Mapping):
             raise _make_rows_error(row)
@@ -49,10 +49,10 @@ def read_rows(rows: Any) -> tuple[list[dict[str, object]], list[str], Any]:
     return [dict(row) for row in shaped], list(dict.fromkeys(map(str, names))), index
 
 
-def _make_rows_error(given: object) -> ArgumentError:
+def _make_rows_error(value: object) -> ArgumentError:
     return ArgumentError(
         "rows are a DataFrame, a list of mappings, or a list or Series of texts,"
-        f" not a {type(given).__name__}"
+        f" not a {type(value).__name__}"
     )
 
 
@@ -89,8 +89,8 @@ def check_columns(fields: Mapping[str, object], columns: Sequence[str]) -> None:
         for name in list_placeholders(template) if isinstance(template, str) else ():
             if name in columns:
                 continue
-            told = explain_unknown("column", name, columns)
-            raise RequestError(ErrorCode.INVALID_REQUEST, f"{told[:1].upper()}{told[1:]}.")
+            fault = explain_unknown("column", name, columns)
+            raise RequestError(ErrorCode.INVALID_REQUEST, f"{fault[:1].upper()}{fault[1:]}.")
 
 
 def make_map_tag(name: str, fields: Mapping[str, object], options: Mapping[str, object]) -> str:
@@ -101,13 +101,13 @@ def make_map_tag(name: str, fields: Mapping[str, object], options: Mapping[str, 
     >>> make_map_tag("llm.generate", {"objective": "On {n}"}, {"cache": True})
     'map-33d94b590055f6d9'
     """
-    chosen = {
+    run_options = {
         option: value
         for option, value in options.items()
         if value is not None and option not in ("cache", "max_cost_usd", "deadline_s")
     }
-    spelled = to_canonical_json([name, dict(fields), chosen])
-    return f"map-{hashlib.sha256(spelled.encode()).hexdigest()[:16]}"
+    text = to_canonical_json([name, dict(fields), run_options])
+    return f"map-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
 def make_row_key(body: Mapping[str, object], failures: int) -> str:

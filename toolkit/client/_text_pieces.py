@@ -22,9 +22,9 @@ class TextPiece(str):
         cls, text: str, *, restarts: bool = False, job_id: str = "", node_id: str = ""
     ) -> "TextPiece":
         """Make a piece."""
-        made = cls(text)
-        made.restarts, made.job_id, made.node_id = restarts, job_id, node_id
-        return made
+        piece = cls(text)
+        piece.restarts, piece.job_id, piece.node_id = restarts, job_id, node_id
+        return piece
 
 
 class TextAssembler:
@@ -60,9 +60,9 @@ class TextAssembler:
         if text == self._seen:
             return None
         is_more = text.startswith(self._seen)
-        left = text.removeprefix(self._seen) if is_more else text
+        remainder = text.removeprefix(self._seen) if is_more else text
         self._seen = text
-        return self._make_piece(left, restarts=not is_more)
+        return self._make_piece(remainder, restarts=not is_more)
 
     def _make_piece(self, text: str, *, restarts: bool = False) -> TextPiece:
         return TextPiece.of(text, restarts=restarts, job_id=self._job_id, node_id=self._node_id)

@@ -25,7 +25,7 @@ WORK_RESOURCES = ("runs", "jobs", "workflows", "tasks")
 
 
 def explain_unknown_id(
-    error: RequestError, resource: str, id: object, known: Collection[str]
+    error: RequestError, resource: str, id: object, seen_ids: Collection[str]
 ) -> RequestError:
     """Add to the error for an unknown id the likely id, and where to list the known ids.
 
@@ -33,25 +33,25 @@ def explain_unknown_id(
         error: error of the service; any other than `NOT_FOUND` is returned unchanged.
         resource: resource of the request, by its name on the client.
         id: id in the request.
-        known: ids of this resource that the client has seen.
+        seen_ids: ids of this resource that the client has seen.
     """
     if error.code is not ErrorCode.NOT_FOUND:
         return error
-    other = RESOURCES.get(str(id).partition("_")[0])
+    other_resource = RESOURCES.get(str(id).partition("_")[0])
     if resource == "capabilities":
         hint = ""  # the service lists them
-    elif other not in (None, resource):
-        hint = f"That is the id of one of `client.{other}`."
+    elif other_resource not in (None, resource):
+        hint = f"That is the id of one of `client.{other_resource}`."
     else:
-        hint = ask_meant(id, reversed(list(known))) or f"`client.{resource}.list()` lists them."
+        hint = ask_meant(id, reversed(list(seen_ids))) or f"`client.{resource}.list()` lists them."
     error.message = truncate_text(f"{error.message} {hint}".rstrip(), 1000)
     return error
 
 
 def find_work_resource(id: str) -> str | None:
     """Find the resource of some work. Returns None for an id of anything else."""
-    found = RESOURCES.get(id.partition("_")[0])
-    return found if found in WORK_RESOURCES else None
+    resource = RESOURCES.get(id.partition("_")[0])
+    return resource if resource in WORK_RESOURCES else None
 
 
 def find_common_resource(first: str, second: str) -> str:
@@ -60,11 +60,11 @@ def find_common_resource(first: str, second: str) -> str:
     Raises:
         RequestError: `INVALID_REQUEST` unless it is the same, and can be compared.
     """
-    found = [find_work_resource(id) for id in (first, second)]
-    if found[0] is None or found[0] != found[1]:
+    resources = [find_work_resource(id) for id in (first, second)]
+    if resources[0] is None or resources[0] != resources[1]:
         raise RequestError(
             ErrorCode.INVALID_REQUEST,
             f"`{first}` and `{second}` cannot be compared:"
             " give two runs, two workflows or two tasks.",
         )
-    return found[0]
+    return resources[0]

@@ -39,8 +39,8 @@ class JobCalls(WorkCalls[H]):
         Raises:
             RequestError: `INVALID_REQUEST`, `NOT_FOUND` and others.
         """
-        chosen = collect_options(options, self._http.choose_cache("capability"), WORK_OPTIONS)
-        body = {"type": type, "compute_id": compute_id, "input": dict(input), "options": chosen}
+        config = collect_options(options, self._http.choose_cache("capability"), WORK_OPTIONS)
+        body = {"type": type, "compute_id": compute_id, "input": dict(input), "options": config}
         return self._create(body)
 
 
@@ -248,11 +248,11 @@ class WorkflowCalls(AnnotatedCalls[H]):
             body: the workflow.
             stream: see `submit`.
         """
-        chosen = drop_none(cache=self._http.cache)
-        given = body.get("options")
-        options = {**chosen, **(given if isinstance(given, Mapping) else {})}
-        asked = {**body, **({"options": options} if options else {})}
-        return self._create(asked, watches_text=stream)
+        defaults = drop_none(cache=self._http.cache)
+        overrides = body.get("options")
+        options = {**defaults, **(overrides if isinstance(overrides, Mapping) else {})}
+        request = {**body, **({"options": options} if options else {})}
+        return self._create(request, watches_text=stream)
 
     def retry(self, id: str) -> H:
         """Run a failed or cancelled workflow again, from its failed nodes on.

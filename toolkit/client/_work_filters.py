@@ -54,8 +54,8 @@ def make_list_query(filters: WorkFilters) -> dict[str, str]:
     {'tag': 'a,b', 'since': '2026-11-20'}
     """
     check_options(filters, WORK_FILTERS, what="filter")
-    given = cast("Mapping[str, object]", filters)
-    return {name: _write_value(value) for name, value in given.items() if value is not None}
+    values = cast("Mapping[str, object]", filters)
+    return {name: _write_value(value) for name, value in values.items() if value is not None}
 
 
 def _write_value(value: object) -> str:

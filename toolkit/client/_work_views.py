@@ -86,16 +86,16 @@ class WorkView(RecordView[R]):
         """True if it was over when last read."""
         return self.status in self.ended
 
-    def _show(self, change: Change, shown: "ProgressDisplay") -> bool:
+    def _show(self, change: Change, display: "ProgressDisplay") -> bool:
         """Show a change; return whether this is over with it."""
         if isinstance(change, Event):
-            shown.add_event(change)
+            display.add_event(change)
             if change.resource_id == self.id:
                 self._last_event = change.n
         elif isinstance(change, TextPiece):
-            shown.add_text(change.node_id, change, restarts=change.restarts)
+            display.add_text(change.node_id, change, restarts=change.restarts)
         else:
-            shown.add_record(change)
+            display.add_record(change)
             if isinstance(change, self.record_type) and getattr(change, "id", "") == self.id:
                 self.record = change
                 return self.done
@@ -305,7 +305,7 @@ class TaskView(AnnotatedView[Task], HasObjective[Task]):
     @property
     def reviews(self) -> list[ReviewView]:
         """Every verdict, oldest first."""
-        return [ReviewView(one) for one in self.record.reviews]
+        return [ReviewView(review) for review in self.record.reviews]
 
     review_attempts = Member[int]("Times that a review had it run again.")
     cost_usd = Member[float | None]("The US dollars of its workflows, if known.")
@@ -336,9 +336,9 @@ class PlanView(GraphView, HasObjective[Plan], RecordView[Plan]):
     rationale = Member[str]("The reasons for it, in a few sentences.")
 
     def __repr__(self) -> str:
-        told = super().__repr__().removesuffix(">")
+        text = super().__repr__().removesuffix(">")
         read = "" if self.reading.understood >= 1 else f", {describe_reading(self.reading)}"
-        return f"{told}{read}{f', asks: {self.question}' if self.question else ''}>"
+        return f"{text}{read}{f', asks: {self.question}' if self.question else ''}>"
 
     def _list_rows(self) -> list[PlanNode]:
         return self.record.nodes

@@ -169,17 +169,17 @@ class AsyncClient(ClientBase[AsyncReply["RouteView"], AsyncReply["pd.DataFrame"]
             list_jobs_apart,
         )
 
-        first, second = (one if isinstance(one, str) else one.id for one in (a, b))
+        first, second = (work if isinstance(work, str) else work.id for work in (a, b))
         kind = find_common_resource(first, second)
         if kind in ("runs", "jobs"):
             area = getattr(self, kind)
-            one, other = await area.get(first), await area.get(second)
-            return WorkComparison(kind, first, second, compare_jobs(one.record, other.record))
+            job, other_job = await area.get(first), await area.get(second)
+            return WorkComparison(kind, first, second, compare_jobs(job.record, other_job.record))
         tasks, ids = [], [first, second]
         if kind == "tasks":
             tasks = [(await self.tasks.get(id)).record for id in ids]
-            found = [find_workflow_shown(task) for task in tasks]
-            ids = [id for id in found if id is not None]
+            workflow_ids = [find_workflow_shown(task) for task in tasks]
+            ids = [id for id in workflow_ids if id is not None]
         workflows, jobs = [(await self.workflows.get(id)).record for id in ids], {}
         if len(workflows) == 2:
             apart = list_jobs_apart(*workflows)
@@ -208,11 +208,11 @@ class AsyncClient(ClientBase[AsyncReply["RouteView"], AsyncReply["pd.DataFrame"]
         area: AsyncWorkResource[Any] = getattr(self, name)
         over = False
         while not over:
-            found = await area.events(resource_id, after, LONG_POLL_S)
-            for event in found:
+            batch = await area.events(resource_id, after, LONG_POLL_S)
+            for event in batch:
                 yield event
                 after = event.n
-            if not found or found[-1].terminal:
+            if not batch or batch[-1].terminal:
                 # A workflow that is retried continues after a terminal event; and work that ended
                 # while there were no events may still have its last event.
                 status = (await area.get(resource_id)).status
@@ -243,14 +243,14 @@ class AsyncClient(ClientBase[AsyncReply["RouteView"], AsyncReply["pd.DataFrame"]
         """Return the total cost of the work that this client has started."""
         spent = 0.0
         for resource, ids in self._http.started.items():
-            wanted, cursor = set(ids), None
-            while wanted:
+            pending, cursor = set(ids), None
+            while pending:
                 query = make_page_query(MAX_PAGE, cursor)
                 page = await self.read(f"/{resource}", query)
-                for one in page["items"]:
-                    if one["id"] in wanted:
-                        spent += one.get("cost_incurred_usd") or 0.0
-                wanted -= {one["id"] for one in page["items"]}
+                for record in page["items"]:
+                    if record["id"] in pending:
+                        spent += record.get("cost_incurred_usd") or 0.0
+                pending -= {record["id"] for record in page["items"]}
                 cursor = page.get("next_cursor")
                 if cursor is None:
                     break

@@ -34,13 +34,13 @@ class AsyncFollower(FollowerState):
         self._model = model
         self._path = path
 
-    async def join(self, one: "AsyncFollowing", after: int) -> Sequence[Change]:
+    async def join(self, following: "AsyncFollowing", after: int) -> Sequence[Change]:
         """Add a follower, and return the changes that it has missed by then."""
-        if not self._enter(one, after, self._read):
+        if not self._enter(following, after, self._read):
             return ()
-        missed = await self.read_missed(after)
+        backlog = await self.read_missed(after)
         self._alarm.put()
-        return missed
+        return backlog
 
     async def read_missed(self, after: int) -> Sequence[Change]:
         """Read the events above a number, and the record."""
@@ -68,11 +68,11 @@ class AsyncFollower(FollowerState):
     async def _read_list(self, turn: int, wait_s: int) -> bool:
         """Read new events, waiting up to `wait_s` seconds for the first; return if work is over."""
         self._begin_record(turn)
-        found, record = await self._http.request_progress(
+        events, record = await self._http.request_progress(
             self._model, self._path, self._after, wait_s, may_end
         )
-        self._tell_events(turn, found)
-        return record is not None and await self._tell_record(turn, record, found)
+        self._tell_events(turn, events)
+        return record is not None and await self._tell_record(turn, record, events)
 
     async def _read_stream(self, turn: int) -> bool:
         """Read events and texts for a while; return True if the work is over."""
@@ -101,7 +101,7 @@ class AsyncFollower(FollowerState):
         record: BaseModel = await self._http.request_record(self._model, "GET", self._path)
         return record
 
-    async def _tell_record(self, turn: int, record: BaseModel, found: Sequence[Event]) -> bool:
+    async def _tell_record(self, turn: int, record: BaseModel, events: Sequence[Event]) -> bool:
         """Report a record that was read after some events; return whether the work is over."""
         self._tell(turn, record, also_late=False)
         while self._has_late(turn):  # no later event may notify late followers
@@ -109,7 +109,7 @@ class AsyncFollower(FollowerState):
             self._tell(turn, record, also_late=False)
         if getattr(record, "status", "") not in FINAL_STATUSES:
             return False
-        if found and found[-1].terminal:
+        if events and events[-1].terminal:
             return True
         last = await self._http.request_events(self._path, self._after, 0)
         self._tell_events(turn, last)
@@ -138,10 +138,10 @@ class AsyncFollowing(FollowingState):
         beyond_end: bool = False,
     ) -> None:
         # All followers of the same work by one client share its reader.
-        found = http.shared.get(path)
-        if not isinstance(found, AsyncFollower):
-            found = http.shared[path] = AsyncFollower(http, model, path)
-        super().__init__(found, AsyncMailbox[Change](), after, texts, beyond_end)
+        follower = http.shared.get(path)
+        if not isinstance(follower, AsyncFollower):
+            follower = http.shared[path] = AsyncFollower(http, model, path)
+        super().__init__(follower, AsyncMailbox[Change](), after, texts, beyond_end)
         self._http = http
 
     async def take(self, timeout_s: float | None = None) -> list[Change]:
@@ -162,13 +162,13 @@ class AsyncFollowing(FollowingState):
                 self._below = None
             return changes
         if self._held:
-            held, self._held = self._held, []
-            return await self._pass_on(held)
+            pending, self._held = self._held, []
+            return await self._pass_on(pending)
         if not self._has_joined:
             self._has_joined = True
-            missed = await self._follower.join(self, self._after)
-            if missed:
-                return await self._pass_on(missed)
+            backlog = await self._follower.join(self, self._after)
+            if backlog:
+                return await self._pass_on(backlog)
         is_last = self._is_ended
         changes, has_lost = await self._mailbox.take(0 if is_last else timeout_s)
         if has_lost:
@@ -176,19 +176,19 @@ class AsyncFollowing(FollowingState):
         if self._error is not None and not changes:
             self.close()
             raise self._error
-        told = await self._pass_on(changes)
+        new_changes = await self._pass_on(changes)
         if is_last and not self._held and self._below is None:
             self.close()
-        return told
+        return new_changes
 
     async def _pass_on(self, changes: Sequence[Change]) -> list[Change]:
         """Return the changes that are new to the follower, up to the start of a workflow."""
-        told, workflow_id = self._choose_new(changes)
+        new_changes, workflow_id = self._choose_new(changes)
         if workflow_id is not None:
             path = f"/workflows/{workflow_id}"
-            told.append(await self._http.request_record(WorkflowRecord, "GET", path))
+            new_changes.append(await self._http.request_record(WorkflowRecord, "GET", path))
             self._below = AsyncFollowing(self._http, WorkflowRecord, path, texts=self.texts)
-        return told
+        return new_changes
 
     async def __aiter__(self) -> AsyncIterator[list[Change]]:
         try:

@@ -71,8 +71,8 @@ class AsyncWaitable(WorkView[R], AsyncHandle[R]):
 
     async def events(self, after: int = 0, wait_s: int = 0) -> list[Event]:
         """Read its events above `after`, holding up to `wait_s` seconds while there is none."""
-        found = await self._http.request_events(self.path, after, wait_s)
-        return RecordList(found, "events")
+        events = await self._http.request_events(self.path, after, wait_s)
+        return RecordList(events, "events")
 
     def follow(
         self, after: int = 0, *, texts: bool = False, beyond_end: bool = False
@@ -135,10 +135,10 @@ class AsyncWaitable(WorkView[R], AsyncHandle[R]):
         if self.done or (deadline is not None and deadline <= time.monotonic()):
             await self._call("GET", deadline=deadline)
         while not self.done:
-            left = LONG_POLL_S if deadline is None else deadline - time.monotonic()
-            if left <= 0:
+            left_s = LONG_POLL_S if deadline is None else deadline - time.monotonic()
+            if left_s <= 0:
                 return
-            wait_s = min(LONG_POLL_S, max(1, int(left)))
+            wait_s = min(LONG_POLL_S, max(1, int(left_s)))
             self.record, was_held = await self._http.request_end(
                 self.record_type, self.path, wait_s, deadline
             )
@@ -156,21 +156,21 @@ class AsyncWaitable(WorkView[R], AsyncHandle[R]):
             await self._call("GET", deadline=deadline)
         if self.done:
             return
-        shown = ProgressDisplay(progress, self.record, is_streamed=self.is_streamed)
-        after = 0 if shown.needs_past else self._last_event
+        display = ProgressDisplay(progress, self.record, is_streamed=self.is_streamed)
+        after = 0 if display.needs_past else self._last_event
         is_over = False
         try:
-            async with self.follow(after, texts=shown.shows_texts) as following:
+            async with self.follow(after, texts=display.shows_texts) as following:
                 while not is_over and not following.is_over:
                     left_s = None if deadline is None else deadline - time.monotonic()
                     if left_s is not None and left_s <= 0:
                         return
-                    spans = [each for each in (left_s, shown.tick_s) if each is not None]
+                    spans = [span for span in (left_s, display.tick_s) if span is not None]
                     for change in await following.take(min(spans, default=None)):
-                        is_over = self._show(change, shown) or is_over
-                    shown.refresh()
+                        is_over = self._show(change, display) or is_over
+                    display.refresh()
         finally:
-            shown.end()
+            display.end()
 
     def __await__(self) -> Generator[Any, None, Self]:
         return self.wait().__await__()

@@ -61,15 +61,15 @@ class AsyncHttpClient(ClientState):
         max_wait_s: float | None,
         cacert: str | Path | None,
     ) -> None:
-        own = None
+        client = None
         if http_client is not None:
-            own = adopt_client(http_client, httpx.AsyncClient)
+            client = adopt_client(http_client, httpx.AsyncClient)
             if transport is not None or cacert is not None:
                 raise TypeError("http_client has a transport and certificates of its own")
-        super().__init__(access, own, timeout, max_retries, cache, max_wait_s)
+        super().__init__(access, client, timeout, max_retries, cache, max_wait_s)
         self._cacert = cacert
         self._storage_client: httpx.AsyncClient | None = None
-        self._client = own or httpx.AsyncClient(
+        self._client = client or httpx.AsyncClient(
             transport=transport,
             verify=choose_ssl_context(access, cacert) if transport is None else True,
             limits=CONNECTION_LIMITS,
@@ -102,7 +102,7 @@ class AsyncHttpClient(ClientState):
                 response = await self._client.send(request)
             except httpx.TransportError as error:
                 failed: ToolkitError = make_unreachable_error(
-                    error, request.url, known=self._has_answered
+                    error, request.url, has_answered=self._has_answered
                 )
                 sent = not isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
             else:
@@ -214,12 +214,12 @@ class AsyncHttpClient(ClientState):
         from toolkit.contract.events import Event
 
         answer = await self._ask_events(path, after, wait_s, is_last=is_last)
-        found = list(answer.parse_page(Event).records)
+        events = list(answer.parse_page(Event).records)
         if answer.work is not None:
-            return found, answer.work.parse(model)
-        if found and not is_last(found):
-            return found, None
-        return found, await self.request_record(model, "GET", path)
+            return events, answer.work.parse(model)
+        if events and not is_last(events):
+            return events, None
+        return events, await self.request_record(model, "GET", path)
 
     async def stream_events(
         self,
@@ -273,7 +273,7 @@ class AsyncHttpClient(ClientState):
                             return
                 return
             except httpx.TransportError as error:
-                failed: ToolkitError = make_unreachable_error(error, url, known=True)
+                failed: ToolkitError = make_unreachable_error(error, url, has_answered=True)
             except ToolkitError as error:
                 failed = error
             if deadline is not None and time.monotonic() >= deadline:

@@ -77,9 +77,9 @@ class AsyncPagedCollection(AsyncPagedView[H]):
         """Read pages until there are enough records, or all."""
         await self._read_first_page()
         while self._has_more and (count is None or len(self._items) < count):
-            cursor, known = self._cursor, len(self._items)
-            left = NEXT_PAGE if self._limit is None else self._limit - known
-            page = await self._source.read_page(min(NEXT_PAGE, left), cursor)
+            cursor, size = self._cursor, len(self._items)
+            limit = NEXT_PAGE if self._limit is None else self._limit - size
+            page = await self._source.read_page(min(NEXT_PAGE, limit), cursor)
             self._keep_page(page, cursor)
 
     async def __aiter__(self) -> AsyncIterator[H]:

@@ -35,13 +35,13 @@ class Follower(FollowerState):
         self._model = model
         self._path = path
 
-    def join(self, one: "Following", after: int) -> Sequence[Change]:
+    def join(self, following: "Following", after: int) -> Sequence[Change]:
         """Add a follower, and return the changes that it has missed by then."""
-        if not self._enter(one, after, self._read):
+        if not self._enter(following, after, self._read):
             return ()
-        missed = self.read_missed(after)
+        backlog = self.read_missed(after)
         self._alarm.put()
-        return missed
+        return backlog
 
     def read_missed(self, after: int) -> Sequence[Change]:
         """Read the events above a number, and the record."""
@@ -69,11 +69,11 @@ class Follower(FollowerState):
     def _read_list(self, turn: int, wait_s: int) -> bool:
         """Read new events, waiting up to `wait_s` seconds for the first; return if work is over."""
         self._begin_record(turn)
-        found, record = self._http.request_progress(
+        events, record = self._http.request_progress(
             self._model, self._path, self._after, wait_s, may_end
         )
-        self._tell_events(turn, found)
-        return record is not None and self._tell_record(turn, record, found)
+        self._tell_events(turn, events)
+        return record is not None and self._tell_record(turn, record, events)
 
     def _read_stream(self, turn: int) -> bool:
         """Read events and texts for a while; return True if the work is over."""
@@ -102,7 +102,7 @@ class Follower(FollowerState):
         record: BaseModel = self._http.request_record(self._model, "GET", self._path)
         return record
 
-    def _tell_record(self, turn: int, record: BaseModel, found: Sequence[Event]) -> bool:
+    def _tell_record(self, turn: int, record: BaseModel, events: Sequence[Event]) -> bool:
         """Report a record that was read after some events; return whether the work is over."""
         self._tell(turn, record, also_late=False)
         while self._has_late(turn):  # no later event may notify late followers
@@ -110,7 +110,7 @@ class Follower(FollowerState):
             self._tell(turn, record, also_late=False)
         if getattr(record, "status", "") not in FINAL_STATUSES:
             return False
-        if found and found[-1].terminal:
+        if events and events[-1].terminal:
             return True
         last = self._http.request_events(self._path, self._after, 0)
         self._tell_events(turn, last)
@@ -139,10 +139,10 @@ class Following(FollowingState):
         beyond_end: bool = False,
     ) -> None:
         # All followers of the same work by one client share its reader.
-        found = http.shared.get(path)
-        if not isinstance(found, Follower):
-            found = http.shared[path] = Follower(http, model, path)
-        super().__init__(found, Mailbox[Change](), after, texts, beyond_end)
+        follower = http.shared.get(path)
+        if not isinstance(follower, Follower):
+            follower = http.shared[path] = Follower(http, model, path)
+        super().__init__(follower, Mailbox[Change](), after, texts, beyond_end)
         self._http = http
 
     def take(self, timeout_s: float | None = None) -> list[Change]:
@@ -163,13 +163,13 @@ class Following(FollowingState):
                 self._below = None
             return changes
         if self._held:
-            held, self._held = self._held, []
-            return self._pass_on(held)
+            pending, self._held = self._held, []
+            return self._pass_on(pending)
         if not self._has_joined:
             self._has_joined = True
-            missed = self._follower.join(self, self._after)
-            if missed:
-                return self._pass_on(missed)
+            backlog = self._follower.join(self, self._after)
+            if backlog:
+                return self._pass_on(backlog)
         is_last = self._is_ended
         changes, has_lost = self._mailbox.take(0 if is_last else timeout_s)
         if has_lost:
@@ -177,19 +177,19 @@ class Following(FollowingState):
         if self._error is not None and not changes:
             self.close()
             raise self._error
-        told = self._pass_on(changes)
+        new_changes = self._pass_on(changes)
         if is_last and not self._held and self._below is None:
             self.close()
-        return told
+        return new_changes
 
     def _pass_on(self, changes: Sequence[Change]) -> list[Change]:
         """Return the changes that are new to the follower, up to the start of a workflow."""
-        told, workflow_id = self._choose_new(changes)
+        new_changes, workflow_id = self._choose_new(changes)
         if workflow_id is not None:
             path = f"/workflows/{workflow_id}"
-            told.append(self._http.request_record(WorkflowRecord, "GET", path))
+            new_changes.append(self._http.request_record(WorkflowRecord, "GET", path))
             self._below = Following(self._http, WorkflowRecord, path, texts=self.texts)
-        return told
+        return new_changes
 
     def __iter__(self) -> Iterator[list[Change]]:
         try:

@@ -59,15 +59,15 @@ class HttpClient(ClientState):
         max_wait_s: float | None,
         cacert: str | Path | None,
     ) -> None:
-        own = None
+        client = None
         if http_client is not None:
-            own = adopt_client(http_client, httpx.Client)
+            client = adopt_client(http_client, httpx.Client)
             if transport is not None or cacert is not None:
                 raise TypeError("http_client has a transport and certificates of its own")
-        super().__init__(access, own, timeout, max_retries, cache, max_wait_s)
+        super().__init__(access, client, timeout, max_retries, cache, max_wait_s)
         self._cacert = cacert
         self._storage_client: httpx.Client | None = None
-        self._client = own or httpx.Client(
+        self._client = client or httpx.Client(
             transport=transport,
             verify=choose_ssl_context(access, cacert) if transport is None else True,
             limits=CONNECTION_LIMITS,
@@ -100,7 +100,7 @@ class HttpClient(ClientState):
                 response = self._client.send(request)
             except httpx.TransportError as error:
                 failed: ToolkitError = make_unreachable_error(
-                    error, request.url, known=self._has_answered
+                    error, request.url, has_answered=self._has_answered
                 )
                 sent = not isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
             else:
@@ -212,12 +212,12 @@ class HttpClient(ClientState):
         from toolkit.contract.events import Event
 
         answer = self._ask_events(path, after, wait_s, is_last=is_last)
-        found = list(answer.parse_page(Event).records)
+        events = list(answer.parse_page(Event).records)
         if answer.work is not None:
-            return found, answer.work.parse(model)
-        if found and not is_last(found):
-            return found, None
-        return found, self.request_record(model, "GET", path)
+            return events, answer.work.parse(model)
+        if events and not is_last(events):
+            return events, None
+        return events, self.request_record(model, "GET", path)
 
     def stream_events(
         self,
@@ -271,7 +271,7 @@ class HttpClient(ClientState):
                             return
                 return
             except httpx.TransportError as error:
-                failed: ToolkitError = make_unreachable_error(error, url, known=True)
+                failed: ToolkitError = make_unreachable_error(error, url, has_answered=True)
             except ToolkitError as error:
                 failed = error
             if deadline is not None and time.monotonic() >= deadline:

@@ -35,10 +35,10 @@ class RowMapper(RowMap[Reply["pd.DataFrame"]]):
     """
 
     _http: HttpClient
-    _ended: Mailbox[RowEnding]
+    _endings: Mailbox[RowEnding]
 
     def run_all(self) -> "pd.DataFrame":
-        self._ended = Mailbox()
+        self._endings = Mailbox()
         try:
             self._take_up_runs()
             for row in range(len(self._inputs)):
@@ -52,8 +52,8 @@ class RowMapper(RowMap[Reply["pd.DataFrame"]]):
             self._explain_interrupt(error)
             raise
         finally:
-            for each in self._open.values():
-                each.reader.cancel()
+            for open_run in self._open.values():
+                open_run.reader.cancel()
         if self._refusal is not None and all(not r.run_id for r in self._results.values()):
             raise self._refusal
         return self._build_frame()
@@ -71,9 +71,11 @@ class RowMapper(RowMap[Reply["pd.DataFrame"]]):
 
     def _list_new_runs(self) -> list[Run]:
         """List the runs of other calls that are not known yet, newest first."""
-        found: list[Run] = []
+        new_runs: list[Run] = []
         # A run that this call is starting may be in the list before its id has been answered.
-        own = Counter(each.asked for key, each in self._open.items() if isinstance(key, int))
+        pending = Counter(
+            open_run.input_json for key, open_run in self._open.items() if isinstance(key, int)
+        )
         wrap = partial(Run, self._http)
         source, cursor = ListSource(self._http, Run, wrap, {"tag": self._tag}), None
         size = NEWEST if self._known_runs else NEXT_PAGE
@@ -81,29 +83,29 @@ class RowMapper(RowMap[Reply["pd.DataFrame"]]):
             page = source.read_page(size, cursor)
             unknown = [run for run in page.records if run.id not in self._known_runs]
             for run in unknown:
-                asked = to_canonical_json(run.input)
-                if own[asked]:
-                    own[asked] -= 1
-                elif asked in self._rows_by_input:
-                    found.append(run)
+                input_json = to_canonical_json(run.input)
+                if pending[input_json]:
+                    pending[input_json] -= 1
+                elif input_json in self._rows_by_input:
+                    new_runs.append(run)
             cursor = page.next_cursor
             # Runs that follow a page of known runs were listed before.
             if cursor is None or not unknown:
-                return found
+                return new_runs
 
     def _take_up(self, run: Run) -> None:
         """Take up a run that another call began, for the rows without a run."""
-        asked = to_canonical_json(run.input)
-        rows = tuple(row for row in self._rows_by_input[asked] if self._lacks_run(row))
+        input_json = to_canonical_json(run.input)
+        rows = tuple(row for row in self._rows_by_input[input_json] if self._lacks_run(row))
         self._known_runs.add(run.id)
         if not run.done:
             # Without a limit of its own, the cost of its retries is unbounded.
             limit_usd = run.record.options.max_cost_usd
             self._budget.hold(run.id, math.inf if limit_usd is None else limit_usd)
             self._was_there.update(rows)
-            self._watch(run.id, rows, asked, run)
+            self._watch(run.id, rows, input_json, run)
         elif run.status in run.failed:
-            self._failures[asked] += 1
+            self._failures[input_json] += 1
             self._settle(run.id, run)
         elif rows:
             self._was_there.update(rows)
@@ -113,7 +115,7 @@ class RowMapper(RowMap[Reply["pd.DataFrame"]]):
 
     def _begin(self, row: int) -> None:
         """Begin the run of a row, unless an input is empty or the budget may not cover it."""
-        given, empty = self._inputs[row]
+        row_input, empty = self._inputs[row]
         if empty:
             self._leave(row, EMPTY_CELL, f"The column `{empty}` is empty here.")
             return
@@ -122,22 +124,22 @@ class RowMapper(RowMap[Reply["pd.DataFrame"]]):
             return
         if self._budget.limit_usd is not None:
             try:
-                bound_usd = self._find_bound(given)
+                bound_usd = self._find_bound(row_input)
             except RequestError as error:
                 self._refuse(row, error)
                 return
-            lacking = self._await_budget(row, bound_usd)
+            shortfall = self._await_budget(row, bound_usd)
             # Another call has begun it meanwhile, or other rows have failed.
             if not self._lacks_run(row) or self._leave_stopped(row):
                 return
-            if bound_usd is None or lacking:
-                self._leave(row, ErrorCode.BUDGET_EXCEEDED.name, lacking)
+            if bound_usd is None or shortfall:
+                self._leave(row, ErrorCode.BUDGET_EXCEEDED.name, shortfall)
                 return
             self._budget.hold(row, bound_usd)
             options["max_cost_usd"] = bound_usd
-        chosen = drop_none(**options)
-        body = make_run_body(self._name, given, None, chosen) | self._annotation
-        self._watch(row, (row,), to_canonical_json(given), body)
+        run_options = drop_none(**options)
+        body = make_run_body(self._name, row_input, None, run_options) | self._annotation
+        self._watch(row, (row,), to_canonical_json(row_input), body)
 
     def _await_budget(self, row: int, bound_usd: float | None) -> str:
         """Wait until the budget covers a row; return the reason if it does not, "" if it does."""
@@ -153,14 +155,18 @@ class RowMapper(RowMap[Reply["pd.DataFrame"]]):
             self._keep_ended()
         return ""
 
-    def _find_bound(self, given: Mapping[str, object]) -> float | None:
+    def _find_bound(self, row_input: Mapping[str, object]) -> float | None:
         """Find the maximum cost in USD of a run of this input. Returns None if it is unknown."""
-        body = make_run_body(self._name, given, None, self._options)
-        found = self._http.request_record(Route, "POST", "/route", json=body)
-        return found.reservation_usd
+        body = make_run_body(self._name, row_input, None, self._options)
+        route = self._http.request_record(Route, "POST", "/route", json=body)
+        return route.reservation_usd
 
     def _watch(
-        self, key: int | str, rows: tuple[int, ...], asked: str, work: Run | dict[str, object]
+        self,
+        key: int | str,
+        rows: tuple[int, ...],
+        input_json: str,
+        work: Run | dict[str, object],
     ) -> None:
         """Wait for the end of a run, concurrently with all others.
 
@@ -168,8 +174,8 @@ class RowMapper(RowMap[Reply["pd.DataFrame"]]):
             work: the run, or the body of the run to start.
         """
         reader = Reader()
-        self._open[key] = OpenRun(rows, asked, reader)
-        reader.start(partial(self._report_end, key, work, self._failures[asked]))
+        self._open[key] = OpenRun(rows, input_json, reader)
+        reader.start(partial(self._report_end, key, work, self._failures[input_json]))
 
     def _report_end(self, key: int | str, work: Run | dict[str, object], failures: int) -> None:
         """Start a run, unless it is there, and report its end."""
@@ -182,7 +188,7 @@ class RowMapper(RowMap[Reply["pd.DataFrame"]]):
             ending.paid_by = self._find_payer(run)
         except BaseException as error:
             ending.error = error
-        self._ended.put(ending)
+        self._endings.put(ending)
 
     def _start(self, body: Mapping[str, object], failures: int) -> Run:
         """Start a run, and return it at its end if that is soon, so that one request is enough.
@@ -195,7 +201,7 @@ class RowMapper(RowMap[Reply["pd.DataFrame"]]):
 
     def _keep_ended(self) -> None:
         """Wait until at least one run has ended, and keep the results of ended runs."""
-        endings, _ = self._ended.take()
+        endings, _ = self._endings.take()
         for ending in endings:
             self._keep_end(ending)
 

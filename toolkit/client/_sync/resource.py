@@ -32,31 +32,31 @@ class Resource(ResourceCalls[Reply[H]], Generic[H]):
         self._known_ids: dict[str, None] = {}
 
     def _wrap(self, record: Any) -> H:
-        made = self.handle(self._http, record)
-        self._remember_id(made.id)
-        return made
+        handle = self.handle(self._http, record)
+        self._remember_id(handle.id)
+        return handle
 
     def __getitem__(self, id: str) -> H:
         return self.get(id)
 
     def _create(self, body: Mapping[str, object], **options: Any) -> H:
         path = f"/{self.handle.resource}"
-        made = self._wrap(
+        handle = self._wrap(
             self._http.request_record(self.handle.record_type, "POST", path, json=body, **options)
         )
-        made.is_streamed = bool(options.get("watches_text"))
+        handle.is_streamed = bool(options.get("watches_text"))
         if self.handle.resource in WORK_RESOURCES:
-            self._http.note_started(self.handle.resource, made.id)
-        return made
+            self._http.note_started(self.handle.resource, handle.id)
+        return handle
 
     def _call(self, method: str, id: str, what: str = "", **options: Any) -> H:
         path = f"/{self.handle.resource}/{id}"
-        made = self._wrap(
+        handle = self._wrap(
             self._http.request_record(self.handle.record_type, method, f"{path}{what}", **options)
         )
         if method == "POST":
             wake_follower(self._http.shared, path)
-        return made
+        return handle
 
     def get(self, id: str) -> H:
         """Read one.

@@ -37,8 +37,8 @@ def parse_error(response: httpx.Response, access: ServerAccess) -> ToolkitError:
             " one."
         )
     # A specific reason in the answer, such as a disabled account, is better than a guess.
-    told = info.message != ErrorCode.UNAUTHENTICATED.hint
-    is_profiles = refused and access.key_from == "profile" and not told
+    is_specific = info.message != ErrorCode.UNAUTHENTICATED.hint
+    is_profiles = refused and access.key_from == "profile" and not is_specific
     error = make_refused_key_error(access) if is_profiles else info.to_exception()
     error.retry_after = _parse_retry_after(response)
     error.rate_limit = _parse_rate_limit(response)
@@ -81,10 +81,10 @@ def make_foreign_error(response: httpx.Response) -> ToolkitError:
             f"A proxy at {origin} answered 413: the body is larger than the proxy accepts."
             f" {ErrorCode.PAYLOAD_TOO_LARGE.hint}",
         )
-    said = f"{origin} answered {response.status_code}, and not as this service does"
+    text = f"{origin} answered {response.status_code}, and not as this service does"
     if response.has_redirect_location:
-        said += f", but points to {_format_origin(response.url.join(response.headers['location']))}"
-    return ServiceError(ErrorCode.UNAVAILABLE, f"{said}: check the base_url.")
+        text += f", but points to {_format_origin(response.url.join(response.headers['location']))}"
+    return ServiceError(ErrorCode.UNAVAILABLE, f"{text}: check the base_url.")
 
 
 def _parse_retry_after(response: httpx.Response) -> float | None:
@@ -100,14 +100,14 @@ def _parse_rate_limit(response: httpx.Response) -> tuple[int, int] | None:
 
 
 def make_unreachable_error(
-    error: httpx.TransportError, url: httpx.URL, *, known: bool
+    error: httpx.TransportError, url: httpx.URL, *, has_answered: bool
 ) -> ServiceError:
     """Make the exception for a service that cannot be reached.
 
     Args:
         error: the error of the transport.
         url: the address of the service.
-        known: whether it has ever answered; an address that never answered may be mistyped.
+        has_answered: whether it has ever answered; an address that never answered may be mistyped.
     """
     why, away = f"{type(error).__name__}); is it running, and is this its port?", True
     if "CERTIFICATE_VERIFY_FAILED" in str(error):
@@ -116,11 +116,11 @@ def make_unreachable_error(
         why, away = "it does not speak https); try http:// in base_url.", False
     elif isinstance(error, httpx.RemoteProtocolError | httpx.ReadError):
         why = f"{type(error).__name__}); is it a server of this toolkit, and is it http:// there?"
-        away = known
+        away = has_answered
     elif isinstance(error, httpx.ConnectError) and isinstance(
         _find_root_cause(error), socket.gaierror
     ):
-        why, away = "its name is not known); is it spelled so?", known
+        why, away = "its name is not known); is it spelled so?", has_answered
     is_timeout = isinstance(error, httpx.TimeoutException)
     raised = (ServiceTimeoutError if is_timeout else ServiceError)(
         ErrorCode.UNAVAILABLE, f"{_format_origin(url)} could not be reached ({why}"
@@ -129,10 +129,10 @@ def make_unreachable_error(
     return raised
 
 
-def _explain_distrust(said: str) -> str:
-    if "mismatch" in said or "not valid for" in said:
+def _explain_distrust(message: str) -> str:
+    if "mismatch" in message or "not valid for" in message:
         return "its certificate is for another name); use the name that the certificate is for."
-    if "expired" in said:
+    if "expired" in message:
         return "its certificate has expired); have it renewed."
     return (
         "its certificate is not trusted here); name the file of who vouches for it by cacert="

@@ -63,7 +63,7 @@ def make_page_query(limit: int, cursor: str | None) -> dict[str, str | int]:
 
 def make_run_body(
     name: str,
-    given: Mapping[str, object],
+    fields: Mapping[str, object],
     version: str | None,
     options: Mapping[str, object],
     target: str = "capability",
@@ -73,26 +73,26 @@ def make_run_body(
     Raises:
         TypeError: the input is no mapping.
     """
-    check_input(given)
+    check_input(fields)
     return {
         "target": target,
         "name": name,
-        "input": dict(given),
+        "input": dict(fields),
         "options": dict(options),
         **drop_none(version=version),
     }
 
 
-def check_input(given: object) -> None:
+def check_input(value: object) -> None:
     """Reject an input that is no mapping of fields.
 
     Raises:
         TypeError: the input is no mapping.
     """
-    if not isinstance(given, Mapping):
+    if not isinstance(value, Mapping):
         raise ArgumentError(
             'the input is a mapping of fields, as in {"objective": "A line on tides"},'
-            f" not a {type(given).__name__}"
+            f" not a {type(value).__name__}"
         )
 
 
@@ -138,16 +138,16 @@ def check_values(value: object, path: str = "") -> None:
         TypeError: a value has another type; the error names the value and its place.
     """
     if isinstance(value, Mapping):
-        parts = [(str(name), one) for name, one in value.items()]
+        parts = [(str(name), part) for name, part in value.items()]
     elif isinstance(value, list | tuple):
-        parts = [(str(place), one) for place, one in enumerate(value)]
+        parts = [(str(place), part) for place, part in enumerate(value)]
     elif value is None or isinstance(value, str | int | float):
         return
     else:
         kind = type(value).__name__
         raise ArgumentError(f"`{path}` is a {kind}, and a field takes values of JSON alone")
-    for name, one in parts:
-        check_values(one, f"{path}.{name}" if path else name)
+    for name, part in parts:
+        check_values(part, f"{path}.{name}" if path else name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,9 +198,9 @@ class HttpAnswer:
 
     def parse_page(self, model: type[R]) -> RecordPage[R]:
         """Parse a page of records."""
-        found = self.parse_data()
-        records = [model.model_validate(item) for item in found["items"]]
-        return RecordPage(records, found.get("next_cursor"), found.get("total"))
+        page = self.parse_data()
+        records = [model.model_validate(item) for item in page["items"]]
+        return RecordPage(records, page.get("next_cursor"), page.get("total"))
 
 
 def parse_events(decoder: "EventDecoder", data: bytes) -> "list[Event | TextDelta]":
@@ -208,6 +208,6 @@ def parse_events(decoder: "EventDecoder", data: bytes) -> "list[Event | TextDelt
     from toolkit.contract.events import Event, TextDelta
 
     return [
-        (TextDelta if one.type == "delta" else Event).model_validate_json(one.data)
-        for one in decoder.decode(data)
+        (TextDelta if event.type == "delta" else Event).model_validate_json(event.data)
+        for event in decoder.decode(data)
     ]

@@ -97,5 +97,5 @@ class EngineAnswer:
 
     def parse_page(self, model: type[R]) -> RecordPage[R]:
         """Parse a page of records."""
-        records = [one.parse(model) for one in self._answer.records]
+        records = [record.parse(model) for record in self._answer.records]
         return RecordPage(records, self._answer.next_cursor, self._answer.total)

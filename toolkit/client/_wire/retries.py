@@ -23,13 +23,13 @@ RETRY_CAP_S = 5.0
 MAX_BACKOFF_STEPS = 3  # the delay doubles no further
 
 
-def resolve_max_wait_s(given: float | None) -> float:
+def resolve_max_wait_s(wait_s: float | None) -> float:
     """Return the seconds to wait for a server that is away: as given, or `TOOLKIT_MAX_WAIT_S`.
 
     Raises:
         RequestError: `INVALID_REQUEST` if the value is no number of seconds.
     """
-    text = os.environ.get("TOOLKIT_MAX_WAIT_S", DEFAULT_MAX_WAIT_S) if given is None else given
+    text = os.environ.get("TOOLKIT_MAX_WAIT_S", DEFAULT_MAX_WAIT_S) if wait_s is None else wait_s
     try:
         seconds = float(text)
     except ValueError:

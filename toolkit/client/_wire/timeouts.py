@@ -10,14 +10,14 @@ GRACE_S = 5.0
 
 
 def choose_timeout(
-    given: float | httpx.Timeout | None, http_client: httpx.Client | httpx.AsyncClient | None
+    timeout: float | httpx.Timeout | None, http_client: httpx.Client | httpx.AsyncClient | None
 ) -> httpx.Timeout:
     """Choose the timeout of requests: as given, or that of the HTTP client, or a minute.
 
     As in openai-python, an HTTP client with httpx's own default counts as having no timeout.
 
     Args:
-        given: timeout of the caller, or `DEFAULT_TIMEOUT` itself if the caller omitted it.
+        timeout: timeout of the caller, or `DEFAULT_TIMEOUT` itself if the caller omitted it.
         http_client: the caller's own HTTP client, if any.
 
     >>> choose_timeout(None, None), choose_timeout(DEFAULT_TIMEOUT, None)
@@ -25,10 +25,10 @@ def choose_timeout(
     >>> choose_timeout(DEFAULT_TIMEOUT, httpx.Client(timeout=9))
     Timeout(timeout=9)
     """
-    left_out = given is DEFAULT_TIMEOUT
+    left_out = timeout is DEFAULT_TIMEOUT
     if left_out and http_client is not None and http_client.timeout != HTTPX_DEFAULT_TIMEOUT:
         return http_client.timeout
-    return httpx.Timeout(given)
+    return httpx.Timeout(timeout)
 
 
 def bound_timeout(

@@ -138,8 +138,8 @@ class ArtifactDownload:
         is_file = target.is_file() and not target.is_symlink()
         if is_file and target.stat().st_size == self._artifact.size_bytes:
             with target.open("rb") as file:
-                found = hashlib.file_digest(file, "sha256").hexdigest()
-            if found == self._artifact.sha256:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+            if digest == self._artifact.sha256:
                 return
         raise RequestError(
             ErrorCode.CONFLICT,

@@ -55,9 +55,9 @@ def adopt_client(http_client: Any, kind: type[C]) -> C:
         return http_client
     if not _is_twin(http_client, is_async=issubclass(kind, httpx.AsyncClient)):
         raise TypeError(f"http_client is an httpx.{kind.__name__}, not {http_client!r}")
-    given = http_client.timeout
+    original = http_client.timeout
     timeout = httpx.Timeout(
-        connect=given.connect, read=given.read, write=given.write, pool=given.pool
+        connect=original.connect, read=original.read, write=original.write, pool=original.pool
     )
     client = kind(transport=_TwinTransport(http_client), timeout=timeout)
     # The other client has its own default headers; this client decodes the content codings.

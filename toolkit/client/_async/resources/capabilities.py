@@ -35,13 +35,13 @@ class AsyncCapabilities(CapabilityCalls[AsyncReply["AsyncRun"]], AsyncResource[A
     async def _start(
         self,
         name: str,
-        given: Mapping[str, object],
+        fields: Mapping[str, object],
         version: str | None,
         options: RunOptions | None,
     ) -> "AsyncRun":
         from toolkit.client._async.resources.runs import AsyncRuns
 
-        return await AsyncRuns(self._http).create(name, given, version=version, **(options or {}))
+        return await AsyncRuns(self._http).create(name, fields, version=version, **(options or {}))
 
     def list(self, limit: int | None = None) -> AsyncPagedCollection[AsyncCapability]:
         """List every capability, in registry order.

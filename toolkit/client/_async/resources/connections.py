@@ -60,16 +60,18 @@ class AsyncConnections(
         Raises:
             RequestError: `INVALID_REQUEST` for a vendor that is not in the catalogue.
         """
-        found = [row.record for row in await self.discover()]
-        known = {one.provider: one.variable for one in found}
+        records = [row.record for row in await self.discover()]
+        variables = {record.provider: record.variable for record in records}
         if providers == ("all",):
-            providers = tuple(one.provider for one in found if one.set and not one.connected)
+            providers = tuple(
+                record.provider for record in records if record.set and not record.connected
+            )
         for provider in providers:
-            if provider not in known:
-                told = f"Connect one of {', '.join(known)}. {ask_meant(provider, known)}"
-                raise RequestError(ErrorCode.INVALID_REQUEST, told.rstrip())
-        made = [await self.create(name, "environment", known[name]) for name in providers]
-        return Collection(made, "connections")
+            if provider not in variables:
+                hint = f"Connect one of {', '.join(variables)}. {ask_meant(provider, variables)}"
+                raise RequestError(ErrorCode.INVALID_REQUEST, hint.rstrip())
+        handles = [await self.create(name, "environment", variables[name]) for name in providers]
+        return Collection(handles, "connections")
 
     async def test(self, id: str) -> ConnectionTestView:
         """Check whether the pointer resolves and the vendor takes the key; costs nothing."""

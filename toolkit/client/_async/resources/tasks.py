@@ -25,10 +25,10 @@ class AsyncTask(TaskView, AsyncAnnotated[tasks.Task], TaskHandleCalls[AsyncReply
         Raises:
             RequestError: `NOT_FOUND` while there is no workflow.
         """
-        chosen = id or self.workflow_id
-        if not chosen:
+        workflow_id = id or self.workflow_id
+        if not workflow_id:
             raise RequestError(ErrorCode.NOT_FOUND, f"{self.id} has no workflow yet: wait for it.")
-        return await AsyncWorkflows(self._http).get(chosen)
+        return await AsyncWorkflows(self._http).get(workflow_id)
 
     async def plan(self) -> AsyncPlan:
         """Read the plan that it follows.

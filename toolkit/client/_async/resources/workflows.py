@@ -27,9 +27,9 @@ class AsyncWorkflowNode(workflows.Node):
     @classmethod
     def of(cls, node: workflows.Node, http: AsyncHttpClient) -> "AsyncWorkflowNode":
         """Make the node of a record."""
-        made = cls.model_construct(node.model_fields_set, **dict(node))
-        made._http = http
-        return made
+        copy = cls.model_construct(node.model_fields_set, **dict(node))
+        copy._http = http
+        return copy
 
     @property
     async def job(self) -> "AsyncJob":
@@ -123,11 +123,11 @@ class AsyncWorkflowRun(WorkflowRunView, AsyncAnnotated[workflows.WorkflowRecord]
             RequestError: `INVALID_REQUEST` if `overrides` names a node that does not run again.
         """
         body = {"from_node": from_node, "overrides": dict(overrides or {})}
-        made = await self._http.request_record(
+        record = await self._http.request_record(
             self.record_type, "POST", f"{self.path}/fork", json=body
         )
-        self._http.note_started(self.resource, made.id)
-        return type(self)(self._http, made)
+        self._http.note_started(self.resource, record.id)
+        return type(self)(self._http, record)
 
 
 class AsyncWorkflows(

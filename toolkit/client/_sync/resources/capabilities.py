@@ -36,13 +36,13 @@ class Capabilities(CapabilityCalls[Reply["Run"]], Resource[Capability]):
     def _start(
         self,
         name: str,
-        given: Mapping[str, object],
+        fields: Mapping[str, object],
         version: str | None,
         options: RunOptions | None,
     ) -> "Run":
         from toolkit.client._sync.resources.runs import Runs
 
-        return Runs(self._http).create(name, given, version=version, **(options or {}))
+        return Runs(self._http).create(name, fields, version=version, **(options or {}))
 
     def list(self, limit: int | None = None) -> PagedCollection[Capability]:
         """List every capability, in registry order.

@@ -48,9 +48,9 @@ class Execution(ExecutionView[J], Waitable[J]):
                     self._last_event = item.n
             self.refresh()
         text = self.output.get("text") if isinstance(self.output, dict) else None
-        rest = texts.complete(text) if isinstance(text, str) else None
-        if rest is not None:
-            yield rest
+        ending = texts.complete(text) if isinstance(text, str) else None
+        if ending is not None:
+            yield ending
         if check:
             self._raise_if_failed()
 

@@ -115,11 +115,11 @@ class Runs(AnnotatedResource[Run]):
             RequestError: `CREDENTIALS_MISSING`, `INVALID_REQUEST`, `NOT_FOUND` and others.
         """
         if input is None:
-            check_options(options, more="; the input is a mapping, after the name")
-        chosen = collect_options(options, self._http.choose_cache(target))
-        given = add_output_schema(input or {}, output_model)
-        body = make_run_body(name, given, version, chosen, target) | make_annotation(tags, note)
+            check_options(options, hint="; the input is a mapping, after the name")
+        config = collect_options(options, self._http.choose_cache(target))
+        fields = add_output_schema(input or {}, output_model)
+        body = make_run_body(name, fields, version, config, target) | make_annotation(tags, note)
         run = self._create(body, watches_text=stream)
-        made = run if output_model is None else TypedRun(run, output_model)
-        made.is_streamed = stream
-        return made
+        handle = run if output_model is None else TypedRun(run, output_model)
+        handle.is_streamed = stream
+        return handle

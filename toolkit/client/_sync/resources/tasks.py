@@ -26,10 +26,10 @@ class Task(TaskView, Annotated[tasks.Task], TaskHandleCalls[Reply["Task"]]):
         Raises:
             RequestError: `NOT_FOUND` while there is no workflow.
         """
-        chosen = id or self.workflow_id
-        if not chosen:
+        workflow_id = id or self.workflow_id
+        if not workflow_id:
             raise RequestError(ErrorCode.NOT_FOUND, f"{self.id} has no workflow yet: wait for it.")
-        return Workflows(self._http).get(chosen)
+        return Workflows(self._http).get(workflow_id)
 
     def plan(self) -> Plan:
         """Read the plan that it follows.

@@ -28,9 +28,9 @@ class WorkflowNode(workflows.Node):
     @classmethod
     def of(cls, node: workflows.Node, http: HttpClient) -> "WorkflowNode":
         """Make the node of a record."""
-        made = cls.model_construct(node.model_fields_set, **dict(node))
-        made._http = http
-        return made
+        copy = cls.model_construct(node.model_fields_set, **dict(node))
+        copy._http = http
+        return copy
 
     @property
     def job(self) -> "Job":
@@ -124,9 +124,9 @@ class WorkflowRun(WorkflowRunView, Annotated[workflows.WorkflowRecord]):
             RequestError: `INVALID_REQUEST` if `overrides` names a node that does not run again.
         """
         body = {"from_node": from_node, "overrides": dict(overrides or {})}
-        made = self._http.request_record(self.record_type, "POST", f"{self.path}/fork", json=body)
-        self._http.note_started(self.resource, made.id)
-        return type(self)(self._http, made)
+        record = self._http.request_record(self.record_type, "POST", f"{self.path}/fork", json=body)
+        self._http.note_started(self.resource, record.id)
+        return type(self)(self._http, record)
 
 
 class Workflows(WorkflowCalls[Reply[WorkflowRun]], AnnotatedResource[WorkflowRun]):
