@@ -364,7 +364,7 @@ def cli() -> Iterator[str]:
     yield "## Exit codes\n\n| code | means |\n|---|---|"
     for code, meaning in EXIT_CODES.items():
         yield f"| {code} | {meaning} |"
-    yield "\n## Where, and how it is shown\n"
+    yield "\n## Connection and output\n"
     example = root.commands["health"]
     for parameter in example.params:
         if parameter.name in TARGET_OPTIONS:

@@ -16,7 +16,7 @@ from toolkit.contract.jobs import Options
 TARGET = Path(__file__).parent.parent / "toolkit/contract/run_options.py"
 # Elsewhere than here these are no options: a job names its pod, a workflow has members of its own.
 PLACEMENT = ("endpoint_id", "compute_id")
-HEAD = '''"""The options of a run as keyword arguments, for whoever asks without pydantic.
+HEAD = '''"""The options of a run as keyword arguments, for callers without pydantic.
 
 Written by `scripts/run_options.py` from `Options`, which is where an option is defined.
 """
@@ -27,7 +27,7 @@ from toolkit.contract.choices import OptimizeFor
 
 
 class WorkOptions(TypedDict, total=False):
-    """The options of any work; none is as if it was left out."""
+    """The options of any work; an option of None counts as omitted."""
 
 '''
 PLACED = '''
@@ -39,7 +39,7 @@ class RunOptions(WorkOptions, total=False):
 ATTRIBUTES = '''
 
 class RunOptionAttributes:
-    """The options of a run as attributes; none where one was left out."""
+    """The options of a run as attributes; an omitted option is None."""
 
 '''
 LISTS = '''

@@ -91,7 +91,7 @@ def test_a_list_says_when_there_are_more(toolkit: Invoke) -> None:
     ]
     some = toolkit("plans", "list", "--limit", "2", "--json")
     assert [plan["id"] for plan in json.loads(some.stdout)] == ids[:0:-1]
-    assert some.stderr == "2 of 3 are shown: --all, or a higher --limit.\n"
+    assert some.stderr == "2 of 3 are shown: use --all, or a higher --limit.\n"
     everything = toolkit("plans", "list", "--all", "--json")
     assert [plan["id"] for plan in json.loads(everything.stdout)] == ids[::-1]
     assert everything.stderr == ""

@@ -115,7 +115,7 @@ def test_an_engine_right_here_is_told_as_such(config: Path) -> None:
     [
         ("\n", "No key was given"),
         ("sk-proj-c0ffee5d41402abc4b2a76\n", "was not sent"),
-        ("sk_live_" + "x" * 43 + "\n", "does not take this key"),
+        ("sk_live_" + "x" * 43 + "\n", "rejected the key"),
     ],
 )
 def test_a_key_that_is_none_is_not_kept(
@@ -132,8 +132,8 @@ def test_a_key_that_is_none_is_not_kept(
 @pytest.mark.parametrize(
     ("url", "says"),
     [
-        ("https://secret@a.test", "no user"),
-        ("https://a.test/?token=secret", "no user"),
+        ("https://secret@a.test", "only scheme"),
+        ("https://a.test/?token=secret", "only scheme"),
         ("a.test", "no scheme"),
     ],
 )
@@ -148,7 +148,7 @@ def test_a_profile_is_of_one_address(login: Login, service: Server) -> None:
     """Given a profile, then it is renewed by its name alone, and not moved to another address."""
     login("--profile", "team")
     moved = login("--profile", "team", url=ELSEWHERE)
-    assert f"is of {service.url}" in get_output(moved)
+    assert f"belongs to {service.url}" in get_output(moved)
     with Client(service.url, "") as nobody:
         other = nobody.account.create("bob@example.org").api_key
     renewed = toolkit("login", "--profile", "team", given=other)
@@ -180,7 +180,7 @@ def test_profiles_are_listed_without_keys(
         "torn",
     ]
     monkeypatch.setenv("TOOLKIT_BASE_URL", service.url)
-    assert "goes before profiles" in get_output(toolkit("profiles"))
+    assert "overrides every profile" in get_output(toolkit("profiles"))
 
 
 def test_what_cannot_be_used_is_told_with_the_next_step(login: Login, config: Path) -> None:

@@ -53,7 +53,7 @@ def test_nothing_is_asked_without_live(own: ModelServer) -> None:
     done = invoke()
     assert done.exit_code == 0
     assert "smollm2" in done.stdout
-    assert "Nothing was asked" in done.stdout
+    assert "No vendor was called" in done.stdout
     assert own.asked == []
 
 

@@ -234,7 +234,7 @@ def test_an_empty_cell_costs_nothing(client: Client) -> None:
         ("Classify: {txt}", "did you mean `text`?"),
         ("Classify: {zzz}", "there are text, n"),
         ("Classify: {text", "cannot be read"),
-        ("Classify: {n:03d}", "not formatted"),
+        ("Classify: {n:03d}", "without a format"),
     ],
 )
 def test_a_template_that_cannot_be_filled_is_refused_before(
@@ -266,7 +266,7 @@ def test_an_interrupt_is_one_line_and_the_same_call_goes_on(tmp_path: Path) -> N
             signal.raise_signal(signal.SIGINT)
 
         threading.Thread(target=interrupt).start()
-        with pytest.raises(KeyboardInterrupt, match="3 under way go on") as interrupted:
+        with pytest.raises(KeyboardInterrupt, match="3 runs continue") as interrupted:
             _classify(client, TEXTS[:3])
         for run in client.runs.list():
             run.wait(progress=False)

@@ -151,7 +151,7 @@ def answering() -> Iterator[Callable[[bytes], str]]:
             b"HTTP/1.1 301 Moved\r\nLocation: https://a.test/v1\r\nContent-Length: 0\r\n\r\n",
             "points to https://a.test",
         ),
-        (b"\x15\x03\x01\x00\x02\x02\x46", "is it http:// there"),  # as a TLS server refuses
+        (b"\x15\x03\x01\x00\x02\x02\x46", "does it use http://"),  # as a TLS server refuses
     ],
 )
 def test_a_server_of_something_else(

@@ -60,7 +60,7 @@ class Restarts:
         """Stop once the vendor is asked, and start once a client tries again."""
         wait_until(lambda: self.faults.calls)
         self.stop()
-        wait_until(lambda: "Trying again" in self._notices.text)
+        wait_until(lambda: "Retrying for up to" in self._notices.text)
         self.start()
 
 
@@ -151,7 +151,7 @@ def test_new_work_waits_for_a_server_that_is_away(
 
     thread = threading.Thread(target=ask)
     thread.start()
-    wait_until(lambda: "Trying again" in caplog.text)
+    wait_until(lambda: "Retrying for up to" in caplog.text)
     restarts.start()
     thread.join(PATIENCE_S)
     assert made == ["completed"]

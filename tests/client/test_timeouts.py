@@ -54,7 +54,7 @@ async def test_what_takes_too_long_is_a_timeout_error(
         await read_run(kind, ListedService(*given), timeout=timeout)
     assert isinstance(late.value, ServiceTimeoutError)
     assert late.value.code.name == "UNAVAILABLE"
-    assert timeout is None or "goes on" in late.value.message
+    assert timeout is None or "work continues" in late.value.message
     assert len(late.value._render_traceback_()) == 1
 
 

@@ -173,7 +173,7 @@ def test_workflows_and_tasks_are_found_by_their_nodes(client: Client) -> None:
         ("until=2026-02-30", "until: is not a time"),
         ("min_cost_usd=free", "not an amount"),
         ("max_cost_usd=-1", "not an amount"),
-        ("tag=a,,b", "nothing before or after a comma"),
+        ("tag=a,,b", "empty tag before or after a comma"),
         ("q=", "1 to 200 characters"),
         ("label=a", "is not a parameter"),
     ],

@@ -265,9 +265,9 @@ def test_a_deadline_holds_for_a_function(client: Client) -> None:
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ({}, "nothing gives `clean` its `table`"),
+        ({}, "`clean` has no value for `table`"),
         ({"tabel": 1}, "has no parameter `tabel`: did you mean `table`?"),
-        ({"table": FRAME}, "`table` is a DataFrame, which is no JSON"),
+        ({"table": FRAME}, "`table` is a DataFrame, which is not JSON"),
     ],
 )
 def test_arguments_that_do_not_fit_are_refused_as_the_node_is_added(

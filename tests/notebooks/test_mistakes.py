@@ -138,12 +138,12 @@ GRAPHS: list[Row] = [
         'wf5.add("facts", "llm.generate", objective="x")',
         ["`facts` is the id of another node", "line 3"],
     ),
-    ('wf.add(1, "llm.generate")', ["1 is no text", "quotes"]),
+    ('wf.add(1, "llm.generate")', ["1 is not a text", "quotes"]),
     ("client.workflows.submit(Workflow('x'))", ["at least one node"]),
     ('Workflow("x").add("a", len("tea"))', ["`a`", "a int", "without calling it"]),
     ('Workflow("x").add("a", sorted, iterabel=[1])', ["`iterabel`", "`iterable`"]),
     ('Workflow("x").add("a", sorted)', ["`sorted`", "`iterable`"]),
-    ('Workflow("x").add("a", sorted, iterable=client)', ["`iterable` is a Client", "no JSON"]),
+    ('Workflow("x").add("a", sorted, iterable=client)', ["`iterable` is a Client", "not JSON"]),
     (
         'wf7 = Workflow("x")\nwf7.add("a", lambda: {1: object()})\n'
         "client.workflows.submit(wf7).wait(progress=False)",

@@ -127,7 +127,7 @@ def test_bytes_that_are_lost(folder: Path, harm: str) -> None:
     words = {"gone": "not there", "cut": "not whole", "changed": "damaged"}[harm]
     assert (shown.exit_code, words in shown.stdout) == (1, True), shown.stdout
     copied = run_toolkit("backup", folder.parent / "copy", "--data-dir", folder)
-    assert (copied.exit_code, "not in the store, or damaged" in copied.stdout) == (1, True)
+    assert (copied.exit_code, "are missing or damaged" in copied.stdout) == (1, True)
 
 
 def flip(folder: Path, needle: bytes) -> None:

@@ -114,7 +114,7 @@ def test_a_copy_deletes_nothing_of_its_original(
     there = list_objects(files, s3_url)
     assert len(there) == 2
     pruned = run_toolkit("prune", "--older-than", "1h", "--data-dir", tmp_path / "copy")
-    assert "this is a copy" in pruned.stdout
+    assert "the original of this copy" in pruned.stdout
     assert diagnose(tmp_path / "copy", "--repair")[0] == 0
     assert list_objects(files, s3_url) == there
 
@@ -134,7 +134,7 @@ def test_a_backup_is_restored_beside_its_objects(
     (name,) = list_objects(files, s3_url)
     files.rm_file(f"{s3_url}/{name}")
     shown = run_toolkit("backup", tmp_path / "other", "--data-dir", folder)
-    assert (shown.exit_code, "were not in the store" in shown.stdout) == (1, True)
+    assert (shown.exit_code, "are missing or damaged" in shown.stdout) == (1, True)
 
 
 def test_presigned_reads_need_a_place_that_signs(settings: Settings) -> None:

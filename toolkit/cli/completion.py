@@ -166,7 +166,7 @@ def providers(ctx: typer.Context, incomplete: str) -> Suggestions:  # noqa: ARG0
 @completion
 def vendors_to_connect(ctx: typer.Context, incomplete: str) -> Suggestions:
     """Complete vendors, and `all` for all of them."""
-    return [("all", "every one whose variable is set"), *providers(ctx, incomplete)]
+    return [("all", "all vendors whose variable is set"), *providers(ctx, incomplete)]
 
 
 @completion

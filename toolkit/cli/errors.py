@@ -9,11 +9,11 @@ from toolkit.contract.errors import ErrorCode, RequestError, ServiceError, Toolk
 REFUSED = 3
 EXIT_CODES = {
     0: "done",
-    1: "the work failed, or what was examined is not sound",
-    2: "the command was not understood",
+    1: "the work failed, or a check found a serious fault",
+    2: "the command line is invalid",
     REFUSED: "the request was refused: change it first",
-    4: "the service is away, or cannot serve now; what it has accepted goes on",
-    130: "interrupted; what was accepted goes on, and what is done is kept",
+    4: "the service is unavailable; accepted work continues",
+    130: "interrupted; accepted work continues, and results are kept",
 }
 
 

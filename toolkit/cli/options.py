@@ -25,12 +25,10 @@ else:
 
 Id = Annotated[
     str,
-    typer.Argument(
-        metavar="ID", help="The id that it was given.", autocompletion=completion.own_ids
-    ),
+    typer.Argument(metavar="ID", help="Id of the record.", autocompletion=completion.own_ids),
 ]
-Limit = Annotated[int, typer.Option(min=1, help="How many to show, the newest first.")]
-All = Annotated[bool, typer.Option("--all", help="Show all there are.")]
+Limit = Annotated[int, typer.Option(min=1, help="Maximum number to show, newest first.")]
+All = Annotated[bool, typer.Option("--all", help="Show all.")]
 Name = Annotated[
     str,
     typer.Argument(
@@ -40,11 +38,11 @@ Name = Annotated[
 Fields = Annotated[
     list[str] | None,
     typer.Argument(
-        help="Its input: name=value, or name:=JSON.", autocompletion=completion.fields_of_input
+        help="Input fields: name=value, or name:=JSON.", autocompletion=completion.fields_of_input
     ),
 ]
 InputFile = Annotated[
-    Path | None, typer.Option("--input", help="A JSON or YAML file with its input; - is stdin.")
+    Path | None, typer.Option("--input", help="JSON or YAML file with the input; - is stdin.")
 ]
 Optimize = Annotated[OptimizeFor | None, make_option("optimize_for")]
 MaxCost = Annotated[float | None, make_option("max_cost_usd")]
@@ -53,22 +51,26 @@ OnCompute = Annotated[str | None, make_option("compute_id")]
 Planner = Annotated[
     PlannerChoice | None,
     typer.Option(
-        help="Who plans: a language model, keywords (rules), or the model where one is connected."
+        help="Planner: a language model, keywords (rules), or a language model if any"
+        " is connected (auto)."
     ),
 ]
 Review = Annotated[
     ReviewMode | None,
     typer.Option(
-        help="Who reviews: checks, or a language model as well, the judge; auto, if there is one."
+        help="Reviewer: checks; the judge, a language model in addition; or auto, the"
+        " judge if available."
     ),
 ]
 Tags = Annotated[
-    list[str] | None, typer.Option("--tag", help="A word to find it by in lists; repeatable.")
+    list[str] | None, typer.Option("--tag", help="Tag for filters of lists; repeatable.")
 ]
-Note = Annotated[str | None, typer.Option(help="A remark on it, in your own words.")]
-Objective = Annotated[str, typer.Argument(help="What is wanted, in plain words.")]
-NoWait = Annotated[bool, typer.Option("--no-wait", help="Only start it, and print its id.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")]
+Note = Annotated[str | None, typer.Option(help="Note in your own words.")]
+Objective = Annotated[str, typer.Argument(help="Objective, in plain words.")]
+NoWait = Annotated[
+    bool, typer.Option("--no-wait", help="Start the work, and print its id without waiting.")
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress on stderr.")]
 
 READ_TARGET_OPTIONS = list_options(Target)
 # The same options, for a command that may change something.

@@ -143,8 +143,8 @@ class ClientOutput(Output):
             items += page["items"]
         self.print_table(items[:limit], columns)
         if limit is not None and len(items) > limit:
-            count = "There are more" if total is None else f"{limit} of {total:,} are shown"
-            self.print_note(f"{count}: --all, or a higher --limit.")
+            count = "There are more records" if total is None else f"{limit} of {total:,} are shown"
+            self.print_note(f"{count}: use --all, or a higher --limit.")
 
 
 def _to_record(thing: "Printable") -> dict[str, Any]:

@@ -89,33 +89,44 @@ def _add_filtered_list(app: typer.Typer, path: str, columns: Sequence[str]) -> N
         capability: Annotated[
             str | None,
             typer.Option(
-                help="Only of this capability; of graphs, in one of their nodes.",
+                help="Only work of this capability, or with a node of it.",
                 autocompletion=completion.capabilities,
             ),
         ] = None,
         provider: Annotated[
             str | None,
             typer.Option(
-                help="Only what this provider served.", autocompletion=completion.providers
+                help="Only work that this provider served.", autocompletion=completion.providers
             ),
         ] = None,
         status: Annotated[
-            str | None, typer.Option(help="Only in this state.", autocompletion=completion.statuses)
+            str | None,
+            typer.Option(help="Only work with this status.", autocompletion=completion.statuses),
         ] = None,
         tag: Annotated[
-            list[str] | None, typer.Option(help="Only with this tag; repeatable: with all.")
+            list[str] | None,
+            typer.Option(help="Only work with this tag; repeatable, for work with all of them."),
         ] = None,
         since: Annotated[
-            str | None, typer.Option(help="Only from this time or day on, such as 2026-11-20.")
+            str | None,
+            typer.Option(
+                help="Only work created at this time or day, or later, such as 2026-11-20."
+            ),
         ] = None,
-        until: Annotated[str | None, typer.Option(help="Only from before this time.")] = None,
+        until: Annotated[
+            str | None, typer.Option(help="Only work created before this time.")
+        ] = None,
         min_cost_usd: Annotated[
-            float | None, typer.Option(min=0, help="Only what cost this or more.")
+            float | None,
+            typer.Option(min=0, help="Only work that cost at least this, in US dollars."),
         ] = None,
         max_cost_usd: Annotated[
-            float | None, typer.Option(min=0, help="Only what cost this or less.")
+            float | None,
+            typer.Option(min=0, help="Only work that cost at most this, in US dollars."),
         ] = None,
-        q: Annotated[str | None, typer.Option(help="Only with this text in the input.")] = None,
+        q: Annotated[
+            str | None, typer.Option(help="Only work with this text in the input.")
+        ] = None,
     ) -> None:
         """List them, newest first: all, or those that match every filter."""
         shell.print_newest(
@@ -144,7 +155,7 @@ def _add_annotate_command(app: typer.Typer, resource: str) -> None:
         id: Id,
         tag: Tags = None,
         note: Note = None,
-        no_tags: Annotated[bool, typer.Option("--no-tags", help="Take its tags away.")] = False,
+        no_tags: Annotated[bool, typer.Option("--no-tags", help="Remove all tags.")] = False,
     ) -> None:
         """Replace tags, or the note; an omitted option changes nothing."""
         tags = [] if no_tags else tag or None
@@ -195,9 +206,12 @@ def _add_follow_commands(app: typer.Typer, resource: str) -> None:
     def events(
         shell: ClientOutput,
         id: Id,
-        after: Annotated[int, typer.Option(min=0, help="From the one after this number.")] = 0,
+        after: Annotated[
+            int, typer.Option(min=0, help="Start with the event after this number.")
+        ] = 0,
         follow: Annotated[
-            bool, typer.Option("--follow", "-f", help="Go on with new ones until it is over.")
+            bool,
+            typer.Option("--follow", "-f", help="Continue with new events until the work ends."),
         ] = False,
     ) -> None:
         """Print its events, a line for each event; with --json, a JSON object for each."""

@@ -13,16 +13,16 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _PASSWORD = re.compile(r"^\w+://[^/@]*:[^/@]+@|[?&]password=")
-DataDir = Annotated[Path, typer.Option(help="Where everything is kept.")]
+DataDir = Annotated[Path, typer.Option(help="Data directory.")]
 Database: TypeAlias = Annotated[
     str | None,
     typer.Option(
-        help="The database of PostgreSQL that has the rows, as postgresql://user@host/name;"
+        help="PostgreSQL database of the records, as postgresql://user@host/name;"
         " TOOLKIT_DATABASE by default."
     ),
 ]
 ArtifactUrl: TypeAlias = Annotated[
-    str | None, typer.Option(help="Where artifacts' bytes are; TOOLKIT_ARTIFACT_URL by default.")
+    str | None, typer.Option(help="Storage of artifacts' bytes; TOOLKIT_ARTIFACT_URL by default.")
 ]
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
@@ -55,8 +55,9 @@ def warn_of_password(url: str | None) -> None:
     """Warn on stderr if an address from the command line has a password."""
     if url is not None and _PASSWORD.search(url):
         typer.echo(
-            "The password on the command line shows in lists of processes: give the address by"
-            " TOOLKIT_DATABASE, or the password by PGPASSWORD or a password file.",
+            "Other users can see the password on the command line: give the"
+            " address in TOOLKIT_DATABASE, or the password in PGPASSWORD or a"
+            " password file.",
             err=True,
         )
 

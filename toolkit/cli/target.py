@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 KEY_VARIABLE = "TOOLKIT_API_KEY"
 DirectoryPolicy = Literal["any", "default", "none"]
 
-_option = partial(typer.Option, rich_help_panel="Where, and how it is shown")
+_option = partial(typer.Option, rich_help_panel="Connection and output")
 AsJson = Annotated[bool, _option("--json", help="Print JSON instead of text.")]
 
 
@@ -32,9 +32,7 @@ class Target:
 
     data_dir: Annotated[
         Path | None,
-        _option(
-            help="Use an engine right here, with its data in this folder; .toolkit by default."
-        ),
+        _option(help="Use an embedded engine, with its data in this folder; .toolkit by default."),
     ] = None
     sandbox: Annotated[bool, _option("--sandbox", help="Simulated vendors: no keys, no bills.")] = (
         False
@@ -52,7 +50,7 @@ class Target:
     api_key_env: Annotated[
         str,
         _option(
-            help="The variable that holds the server's key.",
+            help="Variable that contains the server's key.",
             autocompletion=local_completion.variables,
         ),
     ] = KEY_VARIABLE
@@ -61,7 +59,7 @@ class Target:
         _option(
             "--max-wait",
             min=0,
-            help="Wait so many seconds for a server that is away; TOOLKIT_MAX_WAIT_S, or 60.",
+            help="Maximum seconds to wait for an unavailable server; TOOLKIT_MAX_WAIT_S, or 60.",
         ),
     ] = None
     cacert: Annotated[
@@ -73,7 +71,7 @@ class Target:
         bool,
         _option(
             "--read-only",
-            help="Look at the data directory, or the database, of all accounts; write nothing.",
+            help="Read the data directory or the database, with all accounts; write nothing.",
         ),
     ] = False
 
@@ -95,7 +93,7 @@ def open_client(target: Target, makes: DirectoryPolicy = "any") -> "Iterator[Cli
     local = is_local(target)
     if local and (target.base_url or target.profile):
         hint = "--base-url" if target.base_url else "--profile"
-        raise typer.BadParameter("name a server, or an engine right here", param_hint=hint)
+        raise typer.BadParameter("name a server or an embedded engine, not both", param_hint=hint)
     key = os.environ.get(target.api_key_env)
     if key is None and target.api_key_env != KEY_VARIABLE:
         raise typer.BadParameter(f"{target.api_key_env} is not set", param_hint="--api-key-env")
@@ -116,7 +114,8 @@ def open_client(target: Target, makes: DirectoryPolicy = "any") -> "Iterator[Cli
             return
         if key is not None and not local:
             raise typer.BadParameter(
-                f"{target.api_key_env} is set, and no server: name it, or a folder by --data-dir",
+                f"{target.api_key_env} is set, but no server is named: name a"
+                " server, or a folder with --data-dir",
                 param_hint="--base-url, TOOLKIT_BASE_URL",
             )
         folder = target.data_dir

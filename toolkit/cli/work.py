@@ -24,7 +24,7 @@ def take_up(shell: ClientOutput, work_id: str) -> None:
     """Make an embedded engine resume unfinished work; a server does so by itself."""
     if shell.client.is_held:
         shell.print_note(
-            "This data directory is a copy: what was left lying in it is held until"
+            "This data directory is a copy: its unfinished work is held until"
             " `toolkit serve --take-up`."
         )
     shell.client.take_up(work_id)
@@ -75,13 +75,14 @@ def _find_fault(work: Any) -> ToolkitError | None:
             code = ErrorCode.CAPABILITY_UNAVAILABLE
         return WorkError(
             code,
-            f"{format_missing(record.missing)};"
-            f" once that is there: toolkit tasks resume {work.id}.",
+            f"{format_missing(record.missing)}. Then run: toolkit tasks resume {work.id}",
         )
     if work.status not in work.failed:
         return None
     if record.error is None:
-        return WorkError(ErrorCode.INTERNAL, f"{work.id} is {work.status}, and does not say why.")
+        return WorkError(
+            ErrorCode.INTERNAL, f"{work.id} is {work.status} without an error message."
+        )
     error: ToolkitError = record.error.to_exception(of_work=True)
     return error
 

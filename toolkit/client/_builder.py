@@ -104,7 +104,7 @@ class Workflow(GraphView, RunOptionAttributes):
                 `INVALID_REQUEST` for a model that has no JSON schema.
         """
         if not isinstance(id, str):
-            raise _make_workflow_error(f"The id {id} is no text: put it between quotes.")
+            raise _make_workflow_error(f"The node id {id} is not a text: put it in quotes.")
         node_ids = dict.fromkeys(node["id"] for node in self.nodes)
         upstream = [node.id if isinstance(node, NodeRef) else node for node in depends_on]
         if id in node_ids:

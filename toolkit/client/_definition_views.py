@@ -38,8 +38,8 @@ class CapabilityView(RecordView[CapabilityRecord]):
     targets = Member[list[str]]("The providers that can serve it.")
     accepts = Member[list[str]]("The media types that it takes from nodes before it.")
     yields = Member[str]("The media type of its artifact.")
-    input_schema = Member[JsonObject]("The JSON schema of what it takes.")
-    output_schema = Member[JsonObject]("The JSON schema of what it answers.")
+    input_schema = Member[JsonObject]("The JSON schema of its input.")
+    output_schema = Member[JsonObject]("The JSON schema of its output.")
 
     def _render_html(self) -> str:
         row = flatten_record(self.record)
@@ -77,7 +77,7 @@ class ArtifactView(RecordView[Artifact]):
     filename = Member[str]("The name under which it is saved.")
     created_at = Member[datetime]("The time at which it was made.")
     deleted = Member[bool]("True once its bytes were deleted.")
-    job_id = TextMember("The job that made it; empty for one that was uploaded.")
+    job_id = TextMember("The job that made it; empty for an upload.")
 
     metadata = Member[JsonObject]("The metadata that is known of it.")
 
@@ -132,8 +132,8 @@ class ApiKeyView(RecordView[ApiKey]):
     scopes = Member[list[Scope]]("The scopes that it has: `read`, `write`, `admin`.")
     max_cost_usd_per_day = Member[float | None]("The maximum US dollars per day, if set.")
     created_at = Member[datetime]("The time at which it was made.")
-    expires_at = Member[datetime | None]("The time at which it ends, for one that was rotated.")
-    revoked_at = Member[datetime | None]("The time at which it was revoked; none while it was not.")
+    expires_at = Member[datetime | None]("The time at which it ends, for a rotated key.")
+    revoked_at = Member[datetime | None]("The time at which it was revoked, or None.")
 
 
 class GpuView(RecordView[Gpu]):
@@ -144,7 +144,7 @@ class GpuView(RecordView[Gpu]):
     provider = Member[str]("The GPU cloud that offers it.")
     name = Member[str]("Its name.")
     pool = Member[str]("The pool that an endpoint's `gpu_ids` takes.")
-    memory_gb = Member[int | None]("The gigabytes of one GPU; none if the vendor does not say.")
+    memory_gb = Member[int | None]("The gigabytes of one GPU, or None if unknown.")
     prices_per_hour_usd = Member[dict[str, float]]("The list prices per hour, by tier.")
 
 

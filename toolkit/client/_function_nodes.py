@@ -53,7 +53,9 @@ def make_function_node(
     if not callable(function):
         kind = type(function).__name__
         raise _make_error(
-            id, f"it is made of a {kind}: name a capability, or give a function without calling it"
+            id,
+            f"a node takes a capability or a function, not a {kind}: name a"
+            " capability, or pass a function without calling it",
         )
     registered = RegisteredFunction.of(function)
     try:
@@ -135,17 +137,17 @@ def _check_json(id: str, name: str, value: object) -> object:
     except (TypeError, ValueError):
         raise _make_error(
             id,
-            f"`{name}` is a {type(value).__name__}, which is no JSON: have a node return it, or let"
-            " the function close over it",
+            f"`{name}` is a {type(value).__name__}, which is not JSON: return it"
+            " from a node, or use it as a closure of the function",
         ) from None
     return value
 
 
 def _explain_missing(function: str, parameter: str, depends_on: Sequence[str]) -> str:
-    fault = f"nothing gives `{function}` its `{parameter}`"
+    fault = f"`{function}` has no value for `{parameter}`"
     if depends_on:
-        return f"{fault}: say which node does, as in {parameter}=wf_node, or name the node so"
-    return f"{fault}: give it by {parameter}=…, a value or a node that was added before"
+        return f"{fault}: pass a node, as in {parameter}=wf_node, or give a node this name"
+    return f"{fault}: pass {parameter}=…, a value or a node that was added before"
 
 
 def _make_error(id: str, message: str) -> RequestError:

@@ -54,9 +54,9 @@ class Functions:
         if self._table is None:
             raise RequestError(
                 ErrorCode.FUNCTION_UNAVAILABLE,
-                f"Functions stay in the process that made them, and this client asks"
-                f" {self._address}: submit the workflow to Client.local(), or make the function a"
-                " capability (docs/plugins.md).",
+                "Functions run only in their own process, but this client uses"
+                f" {self._address}: submit the workflow to Client.local(), or make"
+                " the function a capability (docs/plugins.md).",
             )
         return self._table
 

@@ -85,7 +85,7 @@ def add_output_schema(
     if model is None:
         return fields
     if fields.get("output_schema") is not None:
-        message = "Give output_model or output_schema, not both: a model says its own schema."
+        message = "Give output_model or output_schema, not both: a model has its own schema."
         raise RequestError(ErrorCode.INVALID_REQUEST, message)
     return {**fields, "output_schema": make_output_schema(model)}
 
@@ -130,6 +130,6 @@ def parse_output(model: type[M], output: object, subject: str) -> M:
 def _make_recursion_error(model: "type[BaseModel]") -> RequestError:
     return RequestError(
         ErrorCode.INVALID_REQUEST,
-        f"{model.__name__} refers to itself, as no schema of an answer may; "
-        "write its levels out as models of their own.",
+        f"{model.__name__} refers to itself, but the schema of an answer cannot be"
+        " recursive: define a separate model for each level.",
     )

@@ -83,12 +83,12 @@ class ReviewView(RecordView[Review]):
     noun = "Review"
 
     decision = Member[Decision]("`pass`, `retry` or `fail`.")
-    score = Member[float | None]("The overall score, 0 to 1; none where a person gave none.")
+    score = Member[float | None]("The overall score from 0 to 1, or None without a score.")
     criteria = Member[Criteria | None]("The three criteria, from 0 to 1, if given.")
     issues = Member[list[str]]("The issues that the reviewer found.")
     recommended_action = Member[RecommendedAction | None]("The first action of a retry.")
     recommended_actions = Member[list[RecommendedAction]]("All that a retry runs again.")
-    reviewer = Member[str]("The one who judged: `checks`, `judge` or `person`.")
+    reviewer = Member[str]("The reviewer: `checks`, `judge` or `person`.")
     attempt = Member[int | None]("The attempt of the task that it judges, counted from 1.")
 
     def __repr__(self) -> str:
@@ -209,9 +209,9 @@ class ConnectionTestView(RecordView[ConnectionTest]):
     connection_id = Member[str]("The connection.")
     provider = Member[str]("The provider that it leads to.")
     resolved = Member[bool]("True if the pointer leads to a secret.")
-    accepted = Member[bool | None]("True if the vendor takes the key; none if that is not known.")
+    accepted = Member[bool | None]("True if the vendor accepts the key, or None if unknown.")
     took_ms = Member[int | None]("The milliseconds that the vendor took to answer.")
-    error = Member[ErrorInfo | None]("What is wrong, with the next step.")
+    error = Member[ErrorInfo | None]("The error with the next step, if any.")
     models = Member[list[str]]("The models that the vendor lists; at most 200.")
     next_step = Member[str]("How to use one of them, if the default is not listed.")
 

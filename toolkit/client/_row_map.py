@@ -143,8 +143,8 @@ class RowMap(ABC, Generic[D]):
         reached = self._progress.describe(self._budget.spent_usd)
         explain_interrupt(
             error,
-            f"Interrupted: {reached}; {len(self._open)} under way go on."
-            " The same call takes it up again.",
+            f"Interrupted: {reached}; {len(self._open)} runs continue."
+            " Call again with the same arguments to resume.",
         )
 
     def _lacks_run(self, row: int) -> bool:
@@ -167,7 +167,7 @@ class RowMap(ABC, Generic[D]):
     def _explain_lack(self, bound_usd: float | None) -> str:
         """Explain why a row is not begun; return "" if the budget covers it."""
         if bound_usd is None:
-            return "BUDGET_EXCEEDED: its price is unknown, so that no budget can cover it."
+            return "BUDGET_EXCEEDED: its price is unknown, so no budget can cover it."
         if self._budget.covers(bound_usd):
             return ""
         # Without dollar signs, because a notebook renders text between two of them as a formula.

@@ -70,7 +70,9 @@ def list_placeholders(template: str) -> list[str]:
     except ValueError as error:
         raise _make_template_error(template, str(error)) from None
     if any(spec or conversion for _, _, spec, conversion in parts):
-        raise _make_template_error(template, "a column is named and not formatted")
+        raise _make_template_error(
+            template, "a placeholder is only the name of a column, without a format"
+        )
     return [name for _, name, _, _ in parts if name is not None]
 
 

@@ -26,15 +26,15 @@ class WorkFilters(TypedDict, total=False):
 
 
 WORK_FILTERS: Final[dict[str, str]] = {
-    "capability": "a name, or `name@version`; of workflows and tasks, that of one of the nodes",
-    "provider": "the provider that served it, or one of its nodes",
-    "status": "the state that it is in",
-    "tag": "a tag that it has, or several, all of which it has",
-    "since": "asked for at this time or later; a time without a zone is UTC",
-    "until": "asked for before this time",
-    "min_cost_usd": "cost this or more",
-    "max_cost_usd": "cost this or less",
-    "q": "a text in its input, in whatever case",
+    "capability": "capability of the work or of one of its nodes: a name, or `name@version`",
+    "provider": "provider that served the work or one of its nodes",
+    "status": "status of the work",
+    "tag": "tag of the work, or several tags that it must all have",
+    "since": "created at this time or later; a time without a zone is UTC",
+    "until": "created before this time",
+    "min_cost_usd": "minimum cost in US dollars",
+    "max_cost_usd": "maximum cost in US dollars",
+    "q": "text in the input, ignoring case",
 }
 """The description of each filter, by name."""
 

@@ -69,10 +69,10 @@ class WorkView(RecordView[R]):
     ended: frozenset[str] = FINAL_STATUSES
     failed: frozenset[str] = frozenset({"failed", "cancelled"})
 
-    status_detail = Member[str | None]("A word on what it waits for, where there is one.")
+    status_detail = Member[str | None]("The reason why it waits, if any.")
     created_at = Member[datetime]("The time at which it was asked for.")
-    completed_at = Member[datetime | None]("The time at which it was over; none until then.")
-    cost_incurred_usd = Member[float]("The US dollars paid in all, failed attempts included.")
+    completed_at = Member[datetime | None]("The time at which it ended, or None before.")
+    cost_incurred_usd = Member[float]("The total US dollars paid, with failed attempts.")
     estimated_cost_usd = Member[float | None]("The expected US dollars, or None if unknown.")
     error = Member[ErrorInfo | None]("The error, if there was any.")
 
@@ -118,7 +118,7 @@ class AnnotatedView(WorkView[A]):
     """Work with tags and a note."""
 
     tags = Member[list[str]]("The tags that it has, in the order given.")
-    note = TextMember("The note on it; empty where there is none.")
+    note = TextMember("The note on it; empty without a note.")
 
 
 class ExecutionView(WorkView[J]):
@@ -164,14 +164,14 @@ class ExecutionView(WorkView[J]):
         """The text of its output, which a notebook shows as Markdown, or None without a text."""
         return find_text(self.record.output)
 
-    artifact_id = TextMember("The artifact it yielded; empty until it is completed.")
+    artifact_id = TextMember("The artifact of the work; empty until completion.")
     capability = Member[str]("The capability, as `name@version`.")
     options = Member[Options]("The options that it was given.")
     connection_id = Member[str | None]("The connection that was called last.")
     cost_source = Member[CostSource]("`reported`, `metered`, `estimated` or `unknown`.")
     queue_ms = Member[int | None]("The milliseconds that it waited for free slots.")
     cached_from = Member[str | None]("The job whose result was used again, at no cost.")
-    started_at = Member[datetime | None]("The time at which it began to run; none until then.")
+    started_at = Member[datetime | None]("The time at which it started, or None before.")
     input = Member[JsonObject]("The input, as it was given.")
     provider = Member[str | None]("The provider that served it, or was asked last.")
     model = Member[str | None]("The model that answered, as the provider names it.")
@@ -186,12 +186,12 @@ class ExecutionView(WorkView[J]):
 
     reservation_usd = Member[float | None]("The maximum US dollars of its last call, if known.")
     usage = Member[JsonObject]("The units that the provider billed, such as tokens.")
-    latency_ms = Member[int | None]("The milliseconds that it took; none until it is over.")
+    latency_ms = Member[int | None]("The milliseconds that it took, or None before its end.")
     retry_count = Member[int]("The number of times that it was started again.")
     cached = Member[bool]("True if the result of an equal job was used again.")
-    workflow_id = TextMember("The workflow that it is a node of; empty for one asked for alone.")
+    workflow_id = TextMember("The workflow that it is a node of; empty outside of workflows.")
 
-    node_id = TextMember("The node that it is; empty for one asked for alone.")
+    node_id = TextMember("The id of its node; empty outside of workflows.")
 
     @property
     def attempts(self) -> list[Attempt]:
@@ -204,8 +204,8 @@ class ExecutionView(WorkView[J]):
 class JobView(ExecutionView[Job]):
     """A job."""
 
-    run_id = TextMember("The run that it is carried out for; empty if there is none.")
-    compute_id = TextMember("The compute that it runs on; empty elsewhere.")
+    run_id = TextMember("The run that it belongs to; empty without a run.")
+    compute_id = TextMember("The compute that it runs on; empty without a compute.")
 
 
 class RunView(ExecutionView[Run], AnnotatedView[Run]):
@@ -213,9 +213,9 @@ class RunView(ExecutionView[Run], AnnotatedView[Run]):
 
     facts = (*ExecutionView.facts, "tags", "note")
     target = Member[RunTarget]("`capability`, or `agent`.")
-    job_id = Member[str | None]("The job of it; none for an agent's run.")
+    job_id = Member[str | None]("The job of the run, or None for an agent's run.")
     compute_id = Member[str | None]("The compute that it ran on, if it ran on one.")
-    run_id = Member[str | None]("The run that the job of it belongs to.")
+    run_id = Member[str | None]("The run that its job belongs to.")
     task_id = TextMember("The task of an agent's run; empty for a capability's.")
 
 
@@ -234,9 +234,9 @@ class WorkflowRunView(GraphView, AnnotatedView[WorkflowRecord]):
     compute_id = Member[str | None]("The compute that its GPU work runs on, if one was named.")
     max_retries = Member[int]("The most retries of each node.")
     forked_from = Member[str | None]("The workflow whose results it starts from.")
-    started_at = Member[datetime | None]("The time at which it began to run; none until then.")
+    started_at = Member[datetime | None]("The time at which it started, or None before.")
     error = Member[ErrorInfo | None]("The first error, if there was any.")
-    task_id = TextMember("The task that it was made for; empty for one of its own.")
+    task_id = TextMember("The task that it belongs to; empty without a task.")
 
     sink_artifact_ids = Member[dict[str, str]]("The artifacts of sink nodes, by node id.")
 
@@ -246,7 +246,7 @@ class WorkflowRunView(GraphView, AnnotatedView[WorkflowRecord]):
         return self.record.latency_ms or 0
 
     retries = Member[int]("Node retries across the workflow.")
-    warnings = Member[list[str]]("What went wrong and did not stop it: optional nodes that failed.")
+    warnings = Member[list[str]]("The faults that did not stop it, such as failed optional nodes.")
     final_artifact_id = TextMember("The artifact of the last sink node; empty until completion.")
 
     def _format_next_call(self) -> str:
@@ -290,15 +290,15 @@ class TaskView(AnnotatedView[Task], HasObjective[Task]):
     attempts = Member[list[TaskAttempt]]("Every workflow and its review, oldest first.")
     llm_job_ids = Member[list[str]]("The jobs of language models that planned or judged it.")
     final_attempt = Member[int | None]("The number of the delivered attempt, from 1.")
-    plan_given = Member[bool]("True if its plan was given with it.")
-    constraints = Member[Constraints]("The limits that it keeps to.")
-    agent = Member[AgentCall | None]("The agent that it is a run of, with the input of that run.")
-    answers = Member[list[TaskAnswer]]("What a person has answered to its questions so far.")
+    plan_given = Member[bool]("True if the caller gave its plan.")
+    constraints = Member[Constraints]("The limits of its work.")
+    agent = Member[AgentCall | None]("The agent that it runs, with the input of the run.")
+    answers = Member[list[TaskAnswer]]("The answers of a person to its questions.")
     question = Member[str | None]("The question that `task.resume(answer=…)` answers.")
-    workflow_id = TextMember("The workflow that was run last; empty until there is one.")
+    workflow_id = TextMember("The last workflow; empty before the first.")
 
     workflow_ids = Member[list[str]]("Every workflow that was run for it, oldest first.")
-    plan_id = TextMember("The plan that it follows; empty until there is one.")
+    plan_id = TextMember("The plan that it follows; empty before there is a plan.")
 
     artifact_ids = Member[dict[str, str]]("The artifacts that it delivers, by node id.")
 
@@ -309,7 +309,7 @@ class TaskView(AnnotatedView[Task], HasObjective[Task]):
 
     review_attempts = Member[int]("Times that a review had it run again.")
     cost_usd = Member[float | None]("The US dollars of its workflows, if known.")
-    warnings = Member[list[str]]("What went wrong in its last workflow and did not stop it.")
+    warnings = Member[list[str]]("The faults of its last workflow that did not stop it.")
 
     def _format_next_call(self) -> str:
         if not self.workflow_id or self.review_attempts >= MAX_REVIEW_RETRIES:
@@ -327,12 +327,12 @@ class PlanView(GraphView, HasObjective[Plan], RecordView[Plan]):
     nodes = Member[list[PlanNode]]("The nodes that it would run, each with the reason for it.")
     deliverables = Member[list[str]]("The nodes whose results were asked for.")
     planner = Member[Literal["rules", "llm"]]("`llm`, or `rules` for the keyword planner.")
-    executable = Member[bool]("True if it can be run as it stands.")
+    executable = Member[bool]("True if it can run in its current state.")
     estimated_cost_usd = Member[CostRange]("The minimum, expected and maximum US dollars.")
     reading = Member[PlanReading]("How much of the objective was understood.")
-    planner_reason = Member[str]("Why it was planned by this planner.")
+    planner_reason = Member[str]("The reason for the choice of the planner.")
     cost_incurred_usd = Member[float]("The US dollars of the language model that planned it.")
-    llm_job_ids = Member[list[str]]("The jobs by which a language model was asked for it.")
+    llm_job_ids = Member[list[str]]("The jobs of the language model that planned it.")
     rationale = Member[str]("The reasons for it, in a few sentences.")
 
     def __repr__(self) -> str:

@@ -12,11 +12,9 @@ _TAG_PATTERN = r"^[^\s,\x00-\x1f\x7f]([^,\x00-\x1f\x7f]*[^\s,\x00-\x1f\x7f])?$"
 Tag = Annotated[str, Field(min_length=1, max_length=MAX_TAG_LENGTH, pattern=_TAG_PATTERN)]
 GivenTags = Annotated[
     list[Tag],
-    Field(max_length=MAX_TAGS, description="words to find it by in lists; without commas"),
+    Field(max_length=MAX_TAGS, description="tags for filters of lists, without commas"),
 ]
-GivenNote = Annotated[
-    str, Field(max_length=MAX_NOTE_LENGTH, description="a remark on it, in your own words")
-]
+GivenNote = Annotated[str, Field(max_length=MAX_NOTE_LENGTH, description="note in your own words")]
 
 
 class WorkAnnotate(Request):

@@ -70,7 +70,9 @@ class Artifact(Record):
     size_bytes: int
     sha256: str
     job_id: str | None = None
-    filename: str = Field(description="made by us from the id and the media type")
+    filename: str = Field(
+        description="file name, made by the service from the id and the media type"
+    )
     created_at: Timestamp
     metadata: JsonObject = {}
     deleted: bool = False

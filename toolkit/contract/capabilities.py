@@ -52,9 +52,9 @@ class CapabilityRecord(Record):
     invoke: str = "POST /v1/runs"
     job: JobForm
     source: Source
-    input: JsonObject = Field(description="older field docs")
-    output: JsonObject = Field(description="older field docs")
-    targets: list[str] = Field(description="older field docs")
+    input: JsonObject = Field(description="legacy description of the fields")
+    output: JsonObject = Field(description="legacy description of the fields")
+    targets: list[str] = Field(description="legacy description of the fields")
     accepts: list[str] = Field(default=[], description="media types taken from upstream artifacts")
     yields: str = Field(default="application/json", description="media type of the artifact")
 

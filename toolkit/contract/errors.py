@@ -49,15 +49,19 @@ class ErrorCode(Enum):
     INVALID_WORKFLOW = 400, False, "Correct the nodes named in details and submit it again."
     CREDENTIALS_MISSING = 400, False, "Register a provider connection for this capability."
     PROVIDER_NOT_ALLOWED = 400, False, "Pin a provider that this capability allows, or none."
-    TARGET_UNSUPPORTED = 400, False, "Use the target `capability`, or `agent` for a run of one."
+    TARGET_UNSUPPORTED = 400, False, "Set target to `capability`, or to `agent` to run an agent."
     CAPABILITY_UNAVAILABLE = 400, False, "Choose a capability whose status is `available`."
-    FUNCTION_UNAVAILABLE = 400, False, "Register the function in the process that is to call it."
+    FUNCTION_UNAVAILABLE = 400, False, "Register the function in the process that calls it."
     UNAUTHENTICATED = 401, False, "Send a valid key as `Authorization: Bearer sk_live_…`."
-    BUDGET_EXCEEDED = 402, False, "Allow more, ask for less, or choose what has a known price."
-    FORBIDDEN = 403, False, "Use a key that has the scope this needs."
+    BUDGET_EXCEEDED = (
+        402,
+        False,
+        "Raise the limit, ask for less, or choose a model with a known price.",
+    )
+    FORBIDDEN = 403, False, "Use a key with the scope that this request needs."
     NOT_FOUND = 404, False, "Check the id, name or version."
     METHOD_NOT_ALLOWED = 405, False, "Use a method this path offers."
-    CONFLICT = 409, False, "Resolve the conflict it names first."
+    CONFLICT = 409, False, "Resolve the conflict that the message names, and try again."
     PAYLOAD_TOO_LARGE = 413, False, "Send less: a smaller body, or an artifact by its id."
     UNSUPPORTED_MEDIA_TYPE = 415, False, "Send the content type this path takes."
     IDEMPOTENCY_CONFLICT = 422, False, "Use a new Idempotency-Key for a different body."
@@ -75,7 +79,7 @@ class ErrorCode(Enum):
     INVALID_OUTPUT = None, True, "Try again: the result did not match its schema."
     FUNCTION_FAILED = None, True, "Read where it failed, correct the function, and run it again."
     UPSTREAM_FAILED = None, False, "Look at the upstream node that failed."
-    CANCELLED = None, False, "Submit it again if it is still wanted."
+    CANCELLED = None, False, "Submit it again if you still need the result."
     REVIEW_FAILED = None, False, "Read review.issues and reword the objective."
     RETRIES_EXHAUSTED = None, False, "Read the attempts, then change the input or the provider."
     REPLAY_MISS = None, False, 'Record it: open the cassette with mode="auto" or mode="record".'

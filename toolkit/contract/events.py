@@ -14,7 +14,7 @@ TERMINAL_EVENTS: frozenset[str] = frozenset(
 class Event(Record):
     """One event; `type` is `<kind>.<state>`, as in `node.completed` or `task.reviewing`."""
 
-    n: int = Field(ge=1, description="grows by one within its resource")
+    n: int = Field(ge=1, description="number of the event, which grows by one within its resource")
     resource_id: str
     type: str
     at: Timestamp
@@ -34,6 +34,10 @@ class TextDelta(Record):
 
     resource_id: str
     job_id: str
-    node_id: str | None = Field(default=None, description="the node that writes it, in a workflow")
-    attempt: int = Field(ge=1, description="a new number begins the text anew")
+    node_id: str | None = Field(
+        default=None, description="node that writes the text, in a workflow"
+    )
+    attempt: int = Field(
+        ge=1, description="number of the attempt; a new attempt starts the text again"
+    )
     text: str

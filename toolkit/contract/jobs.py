@@ -33,42 +33,44 @@ class Options(Request):
 
     optimize_for: OptimizeFor | None = Field(
         default=None,
-        description="what the router favours; none means the capability's default provider",
+        description="goal of the router; without a goal, the capability's default provider is used",
     )
     provider: str | None = Field(
         default=None,
         min_length=1,
         max_length=64,
-        description="the provider that has to serve it: a provider id such as `openai`, or the"
-        " `prv_` id of one connection; what is pinned never falls back to another provider",
+        description="provider that must serve the work: a provider id such as `openai`, or"
+        " the `prv_` id of a connection; a pinned provider never falls back to"
+        " another",
     )
     endpoint_id: str | None = Field(
         default=None,
         max_length=64,
-        description="the `ep_` id of the serverless endpoint that GPU work runs on",
+        description="id (`ep_…`) of the serverless endpoint for GPU work",
     )
     compute_id: str | None = Field(
         default=None,
         max_length=64,
-        description="the `cmp_` id of the pod that GPU work runs on, instead of an endpoint",
+        description="id (`cmp_…`) of the pod for GPU work, instead of an endpoint",
     )
     max_cost_usd: Usd | None = Field(
-        default=None, description="spend at most this, in US dollars: refuse, or stop, instead"
+        default=None,
+        description="maximum cost in US dollars; costlier work is refused or stopped",
     )
     fallback_on_rejection: bool = Field(
-        default=False, description="try the next connection with an input that a vendor refused"
+        default=False, description="try the next connection if a vendor rejects the input"
     )
     cache: bool = Field(
         default=False,
-        description="use the result of an equal job of yours again, and keep this one's for the"
-        " next; the client's own choice by default",
+        description="reuse the result of an equal job of yours, and keep this result for"
+        " later jobs; the client's own choice by default",
     )
     deadline_s: float | None = Field(
         default=None,
         gt=0,
         le=7 * 86_400,
-        description="fail rather than take longer, in seconds from when it is taken up; what a"
-        " vendor is still doing then is cancelled, and counts as spent",
+        description="maximum seconds from its start, after which it fails; a vendor's call in"
+        " progress is cancelled, and counts as spent",
     )
 
 
@@ -170,7 +172,8 @@ class Job(Record):
     id: str
     capability: str = Field(description="name@version")
     input: JsonObject = Field(
-        description="a dependent node's has `from_artifacts` too: upstream node id to artifact id"
+        description="input of the capability; for a dependent node also `from_artifacts`, the"
+        " artifact id by upstream node id"
     )
     options: Options = Options()
     status: JobStatus = "queued"
@@ -187,7 +190,7 @@ class Job(Record):
     error: ErrorInfo | None = None
     estimated_cost_usd: Usd | None = None
     reservation_usd: Usd | None = Field(
-        default=None, description="the most that its last call could come to"
+        default=None, description="maximum cost of its last call, in US dollars"
     )
     cost_usd: Usd | None = None
     cost_incurred_usd: Usd = 0.0
@@ -204,7 +207,7 @@ class Job(Record):
     )
     cached: bool = False
     cached_from: str | None = Field(
-        default=None, description="the job whose result was used again, at no cost"
+        default=None, description="job whose result was reused, at no cost"
     )
     created_at: Timestamp
     started_at: Timestamp | None = None

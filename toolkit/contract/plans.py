@@ -14,7 +14,7 @@ CapabilityName = Annotated[str, Field(min_length=1, max_length=128)]
 def _check_range(bounds: list[float | None]) -> list[float | None]:
     low, high = bounds
     if low is not None and high is not None and high < low:
-        raise ValueError("the least is more than the most")
+        raise ValueError("the minimum is larger than the maximum")
     return bounds
 
 
@@ -154,26 +154,26 @@ class Plan(Record):
     objective: str
     nodes: list[PlanNode] = []
     deliverables: list[str] = Field(
-        default=[], description="the nodes whose results were asked for"
+        default=[], description="nodes whose results the objective asks for"
     )
     missing_capabilities: list[str] = []
     missing_connections: list[str] = []
     missing: list[Missing] = Field(
-        default=[], description="what it lacks: each capability, and the providers that would do"
+        default=[], description="missing capabilities, each with its possible providers"
     )
     reading: PlanReading = PlanReading()
     question: str | None = Field(
-        default=None, description="what a person has to answer before it can be run"
+        default=None, description="question that a person must answer before the plan can run"
     )
     estimated_cost_usd: CostRange = CostRange()
     cost_incurred_usd: Usd = Field(
-        default=0.0, description="what planning it cost: a language model's tokens"
+        default=0.0, description="cost of planning in US dollars: the language model's tokens"
     )
     llm_job_ids: list[str] = Field(
-        default=[], description="the jobs by which a language model was asked for it"
+        default=[], description="jobs of the language model that planned it"
     )
     planner: Literal["rules", "llm"] = "rules"
-    planner_reason: str = Field(default="", description="why it was planned by this planner")
+    planner_reason: str = Field(default="", description="reason for the choice of the planner")
     rationale: str = ""
     created_at: Timestamp
 

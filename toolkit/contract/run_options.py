@@ -1,4 +1,4 @@
-"""The options of a run as keyword arguments, for whoever asks without pydantic.
+"""The options of a run as keyword arguments, for callers without pydantic.
 
 Written by `scripts/run_options.py` from `Options`, which is where an option is defined.
 """
@@ -9,7 +9,7 @@ from toolkit.contract.choices import OptimizeFor
 
 
 class WorkOptions(TypedDict, total=False):
-    """The options of any work; none is as if it was left out."""
+    """The options of any work; an option of None counts as omitted."""
 
     optimize_for: OptimizeFor | None
     provider: str | None
@@ -27,7 +27,7 @@ class RunOptions(WorkOptions, total=False):
 
 
 class RunOptionAttributes:
-    """The options of a run as attributes; none where one was left out."""
+    """The options of a run as attributes; an omitted option is None."""
 
     optimize_for: OptimizeFor | None = None
     provider: str | None = None
@@ -41,23 +41,25 @@ class RunOptionAttributes:
 
 PLACEMENT_OPTIONS: Final = ("endpoint_id", "compute_id")
 RUN_OPTIONS: Final[dict[str, str]] = {
-    "optimize_for": "what the router favours; none means the capability's default provider",
-    "provider": (
-        "the provider that has to serve it: a provider id such as `openai`, or the `prv_` id "
-        "of one connection; what is pinned never falls back to another provider"
+    "optimize_for": (
+        "goal of the router; without a goal, the capability's default provider is used"
     ),
-    "max_cost_usd": "spend at most this, in US dollars: refuse, or stop, instead",
-    "fallback_on_rejection": "try the next connection with an input that a vendor refused",
+    "provider": (
+        "provider that must serve the work: a provider id such as `openai`, or the `prv_` id "
+        "of a connection; a pinned provider never falls back to another"
+    ),
+    "max_cost_usd": "maximum cost in US dollars; costlier work is refused or stopped",
+    "fallback_on_rejection": "try the next connection if a vendor rejects the input",
     "cache": (
-        "use the result of an equal job of yours again, and keep this one's for the next; the"
-        " client's own choice by default"
+        "reuse the result of an equal job of yours, and keep this result for later jobs; the "
+        "client's own choice by default"
     ),
     "deadline_s": (
-        "fail rather than take longer, in seconds from when it is taken up; what a vendor is "
-        "still doing then is cancelled, and counts as spent"
+        "maximum seconds from its start, after which it fails; a vendor's call in progress is"
+        " cancelled, and counts as spent"
     ),
-    "endpoint_id": "the `ep_` id of the serverless endpoint that GPU work runs on",
-    "compute_id": "the `cmp_` id of the pod that GPU work runs on, instead of an endpoint",
+    "endpoint_id": "id (`ep_…`) of the serverless endpoint for GPU work",
+    "compute_id": "id (`cmp_…`) of the pod for GPU work, instead of an endpoint",
 }
 """The description of each option, by name."""
 WORK_OPTIONS: Final[dict[str, str]] = {

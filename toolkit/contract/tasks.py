@@ -125,7 +125,7 @@ class Review(Record):
     issues: list[str] = []
     recommended_action: RecommendedAction | None = None
     recommended_actions: list[RecommendedAction] = Field(
-        default=[], description="all that a retry runs again, the one above among them"
+        default=[], description="all nodes that a retry runs again, including `recommended_action`"
     )
     reviewer: str = "checks"
     attempt: int | None = None
@@ -156,7 +156,7 @@ class ReviewCreate(Request):
     @model_validator(mode="after")
     def _check_retry_fields(self) -> "ReviewCreate":
         if self.decision != "retry" and (self.node_id is not None or self.constraints):
-            raise ValueError("node_id and constraints are for a retry")
+            raise ValueError("node_id and constraints need the decision `retry`")
         return self
 
 
@@ -181,7 +181,7 @@ class TaskAttempt(Record):
     workflow_id: str
     review: Review | None = None
     artifact_ids: dict[str, str] = Field(
-        default={}, description="what it made of what the task delivers, by node id"
+        default={}, description="its artifacts that the task delivers, by node id"
     )
     cost_usd: Usd | None = None
 
@@ -203,42 +203,41 @@ class Task(Record):
     status: TaskStatus = "planning"
     status_detail: str | None = None
     plan_id: str | None = None
-    plan_given: bool = Field(
-        default=False, description="whether its plan was given with it, and not made for it"
-    )
+    plan_given: bool = Field(default=False, description="whether the caller gave the plan")
     workflow_id: str | None = None
-    workflow_ids: list[str] = Field(default=[], description="every workflow made, oldest first")
+    workflow_ids: list[str] = Field(
+        default=[], description="all workflows of the task, oldest first"
+    )
     llm_job_ids: list[str] = Field(
         default=[],
-        description="the jobs by which a language model planned it or judged its results",
+        description="jobs of the language models that planned it or judged its results",
     )
     final_artifact_id: str | None = None
     best_artifact_id: str | None = Field(
-        default=None, description="of the attempt that scored best, whatever the task's state"
+        default=None,
+        description="artifact of the attempt with the best score, in any status of the task",
     )
     final_attempt: int | None = Field(
-        default=None, description="the attempt that is delivered, counted from 1"
+        default=None, description="number of the delivered attempt, from 1"
     )
-    artifact_ids: dict[str, str] = Field(
-        default={}, description="what the task delivers, by node id"
-    )
+    artifact_ids: dict[str, str] = Field(default={}, description="delivered artifacts, by node id")
     review: Review | None = None
     reviews: list[Review] = []
     review_attempts: int = 0
     attempts: list[TaskAttempt] = Field(
-        default=[], description="every workflow that was run, oldest first, with its review"
+        default=[], description="all workflows that ran, each with its review, oldest first"
     )
     missing_capabilities: list[str] = []
     missing_connections: list[str] = []
     missing: list[Missing] = Field(
-        default=[], description="what it lacks: each capability, and the providers that would do"
+        default=[], description="missing capabilities, each with its possible providers"
     )
     question: str | None = Field(
-        default=None, description="what a person has to answer before it goes on"
+        default=None, description="question that a person must answer before the task continues"
     )
-    answers: list[TaskAnswer] = Field(default=[], description="what a person has answered so far")
+    answers: list[TaskAnswer] = Field(default=[], description="answers of a person so far")
     warnings: list[str] = Field(
-        default=[], description="those of the workflow that it delivers, or else ran last"
+        default=[], description="warnings of the delivered workflow, or else of the last workflow"
     )
     estimated_cost_usd: Usd | None = None
     cost_usd: Usd | None = None

@@ -44,7 +44,9 @@ class WorkflowCreate(Request):
     name: str = Field(min_length=1, max_length=200)
     endpoint_id: str | None = Field(default=None, max_length=64)
     compute_id: str | None = Field(default=None, max_length=64)
-    max_retries: int = Field(default=0, ge=0, le=3, description="per node, after failure")
+    max_retries: int = Field(
+        default=0, ge=0, le=3, description="maximum retries of each failed node"
+    )
     # Not min_length: a graph without nodes is INVALID_WORKFLOW, as every other fault of a graph.
     nodes: list[NodeCreate] = Field(json_schema_extra={"minItems": 1})
     options: Options = Options()
@@ -72,7 +74,7 @@ class Node(Record):
     input: JsonObject = {}
     depends_on: list[str] = []
     optional: bool = Field(
-        default=False, description="whether the workflow goes on without it where it fails"
+        default=False, description="whether the workflow continues without the node if it fails"
     )
     status: NodeStatus = "pending"
     status_detail: str | None = None
@@ -81,12 +83,12 @@ class Node(Record):
     retry_count: int = 0
     provider: str | None = None
     estimated_cost_usd: Usd | None = Field(
-        default=None, description="what it was expected to cost beforehand"
+        default=None, description="expected cost in US dollars, before the start"
     )
     cost_usd: Usd | None = None
     cost_incurred_usd: Usd = 0.0
     cached_from: str | None = Field(
-        default=None, description="the job whose result was used again, at no cost"
+        default=None, description="job whose result was reused, at no cost"
     )
     error: ErrorInfo | None = None
     started_at: Timestamp | None = None
@@ -124,13 +126,11 @@ class WorkflowRecord(Record):
     max_retries: int = 0
     options: Options = Options()
     task_id: str | None = None
-    forked_from: str | None = Field(
-        default=None, description="the workflow whose results it starts from"
-    )
+    forked_from: str | None = Field(default=None, description="workflow whose results it reuses")
     nodes: list[Node] = []
     final_artifact_id: str | None = None
     sink_artifact_ids: dict[str, str] = Field(
-        default={}, description="artifact of every node that nothing depends on, by node id"
+        default={}, description="artifacts of the nodes without dependents, by node id"
     )
     estimated_cost_usd: Usd | None = None
     cost_usd: Usd | None = None
@@ -138,7 +138,8 @@ class WorkflowRecord(Record):
     latency_ms: int | None = None
     retries: int = 0
     warnings: list[str] = Field(
-        default=[], description="what went wrong and did not stop it: optional nodes that failed"
+        default=[],
+        description="faults that did not stop the workflow, such as failed optional nodes",
     )
     error: ErrorInfo | None = None
     tags: list[str] = []

@@ -93,26 +93,34 @@ def complete_accounts(ctx: typer.Context, incomplete: str) -> Suggestions:  # no
 AccountName = Annotated[
     str,
     typer.Argument(
-        metavar="ACCOUNT", help="Its id or its address.", autocompletion=complete_accounts
+        metavar="ACCOUNT",
+        help="Id or email address of the account.",
+        autocompletion=complete_accounts,
     ),
 ]
 
 DailyLimit = Annotated[
-    float | None, typer.Option(min=0, help="What all its work may cost in a day, by UTC.")
+    float | None,
+    typer.Option(min=0, help="Maximum cost of all its work per UTC day, in US dollars."),
 ]
 
 
 @_operator_command
 def create_account(
     shell: OperatorOutput,
-    email: Annotated[str, typer.Argument(help="Whose account it is.")],
+    email: Annotated[str, typer.Argument(help="Email address of the owner.")],
     allow_env: Annotated[
         list[str] | None,
-        typer.Option(help="A variable that its `environment` pointers may name; repeatable."),
+        typer.Option(
+            help="Variable that the account's `environment` pointers may name; repeatable."
+        ),
     ] = None,
     max_cost_usd_per_day: DailyLimit = None,
     operator: Annotated[
-        bool, typer.Option("--operator", help="An operator's, which may share its connections.")
+        bool,
+        typer.Option(
+            "--operator", help="Give the account operator rights: it may share its connections."
+        ),
     ] = False,
 ) -> None:
     """Make an account and print its key, only this once; a server may be running.
@@ -144,10 +152,13 @@ def create_account(
 def limit_account(
     shell: OperatorOutput,
     account: Annotated[
-        str, typer.Argument(help="Its address or id.", autocompletion=complete_accounts)
+        str,
+        typer.Argument(
+            help="Email address or id of the account.", autocompletion=complete_accounts
+        ),
     ],
     max_cost_usd_per_day: DailyLimit = None,
-    unlimited: Annotated[bool, typer.Option("--unlimited", help="End its limit.")] = False,
+    unlimited: Annotated[bool, typer.Option("--unlimited", help="Remove the limit.")] = False,
 ) -> None:
     """Set an account's limit of a day for all its keys together; a server may be running."""
     from toolkit.contract.account import Account
@@ -188,7 +199,7 @@ def show_account(target: Target, account: str | None) -> bool:
         return False
     if target.base_url or target.profile:
         raise typer.BadParameter(
-            "a server shows the account of the key alone: name a data directory, or no account",
+            "a server shows only the account of the key: name a data directory, or no account",
             param_hint="--base-url" if target.base_url else "--profile",
         )
     from toolkit.settings import Settings
@@ -204,7 +215,7 @@ def disable(
     shell: OperatorOutput,
     account: AccountName,
     let_finish: Annotated[
-        bool, typer.Option("--let-finish", help="Have what is under way go on to its end.")
+        bool, typer.Option("--let-finish", help="Let work in progress finish.")
     ] = False,
 ) -> None:
     """Refuse an account's keys, and end its work under way; nothing of it is deleted."""
@@ -214,11 +225,11 @@ def disable(
         return
     print(f"✓ {report.id} {report.email} is disabled: its keys answer 401 UNAUTHENTICATED.")
     if report.ended:
-        print(f"  {report.ended} under way were ended.")
+        print(f"  {report.ended} in progress were cancelled.")
     if report.under_way and let_finish:
-        print(f"  {report.under_way} under way go on.")
+        print(f"  {report.under_way} in progress continue.")
     elif report.under_way:
-        print(f"  {report.under_way} under way end as soon as a server is there to end them.")
+        print(f"  {report.under_way} in progress will be cancelled when a server starts.")
     _print_infrastructure(shell, report.rented)
 
 
@@ -226,8 +237,9 @@ def _print_infrastructure(shell: OperatorOutput, rented: "list[RentedResource]")
     if rented:
         resources = ", ".join(f"{resource.id} ({resource.status})" for resource in rented)
         shell.print_note(
-            f"It has {resources} at a GPU cloud, billed until they are deleted: with a key of"
-            " `toolkit account recover`, after `toolkit account enable`."
+            f"It has {resources} at a GPU cloud, billed until deleted. To delete"
+            " them, run `toolkit account enable` and use a key of `toolkit account"
+            " recover`."
         )
 
 
@@ -252,7 +264,8 @@ def demote(shell: OperatorOutput, account: AccountName) -> None:
     """Take away an account's operator rights; others can no longer use its shared connections."""
     record = shell.change(lambda admin: admin.set_operator(account, operator=False))
     shell.print_change(
-        record, f"{record.id} {record.email} may share no longer, and nobody uses what it shared."
+        record,
+        f"{record.id} {record.email} may no longer share, and others cannot use its connections.",
     )
 
 
@@ -275,8 +288,8 @@ def recover(
     if recovery.still_good:
         keys = ", ".join(f"{key.id} (…{key.last4})" for key in recovery.still_good)
         shell.print_note(
-            f"Still good: {keys}. Revoke the one that was lost, with the new key:"
-            " toolkit keys revoke ID; or all of them: --revoke-others."
+            f"Still valid: {keys}. Revoke the lost key with the new key: toolkit"
+            " keys revoke ID; or revoke all other keys: --revoke-others."
         )
     if recovery.account.disabled_at is not None:
         shell.print_note(f"The account is disabled: toolkit account enable {recovery.account.id}.")

@@ -12,27 +12,33 @@ from toolkit.cli.target import AsJson
 
 
 def batch(
-    notebook: Annotated[Path, typer.Argument(help="With a cell tagged `parameters`.")],
-    grid: Annotated[Path, typer.Option(help="Rows as CSV; or YAML: rows, or lists to combine.")],
-    out: Annotated[Path, typer.Option(help="Where notebooks and table go.")] = Path("batch-output"),
+    notebook: Annotated[Path, typer.Argument(help="Notebook with a cell tagged `parameters`.")],
+    grid: Annotated[
+        Path, typer.Option(help="File of rows as CSV; or YAML with rows, or with lists to combine.")
+    ],
+    out: Annotated[Path, typer.Option(help="Output folder for notebooks and table.")] = Path(
+        "batch-output"
+    ),
     workers: Annotated[
-        int | None, typer.Option(min=1, help="Side by side; by default one a processor.")
+        int | None,
+        typer.Option(min=1, help="Number of parallel workers; by default one per processor."),
     ] = None,
     timeout: Annotated[
-        float | None, typer.Option(min=0.1, help="Seconds that a notebook may take.")
+        float | None, typer.Option(min=0.1, help="Maximum seconds per notebook.")
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume/--fresh", help="Keep what completed before, or run all.")
+        bool, typer.Option("--resume/--fresh", help="Keep completed rows, or run all rows again.")
     ] = True,
     preload: Annotated[
         list[str] | None,
-        typer.Option(help="A module that kernels have imported; repeatable, or `none`."),
+        typer.Option(help="Module that kernels import in advance; repeatable, or `none`."),
     ] = None,
     fork: Annotated[
-        bool, typer.Option("--fork/--no-fork", help="Fork kernels, or start each ahead of need.")
+        bool,
+        typer.Option("--fork/--no-fork", help="Fork kernels, or start each kernel in advance."),
     ] = True,
     renew_after: Annotated[
-        int, typer.Option(min=1, help="Replace what kernels are forked from after so many.")
+        int, typer.Option(min=1, help="Number of forks after which the parent process is replaced.")
     ] = 500,
     dask: Annotated[
         str | None, typer.Option(help="Run notebooks on the workers of this Dask scheduler.")
@@ -40,24 +46,27 @@ def batch(
     executor: Annotated[
         str | None,
         typer.Option(
-            help="Run them by what a `module:factory` makes: a concurrent.futures.Executor."
+            help="Run notebooks on the concurrent.futures.Executor that `module:factory` makes."
         ),
     ] = None,
     host: Annotated[
         str | None,
         typer.Option(
-            help="The address by which those workers reach the engine here, which listens there;"
+            help="Address at which the local engine listens for these workers;"
             " 127.0.0.1 by default."
         ),
     ] = None,
     base_url: Annotated[
-        str | None, typer.Option(help="The server that they ask instead; TOOLKIT_BASE_URL.")
+        str | None,
+        typer.Option(
+            help="Server for the workers, instead of the local engine; TOOLKIT_BASE_URL by default."
+        ),
     ] = None,
     data_dir: Annotated[
-        Path | None, typer.Option(help="The folder of the engine here; ./.toolkit by default.")
+        Path | None, typer.Option(help="Data directory of the local engine; ./.toolkit by default.")
     ] = None,
     sandbox: Annotated[
-        bool, typer.Option("--sandbox", help="Its vendors are simulated: no keys, no bills.")
+        bool, typer.Option("--sandbox", help="Simulated vendors: no keys, no bills.")
     ] = False,
     max_cost_usd: Annotated[
         float, typer.Option(min=0, help="Maximum total cost of notebooks on workers.")
@@ -82,7 +91,7 @@ def batch(
     try:
         outcomes = run_batch(options, grid)
     except KeyboardInterrupt:
-        print(escape_controls(f"Stopped; what is done is in {table}."), file=sys.stderr)
+        print(escape_controls(f"Stopped. Completed rows are in {table}."), file=sys.stderr)
         raise
     failures = sum(outcome.status == "failed" for outcome in outcomes)
     if as_json:
@@ -90,7 +99,7 @@ def batch(
         print_json({**report, "out": str(out)})
     else:
         reused = sum(outcome.reused for outcome in outcomes)
-        before = f", {reused} of them before" if reused else ""
+        before = f", {reused} of them earlier" if reused else ""
         completed = f"{len(outcomes) - failures} completed{before}, {failures} failed"
         print(escape_controls(f"{completed}: {table}"))
     if failures:
@@ -98,10 +107,10 @@ def batch(
 
 
 def demo(
-    topic: Annotated[str, typer.Option(help="What the card and the summary are about.")] = (
+    topic: Annotated[str, typer.Option(help="Topic of the card and the summary.")] = (
         "tidal power"
     ),
-    out: Annotated[Path, typer.Option(help="Where the results go.")] = Path("demo-output"),
+    out: Annotated[Path, typer.Option(help="Output folder for the results.")] = Path("demo-output"),
 ) -> None:
     """Make a social card with a spoken summary: one objective in, reviewed artifacts out."""
     from toolkit.batch.demo import run_demo

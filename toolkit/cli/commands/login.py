@@ -35,7 +35,7 @@ ProfileName = Annotated[
     str | None,
     typer.Option(
         "--profile",
-        help="Its name; TOOLKIT_PROFILE by default, else `default`.",
+        help="Name of the profile; TOOLKIT_PROFILE by default, else `default`.",
         autocompletion=local_completion.profiles,
     ),
 ]
@@ -44,20 +44,20 @@ ProfileName = Annotated[
 def login(
     url: Annotated[
         str | None,
-        typer.Argument(help="The server's address; that of the profile, where there is one."),
+        typer.Argument(help="Address of the server; by default the address of the profile."),
     ] = None,
     profile: ProfileName = None,
     key_store: Annotated[
         Literal["auto", "keyring", "file"],
         typer.Option(
-            help="Where the key is kept: the system's keyring, a file, or the first that works."
+            help="Storage of the key: the system's keyring, a file, or the first that works."
         ),
     ] = "auto",
     cacert: Annotated[
         Path | None,
         typer.Option(
-            help="Trust the certificates in this file (PEM), too, and keep its path in the profile;"
-            " or set SSL_CERT_FILE."
+            help="Trust the certificates in this file (PEM), too, and store its path"
+            " in the profile; or set SSL_CERT_FILE."
         ),
     ] = None,
 ) -> None:
@@ -126,13 +126,13 @@ def profiles(as_json: AsJson = False) -> None:
         columns = [name for name in PROFILE_COLUMNS if any(row.get(name) for row in table)]
         print_rows(table, [name for name in PROFILE_COLUMNS if name in columns])
     else:
-        print_note("There are none: `toolkit login URL` makes one.")
+        print_note("There are no profiles. Create a profile: `toolkit login URL`.")
     if os.environ.get(BASE_URL_VARIABLE):
         print_note(
-            f"{BASE_URL_VARIABLE} is set, and goes before profiles that are not named by --profile."
+            f"{BASE_URL_VARIABLE} is set, and overrides every profile that --profile does not name."
         )
     elif active is not None and active not in [row["name"] for row in rows]:
-        print_note(f"{PROFILE_VARIABLE} names `{active}`, which is not here.")
+        print_note(f"{PROFILE_VARIABLE} names `{active}`, but there is no such profile.")
 
 
 @existing_command
@@ -238,18 +238,19 @@ def _check_address(name: str, url: str | None, before: Profile | None) -> str:
     if parsed.userinfo or parsed.query or parsed.fragment:  # not echoed: it may be a secret
         raise ProfileError(
             ErrorCode.INVALID_REQUEST,
-            "The address may hold no user, password, query or fragment: give scheme, host and path"
-            " alone.",
+            "The address has a user, password, query or fragment: give only scheme, host and path.",
         )
     if before is not None and parse_address(before.base_url) != parse_address(address):
         raise ProfileError(
             ErrorCode.CONFLICT,
-            f"The profile `{name}` is of {before.base_url}: name another by --profile, or"
-            f" `toolkit logout --profile {name}` first.",
+            f"The profile `{name}` belongs to {before.base_url}: name another"
+            f" profile with --profile, or run `toolkit logout --profile {name}`"
+            " first.",
         )
     if parsed.scheme == "http" and parsed.host not in LOOPBACK_HOSTS:
         print_note(
-            f"{parsed.host} is spoken to without encryption, the key included: prefer https://."
+            f"The connection to {parsed.host} is not encrypted, so others can read"
+            " the key: use https://."
         )
     return address
 
@@ -275,8 +276,8 @@ def _ask_key(address: str) -> Secret:
     if not text.startswith(KEY_PREFIX) or find_key_fault(key) is not None:
         raise ProfileError(
             ErrorCode.UNAUTHENTICATED,
-            f"That is no key of this service, which begins with {KEY_PREFIX}, so it was not sent:"
-            " copy it again.",
+            "This is not a key of this service, whose keys begin with"
+            f" {KEY_PREFIX}, so it was not sent: copy it again.",
         )
     return key
 
@@ -298,8 +299,9 @@ def _check_key(address: str, key: Secret, cacert: str | None) -> "CallerAccount"
                 raise
             raise ProfileError(
                 ErrorCode.UNAUTHENTICATED,
-                f"{address} does not take this key (mistyped, revoked or expired), so nothing is"
-                " kept: copy it again, or have a new one made by `toolkit keys create`.",
+                f"{address} rejected the key (mistyped, revoked or expired), so"
+                " nothing was stored: copy the key again, or create a new key with"
+                " `toolkit keys create`.",
             ) from None
 
 
@@ -322,8 +324,8 @@ def _make_profile(
     if key_store == "keyring" and not in_keyring:
         raise ProfileError(
             ErrorCode.INVALID_REQUEST,
-            "The system's keyring does not work here: install capability-toolkit[keyring] and"
-            " unlock it, or take --key-store file.",
+            "The system's keyring does not work here: install"
+            " capability-toolkit[keyring] and unlock it, or use --key-store file.",
         )
     return Profile(
         base_url=address,
@@ -348,11 +350,11 @@ def _print_login(name: str, record: Profile, account: "CallerAccount") -> None:
     suffix = f" with the key {key.name or key.id} ({', '.join(key.scopes)})"
     print(escape_controls(f"Logged in at {record.base_url} as {account.email}{suffix}."))
     place = "the system's keyring" if record.key_in == "keyring" else str(get_profile_path(name))
-    print(escape_controls(f"The profile `{name}` has its key in {place}."))
+    print(escape_controls(f"The key of the profile `{name}` is stored in {place}."))
     choice = choose_profile(None, None)
     if choice is None or choice[0] != name:
-        print_note(f"Use it by --profile {name}, or TOOLKIT_PROFILE={name}.")
+        print_note(f"Use it with --profile {name}, or TOOLKIT_PROFILE={name}.")
     if os.environ.get(BASE_URL_VARIABLE):
         print_note(
-            f"{BASE_URL_VARIABLE} is set, and goes before profiles that are not named by --profile."
+            f"{BASE_URL_VARIABLE} is set, and overrides every profile that --profile does not name."
         )

@@ -26,10 +26,10 @@ _HOURS = {"h": 1, "d": 24, "w": 168}
 
 def doctor(
     data_dir: DataDir = Path(".toolkit"),
-    repair: Annotated[bool, typer.Option("--repair", help="Do what can be done.")] = False,
+    repair: Annotated[bool, typer.Option("--repair", help="Repair faults if possible.")] = False,
     deep: Annotated[bool, typer.Option("--deep", help="Read every artifact, too.")] = False,
     vendors: Annotated[
-        bool, typer.Option("--vendors/--no-vendors", help="Look at the connected GPU clouds, too.")
+        bool, typer.Option("--vendors/--no-vendors", help="Check the connected GPU clouds, too.")
     ] = True,
     database: Database = None,
     artifact_url: ArtifactUrl = None,
@@ -146,19 +146,19 @@ def _check_vendor_drift(settings: "Settings") -> "list[DataDirIssue]":
     from toolkit.store.maintenance.upkeep_database import DataDirIssue
 
     if settings.sandbox:
-        note = "The sandbox's cloud ends with its process: nothing is at vendors."
+        note = "GPU clouds were not compared, because the sandbox simulates them."
         return [DataDirIssue(note, serious=False)]
     try:
         with _open_upkeep(settings, is_read_only=True) as records:
             rows = read_managed_rows(records)
     except ServiceError as error:
-        note = f"What is at vendors could not be compared: {error.message}"
+        note = f"GPU clouds could not be compared with the records: {error.message}"
         return [DataDirIssue(note, serious=False)]
     return asyncio.run(check_drift(settings, rows))
 
 
 def backup(
-    target: Annotated[Path, typer.Argument(help="The new directory that the copy becomes.")],
+    target: Annotated[Path, typer.Argument(help="New directory for the copy.")],
     data_dir: DataDir = Path(".toolkit"),
     database: Database = None,
     artifact_url: ArtifactUrl = None,
@@ -188,15 +188,19 @@ def backup(
                 " it has a backup of its own."
             )
         for digest in record.lost:
-            typer.echo(f"✗ bytes with SHA-256 {digest} were not in the store, or damaged")
+            typer.echo(f"✗ bytes with SHA-256 {digest} are missing or damaged")
     if record.lost:
         raise typer.Exit(1)
 
 
 def prune(
-    older_than: Annotated[str, typer.Option(help="Such as 12h, 30d or 8w.")],
+    older_than: Annotated[
+        str, typer.Option(help="Minimum age of the work to delete, such as 12h, 30d or 8w.")
+    ],
     data_dir: DataDir = Path(".toolkit"),
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only report the rows and files to delete.")
+    ] = False,
     database: Database = None,
     artifact_url: ArtifactUrl = None,
     as_json: AsJson = False,
@@ -221,7 +225,9 @@ def prune(
     rows = (
         ", ".join(f"{count} {table}" for table, count in report.rows.items() if count) or "no rows"
     )
-    word = "would go" if dry_run else "gone"
+    word = "would be deleted" if dry_run else "deleted"
     typer.echo(f"✓ {word}: {rows}; {report.files} files, {report.freed_bytes / 1e6:.1f} MB")
     if report.is_copy:
-        typer.echo("· Artifacts' bytes were left: this is a copy, and the original's, too.")
+        typer.echo(
+            "· Artifacts' bytes were kept, because the original of this copy uses them, too."
+        )

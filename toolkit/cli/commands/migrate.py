@@ -39,41 +39,42 @@ class _Places:
 
 def migrate(
     source: Annotated[
-        Path | None, typer.Option("--from", help="The data directory to move; nobody has it open.")
+        Path | None,
+        typer.Option("--from", help="Data directory to move; no process may have it open."),
     ] = None,
     target: Annotated[
         str | None,
         typer.Option(
             "--to",
-            help="The database of PostgreSQL to move it to, as postgresql://user@host/name;"
+            help="PostgreSQL database to move it to, as postgresql://user@host/name;"
             " TOOLKIT_DATABASE by default.",
         ),
     ] = None,
     artifacts: Annotated[
         str | None,
         typer.Option(
-            help="Where artifacts' bytes go, a folder or a URL; TOOLKIT_ARTIFACT_URL by default,"
-            " without which they stay in the data directory."
+            help="Target of the artifacts' bytes, a folder or a URL;"
+            " TOOLKIT_ARTIFACT_URL by default. Without a target, they stay in the"
+            " data directory."
         ),
     ] = None,
     from_endpoint_url: Annotated[
         str | None,
         typer.Option(
-            help="The endpoint of the S3 service that they come from, if it is another one than"
-            " TOOLKIT_ARTIFACT_ENDPOINT_URL."
+            help="S3 endpoint of the source, if it differs from TOOLKIT_ARTIFACT_ENDPOINT_URL."
         ),
     ] = None,
     from_profile: Annotated[
         str | None,
         typer.Option(
-            help="The profile in ~/.aws with the credentials for where they come from, if those of"
-            " the environment are for where they go."
+            help="Profile in ~/.aws with the credentials of the source, if the"
+            " environment has the credentials of the target."
         ),
     ] = None,
     without_lost: Annotated[
         bool,
         typer.Option(
-            "--without-lost", help="Go on though bytes are lost or damaged where they come from."
+            "--without-lost", help="Continue although bytes are lost or damaged at the source."
         ),
     ] = False,
     data_dir: DataDir = Path(".toolkit"),
@@ -116,7 +117,7 @@ def _move_data_dir(
     if as_json:
         print_json(asdict(moved))
         return
-    typer.echo(f"✓ {moved.rows} rows are there and alike, and {moved.artifacts} files of bytes.")
+    typer.echo(f"✓ Moved and compared {moved.rows} rows and {moved.artifacts} artifact files.")
     _print_lost(moved.lost)
     typer.echo(f"Serve it: {_explain_serving(source, places.url)}")
 
@@ -139,8 +140,8 @@ def _bring_up_to_date(data_dir: Path, database: str | None, *, as_json: bool) ->
         print_json(asdict(version))
     else:
         typer.echo(
-            f"✓ The tables are of revision {version.revision}; engines of"
-            f" {version.oldest or version.revision} and later may work on them."
+            f"✓ The tables have revision {version.revision}; engines of revision"
+            f" {version.oldest or version.revision} and later can use them."
         )
 
 
@@ -166,7 +167,7 @@ def _move_artifacts(settings: "Settings", artifacts: _Artifacts, *, as_json: boo
     if as_json:
         print_json(asdict(moved))
         return
-    typer.echo(f"✓ {moved.artifacts} files of bytes are there, {moved.copied} of them copied.")
+    typer.echo(f"✓ {moved.artifacts} artifact files are in place, {moved.copied} of them copied.")
     _print_lost(moved.lost)
     typer.echo(f"Serve it with TOOLKIT_ARTIFACT_URL={places.url}.")
 
@@ -190,7 +191,7 @@ def _open_places(
     )
     if settings.artifact_url is None and (artifacts.from_endpoint_url or artifacts.from_profile):
         raise typer.BadParameter(
-            "name where artifacts come from by TOOLKIT_ARTIFACT_URL",
+            "set TOOLKIT_ARTIFACT_URL to the source of the artifacts",
             param_hint="--from-endpoint-url, --from-profile",
         )
     with ExitStack() as stack:
@@ -217,5 +218,5 @@ def _print_lost(lost: "Sequence[str]") -> None:
 def _explain_serving(source: Path, artifact_url: str | None) -> str:
     """Explain how the database is served; its address may have a password, and is not repeated."""
     if artifact_url is None:
-        return f"toolkit serve --data-dir {source} --database …, as artifacts' bytes stay there."
+        return f"toolkit serve --data-dir {source} --database …: artifacts' bytes stay there."
     return f"toolkit serve --database …, with TOOLKIT_ARTIFACT_URL={artifact_url}"

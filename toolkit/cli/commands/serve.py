@@ -29,7 +29,7 @@ def serve(
     workers: Annotated[
         int, typer.Option(min=1, max=64, help="Processes that serve the port together.")
     ] = 1,
-    data_dir: Annotated[Path, typer.Option(help="Where everything is kept.")] = Path(".toolkit"),
+    data_dir: Annotated[Path, typer.Option(help="Data directory.")] = Path(".toolkit"),
     sandbox: Annotated[
         bool, typer.Option("--sandbox", help="Simulated vendors: no keys, no bills.")
     ] = False,
@@ -43,51 +43,57 @@ def serve(
     ] = None,
     faults: Annotated[
         Path | None,
-        typer.Option(help="What goes wrong in the sandbox: a TOML file of `fault` tables."),
+        typer.Option(help="Faults of the sandbox: a TOML file of `fault` tables."),
     ] = None,
     take_up: Annotated[
         bool,
         typer.Option(
             "--take-up",
-            help="Go on with what was left lying in a copy of a data directory or database, too.",
+            help="Resume unfinished work even in a copy of a data directory or database.",
         ),
     ] = False,
     closed_signup: Annotated[
-        bool, typer.Option("--closed-signup", help="Accounts are made by `toolkit account create`.")
+        bool, typer.Option("--closed-signup", help="Only `toolkit account create` opens accounts.")
     ] = False,
     trust_proxy: Annotated[
-        list[str] | None, typer.Option(help="The address of a proxy in front; repeatable.")
+        list[str] | None,
+        typer.Option(help="Address or network of a trusted reverse proxy; repeatable."),
     ] = None,
     cors_origin: Annotated[
-        list[str] | None, typer.Option(help="A web page's origin that may ask; repeatable.")
+        list[str] | None,
+        typer.Option(help="Origin of web pages that may send requests (CORS); repeatable."),
     ] = None,
     dispatch: Annotated[
         str | None,
         typer.Option(
-            help="The Dask cluster that does CPU steps, as dask://host:port or tls://host:port."
+            help="Dask cluster that runs CPU steps, as dask://host:port or tls://host:port."
         ),
     ] = None,
     database: Annotated[
         str | None,
         typer.Option(
-            help="The database of PostgreSQL that has the rows, as postgresql://user@host/name; its"
-            " password is better in TOOLKIT_DATABASE, PGPASSWORD or a password file."
+            help="PostgreSQL database of the records, as postgresql://user@host/name;"
+            " give its password in TOOLKIT_DATABASE, PGPASSWORD or a password"
+            " file."
         ),
     ] = None,
     artifact_url: Annotated[
         str | None,
-        typer.Option(help="Where artifacts' bytes go, a folder or a URL such as s3://bucket/name."),
+        typer.Option(
+            help="Storage of artifacts' bytes: a folder, or a URL such as s3://bucket/name."
+        ),
     ] = None,
     log_format: Annotated[
-        Literal["auto", "json", "text"], typer.Option(help="Of log lines, on stderr.")
+        Literal["auto", "json", "text"], typer.Option(help="Format of log lines on stderr.")
     ] = "auto",
     log_level: Annotated[
-        Literal["debug", "info", "warning", "error"], typer.Option(help="Of log lines.")
+        Literal["debug", "info", "warning", "error"],
+        typer.Option(help="Minimum level of log lines."),
     ] = "info",
     metrics_port: Annotated[
-        int | None, typer.Option(min=0, max=65535, help="Where Prometheus finds /metrics.")
+        int | None, typer.Option(min=0, max=65535, help="Port of /metrics for Prometheus.")
     ] = None,
-    metrics_host: Annotated[str, typer.Option(help="The address of that port.")] = "127.0.0.1",
+    metrics_host: Annotated[str, typer.Option(help="Address of the metrics port.")] = "127.0.0.1",
     otel_endpoint: Annotated[
         str | None, typer.Option(help="The base URL of an OpenTelemetry collector, for traces.")
     ] = None,
@@ -181,7 +187,10 @@ def _run_workers(
     from toolkit.server.worker_group import WorkerGroup, build_commands
 
     if not hasattr(socket, "SO_REUSEPORT"):
-        raise RequestError(ErrorCode.INVALID_REQUEST, "Workers need a system that shares ports.")
+        raise RequestError(
+            ErrorCode.INVALID_REQUEST,
+            "Several workers need a system whose processes can share a port: use --workers 1.",
+        )
     # The first bind is exclusive, because another server of the same user might share the port.
     with bind_socket(host, port) as probe:
         port = probe.getsockname()[1]
@@ -242,10 +251,10 @@ def _load_faults(path: Path | None) -> "Faults | None":
 def _print_held(settings: "Settings") -> None:
     place = f"{settings.data_dir} is a copy of another data directory"
     if settings.database is not None:
-        place = "The database is a copy of another one"
+        place = "The database is a copy of another database"
     print(
-        f"{place}: what was left lying in it is held, and nothing at GPU clouds is touched. Go on"
-        " with it by --take-up.",
+        f"{place}: its unfinished work is held, and GPU clouds are not touched."
+        " Resume the work with --take-up.",
         file=sys.stderr,
         flush=True,
     )

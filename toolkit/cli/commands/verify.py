@@ -34,21 +34,21 @@ def verify(
         ),
     ] = None,
     cassette: Annotated[
-        Path | None, typer.Option(help="Keep the answers in this file, without secrets.")
+        Path | None, typer.Option(help="Save the answers in this file, without secrets.")
     ] = None,
-    data_dir: Annotated[Path, typer.Option(help="Where the connections are kept.")] = DATA_DIR,
+    data_dir: Annotated[Path, typer.Option(help="Data directory with the connections.")] = DATA_DIR,
     sandbox: Annotated[bool, typer.Option("--sandbox", help="Verify the simulated vendors.")] = (
         False
     ),
     planning: Annotated[
         int | None,
         typer.Option(
-            min=1, max=60, help="Have the connected model plan this number of objectives instead."
+            min=1, max=60, help="Instead, plan this number of objectives with the connected model."
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="The seed of the draw of these objectives.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the choice of these objectives.")] = 0,
     report_file: Annotated[
-        Path, typer.Option("--report", help="The file to save the report on them in.")
+        Path, typer.Option("--report", help="File for the report on them.")
     ] = Path("planning-report.json"),
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> None:
@@ -115,7 +115,7 @@ def _verify_planning(
             return
         for row in drawn:
             typer.echo(escape_controls(f"· {row['objective']}"))
-        typer.echo("Nothing was asked. With --live these objectives are planned.")
+        typer.echo("No vendor was called. With --live, these objectives are planned.")
         return
 
     def tell(planned: PlannedObjective) -> None:
@@ -157,7 +157,7 @@ def _summarize_report(report: "Report") -> list[str]:
 
     lines = []
     if not report.checks:
-        lines.append("Nothing is connected here.")
+        lines.append("There are no connections.")
     for vendor in report.connectable:
         lines.append(f"Next: toolkit connections discover --connect {vendor}")
     limit = format_usd(report.max_cost_usd)
@@ -166,8 +166,9 @@ def _summarize_report(report: "Report") -> list[str]:
     elif report.checks:
         bounds = [check.bound_usd or 0 for check in report.checks if check.result == "planned"]
         lines.append(
-            f"Nothing was asked. With --live these {len(bounds)} calls may come to"
-            f" {format_usd(sum(bounds))}; no call is made that could pass {limit}."
+            f"No vendor was called. With --live, these {len(bounds)} calls may"
+            f" cost up to {format_usd(sum(bounds))}; a call that could exceed"
+            f" {limit} is not made."
         )
     return lines
 

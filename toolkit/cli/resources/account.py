@@ -10,9 +10,7 @@ from toolkit.cli.options import read_command, service_command
 from toolkit.cli.output import ClientOutput
 from toolkit.cli.resource_commands import make_group
 
-app = make_group(
-    "The account that a key belongs to; and those of a data directory, for its operator."
-)
+app = make_group("The account of the key; for operators, also the accounts of a data directory.")
 
 
 @app.command()
@@ -22,7 +20,8 @@ def show(
     account: Annotated[  # noqa: ARG001 - `show_account` sees to it
         str | None,
         typer.Argument(
-            help="One of a data directory, by id or address; that of the key if none.",
+            help="Account of a data directory, by id or email address; by default the"
+            " account of the key.",
             autocompletion=account_admin.complete_accounts,
         ),
     ] = None,
@@ -34,7 +33,7 @@ def show(
 @app.command("open")
 @service_command
 def sign_up(
-    shell: ClientOutput, email: Annotated[str, typer.Argument(help="Whom it belongs to.")]
+    shell: ClientOutput, email: Annotated[str, typer.Argument(help="Email address of the owner.")]
 ) -> None:
     """Open an account; its key is shown only once."""
     shell.print_record(shell.client.account.create(email))

@@ -11,7 +11,7 @@ from toolkit.cli.resource_commands import add_resource_commands, make_group
 from toolkit.cli.work import print_started, wait_for_work
 from toolkit.input_parsing import parse_fields
 
-app = make_group("Objectives to fill in, under a name.")
+app = make_group("Named objectives with parameters.")
 add_resource_commands(
     app, "agents", ("id", "name", "version", "objective", "parameters", "created_at")
 )
@@ -21,17 +21,17 @@ add_resource_commands(
 @service_command
 def create(
     shell: ClientOutput,
-    name: Annotated[str, typer.Argument(help="In lower case, such as card-maker.")],
+    name: Annotated[str, typer.Argument(help="Name in lower case, such as card-maker.")],
     objective: Annotated[
-        str, typer.Argument(help="What is wanted; each {word} is a parameter of its runs.")
+        str, typer.Argument(help="Objective; each {word} is a parameter of its runs.")
     ],
     version: Annotated[
-        str | None, typer.Option(help="1 by default; a version is for good.")
+        str | None, typer.Option(help="Version, 1 by default; a version never changes.")
     ] = None,
     capability: Annotated[
         list[str] | None,
         typer.Option(
-            help="One that it may use; repeatable, all by default.",
+            help="Capability that it may use; repeatable, all by default.",
             autocompletion=completion.capabilities,
         ),
     ] = None,
@@ -61,11 +61,11 @@ def run(
     name: Annotated[
         str,
         typer.Argument(
-            help="An agent, as name or name@version.",
+            help="Agent, as name or name@version.",
             autocompletion=completion.make_id_completion("agents", "name"),
         ),
     ],
-    fields: Annotated[list[str] | None, typer.Argument(help="Its parameters: name=value.")] = None,
+    fields: Annotated[list[str] | None, typer.Argument(help="Parameters: name=value.")] = None,
     max_cost_usd: options.MaxCost = None,
     no_wait: options.NoWait = False,
     quiet: options.Quiet = False,

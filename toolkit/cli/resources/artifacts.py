@@ -10,7 +10,7 @@ from toolkit.cli.options import Id, read_command, service_command
 from toolkit.cli.output import ClientOutput
 from toolkit.cli.resource_commands import add_resource_commands, make_group
 
-app = make_group("What work has made, and what was uploaded for it.")
+app = make_group("Results of work, and uploaded files.")
 add_resource_commands(app, "artifacts", ("id", "media_type", "size_bytes", "job_id", "created_at"))
 
 
@@ -42,7 +42,7 @@ def save(
 @service_command
 def upload(
     shell: ClientOutput,
-    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="What to keep.")],
+    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="File to upload.")],
 ) -> None:
     """Upload a file, such as reference audio; its bytes determine its type."""
     shell.print_record(shell.client.artifacts.upload(file, filename=file.name))

@@ -8,19 +8,21 @@ from toolkit.cli.options import read_command
 from toolkit.cli.output import ClientOutput
 from toolkit.cli.resource_commands import make_group
 
-app = make_group("Who bills what.")
+app = make_group("The bills of vendors.")
 
 
 @app.command()
 @read_command
 def show(
     shell: ClientOutput,
-    month: Annotated[str | None, typer.Option(help="Such as 2026-11; this one by default.")] = None,
+    month: Annotated[
+        str | None, typer.Option(help="Month, such as 2026-11; the present month by default.")
+    ] = None,
     by_key: Annotated[bool, typer.Option("--by-key", help="A line for each key.")] = False,
     by_account: Annotated[
         bool,
         typer.Option(
-            "--by-account", help="Whose work was done by your own connections, a line for each."
+            "--by-account", help="A line for each account whose work used your own connections."
         ),
     ] = False,
 ) -> None:

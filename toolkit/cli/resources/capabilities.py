@@ -7,7 +7,7 @@ from toolkit.cli.options import read_command
 from toolkit.cli.output import ClientOutput
 from toolkit.cli.resource_commands import make_group
 
-app = make_group("What can be asked for.")
+app = make_group("The capabilities, with the schemas of input and output.")
 
 
 @app.command("list")

@@ -4,7 +4,7 @@ from toolkit.cli.options import read_command
 from toolkit.cli.output import ClientOutput
 from toolkit.cli.resource_commands import make_group
 
-app = make_group("What can be rented or asked for, with list prices.")
+app = make_group("The GPUs and models that vendors offer, with list prices.")
 
 
 @app.command()

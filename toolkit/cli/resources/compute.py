@@ -19,22 +19,24 @@ add_resource_commands(
 @service_command
 def create(
     shell: ClientOutput,
-    name: Annotated[str, typer.Argument(help="What to call it.")],
+    name: Annotated[str, typer.Argument(help="Name of the pod.")],
     gpu_type: Annotated[
         str,
-        typer.Argument(help="Such as `NVIDIA GeForce RTX 4090`.", autocompletion=completion.gpus),
+        typer.Argument(
+            help="Type of GPU, such as `NVIDIA GeForce RTX 4090`.", autocompletion=completion.gpus
+        ),
     ],
-    image: Annotated[str | None, typer.Option(help="The container to run.")] = None,
+    image: Annotated[str | None, typer.Option(help="Container image to run.")] = None,
     storage_id: Annotated[
         str | None,
         typer.Option(
-            help="A volume to mount.", autocompletion=completion.make_id_completion("storage")
+            help="Volume to mount.", autocompletion=completion.make_id_completion("storage")
         ),
     ] = None,
     template_id: Annotated[
         str | None,
         typer.Option(
-            help="A template for pods.", autocompletion=completion.make_id_completion("templates")
+            help="Template for pods.", autocompletion=completion.make_id_completion("templates")
         ),
     ] = None,
 ) -> None:

@@ -14,7 +14,7 @@ from toolkit.contract.errors import ErrorCode, RequestError
 if TYPE_CHECKING:
     from toolkit.client import Connection
 
-app = make_group("The vendors you have keys for; keys stay where they are.")
+app = make_group("Connections to vendors: pointers to keys, which stay where they are.")
 CONNECTION_COLUMNS = ("id", "provider", "connection_type", "secret_ref", "shared", "created_at")
 add_resource_commands(app, "connections", CONNECTION_COLUMNS)
 
@@ -22,12 +22,12 @@ Vendor = Annotated[str, typer.Argument(help="A vendor.", autocompletion=completi
 Connected = Annotated[
     str,
     typer.Argument(
-        help="A connected vendor, or an id.", autocompletion=completion.connected_vendors
+        help="Connected vendor, or id of a connection.", autocompletion=completion.connected_vendors
     ),
 ]
 Members = Annotated[
     list[str] | None,
-    typer.Option("--with", help="The id of an account that may use it; repeatable."),
+    typer.Option("--with", help="Id of an account that may use the connection; repeatable."),
 ]
 
 
@@ -36,12 +36,17 @@ Members = Annotated[
 def create(
     shell: ClientOutput,
     provider: Vendor,
-    secret_ref: Annotated[str, typer.Argument(help="The name of the variable, or of the secret.")],
+    secret_ref: Annotated[str, typer.Argument(help="Name of the variable or of the secret.")],
     connection_type: Annotated[
-        ConnectionType, typer.Option("--type", help="Where the secret is.")
+        ConnectionType, typer.Option("--type", help="Type of the pointer to the secret.")
     ] = "environment",
     share: Annotated[
-        bool, typer.Option("--share", help="Share it, as an operator: with all, or --with some.")
+        bool,
+        typer.Option(
+            "--share",
+            help="Share it, as an operator, with all accounts, or only with accounts named"
+            " by --with.",
+        ),
     ] = False,
     members: Members = None,
 ) -> None:
@@ -63,7 +68,8 @@ def connect(
     providers: Annotated[
         list[str],
         typer.Argument(
-            help="Vendors, or `all` whose variable is set.", autocompletion=completion.providers
+            help="Vendors, or `all` for all vendors whose variable is set.",
+            autocompletion=completion.providers,
         ),
     ],
 ) -> None:
@@ -102,8 +108,8 @@ def discover(
         shell.print_note(f"Next: toolkit connections discover --connect {fresh[0]}")
     elif unconnected and shell.client.health().sandbox:
         shell.print_note(
-            "In the sandbox every vendor has a key, whatever is set here. Next: toolkit"
-            f" connections connect {' '.join(unconnected)}"
+            "In the sandbox, every vendor has a key without a variable. Next:"
+            f" toolkit connections connect {' '.join(unconnected)}"
         )
 
 
@@ -134,7 +140,7 @@ def share(
     connection: Connected,
     members: Members = None,
     everyone: Annotated[
-        bool, typer.Option("--all", help="All accounts, also those that are yet to be opened.")
+        bool, typer.Option("--all", help="Share it with all accounts, including future accounts.")
     ] = False,
 ) -> None:
     """Share an operator's connection with other accounts, each with its own bill and limits."""
@@ -151,7 +157,7 @@ def unshare(
     shell: ClientOutput,
     connection: Connected,
     member: Annotated[
-        str | None, typer.Option("--with", help="The account that loses it; all by default.")
+        str | None, typer.Option("--with", help="Account that loses access; all by default.")
     ] = None,
 ) -> None:
     """Stop sharing a connection with one account, or with all accounts."""

@@ -19,24 +19,28 @@ add_resource_commands(
 @service_command
 def create(
     shell: ClientOutput,
-    name: Annotated[str | None, typer.Argument(help="What to call it.")] = None,
+    name: Annotated[str | None, typer.Argument(help="Name of the endpoint.")] = None,
     gpu_ids: Annotated[
         str | None,
-        typer.Option(help="The pool of GPUs, such as ADA_24.", autocompletion=completion.pools),
+        typer.Option(help="Pool of GPUs, such as ADA_24.", autocompletion=completion.pools),
     ] = None,
-    workers_min: Annotated[int | None, typer.Option(min=0, help="Kept ready.")] = None,
-    workers_max: Annotated[int | None, typer.Option(min=1, help="At most.")] = None,
-    image: Annotated[str | None, typer.Option(help="The container to run.")] = None,
+    workers_min: Annotated[
+        int | None, typer.Option(min=0, help="Minimum number of workers.")
+    ] = None,
+    workers_max: Annotated[
+        int | None, typer.Option(min=1, help="Maximum number of workers.")
+    ] = None,
+    image: Annotated[str | None, typer.Option(help="Container image to run.")] = None,
     storage_id: Annotated[
         str | None,
         typer.Option(
-            help="A volume to attach.", autocompletion=completion.make_id_completion("storage")
+            help="Volume to attach.", autocompletion=completion.make_id_completion("storage")
         ),
     ] = None,
     template_id: Annotated[
         str | None,
         typer.Option(
-            help="A shared template.", autocompletion=completion.make_id_completion("templates")
+            help="Shared template.", autocompletion=completion.make_id_completion("templates")
         ),
     ] = None,
 ) -> None:

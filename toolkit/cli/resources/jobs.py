@@ -13,11 +13,12 @@ from toolkit.contract.run_options import WorkOptions
 from toolkit.input_parsing import parse_fields
 
 Kind = Annotated[
-    str, typer.Argument(help="What to do, such as image.", autocompletion=completion.kinds_of_job)
+    str,
+    typer.Argument(help="Type of the job, such as image.", autocompletion=completion.kinds_of_job),
 ]
 
 app = make_group(
-    "What executes a capability: for a run, for a workflow's node, or on your own compute."
+    "Executions of capabilities: for runs, for workflow nodes, or on your own compute."
 )
 add_execution_commands(app, "jobs")
 
@@ -30,7 +31,8 @@ def create(
     compute_id: Annotated[
         str,
         typer.Argument(
-            help="The cmp_ id to do it on.", autocompletion=completion.make_id_completion("compute")
+            help="Id (cmp_…) of the compute.",
+            autocompletion=completion.make_id_completion("compute"),
         ),
     ],
     fields: options.Fields = None,

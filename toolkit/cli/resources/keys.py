@@ -9,7 +9,7 @@ from toolkit.cli.options import Id, default_dir_command, existing_command, read_
 from toolkit.cli.output import ClientOutput
 from toolkit.cli.resource_commands import make_group
 
-app = make_group("The keys of the account; a key itself is shown once, when it is made.")
+app = make_group("The keys of the account; a key itself is shown only once, when it is created.")
 
 
 @app.command("list")
@@ -34,16 +34,18 @@ def show(shell: ClientOutput, id: Id) -> None:
 @default_dir_command
 def create(
     shell: ClientOutput,
-    name: Annotated[str | None, typer.Option(help="What it is for.")] = None,
+    name: Annotated[str | None, typer.Option(help="Name of the key, such as its purpose.")] = None,
     scope: Annotated[
         list[options.ScopeWord] | None,
-        typer.Option(help="What it allows; repeatable, read and write by default."),
+        typer.Option(help="Scope of the key; repeatable, read and write by default."),
     ] = None,
     max_cost_usd_per_day: Annotated[
-        float | None, typer.Option(min=0, help="What may be spent with it in a day, by UTC.")
+        float | None,
+        typer.Option(min=0, help="Maximum cost of work with the key per UTC day, in US dollars."),
     ] = None,
     max_cost_usd: Annotated[
-        float | None, typer.Option(min=0, help="Maximum total cost of work with the key.")
+        float | None,
+        typer.Option(min=0, help="Maximum total cost of work with the key, in US dollars."),
     ] = None,
     expires_in_s: Annotated[
         int | None,
@@ -67,7 +69,8 @@ def rotate(
     shell: ClientOutput,
     id: Id,
     overlap_s: Annotated[
-        int | None, typer.Option(min=0, help="How long the old one is still good; a day.")
+        int | None,
+        typer.Option(min=0, help="Seconds that the old key stays valid; a day by default."),
     ] = None,
 ) -> None:
     """Replace a key by a new key, which is shown only once."""

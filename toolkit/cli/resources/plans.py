@@ -7,7 +7,7 @@ from toolkit.cli.resource_commands import add_resource_commands, make_group
 
 NODE_COLUMNS = ("id", "capability", "depends_on", "reason")
 
-app = make_group("What a task would do.")
+app = make_group("The plans of tasks.")
 add_resource_commands(
     app, "plans", ("id", "objective", "planner", "created_at"), "nodes", NODE_COLUMNS
 )

@@ -4,7 +4,7 @@ from toolkit.cli.options import read_command
 from toolkit.cli.output import ClientOutput
 from toolkit.cli.resource_commands import make_group
 
-app = make_group("The vendors that there are.")
+app = make_group("The vendor catalogue.")
 
 
 @app.command("list")

@@ -18,9 +18,9 @@ add_resource_commands(
 @service_command
 def create(
     shell: ClientOutput,
-    name: Annotated[str, typer.Argument(help="What to call it.")],
+    name: Annotated[str, typer.Argument(help="Name of the volume.")],
     size_gb: Annotated[int, typer.Argument(min=10, max=4096, help="Gigabytes.")],
-    data_center: Annotated[str | None, typer.Option(help="Where, such as EU-RO-1.")] = None,
+    data_center: Annotated[str | None, typer.Option(help="Data centre, such as EU-RO-1.")] = None,
 ) -> None:
     """Rent a network volume."""
     shell.print_record(shell.client.storage.create(name, size_gb, data_center=data_center))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 REVIEW_COLUMNS = ("decision", "score", "issues", "reviewer")
 
-app = make_group("Objectives, planned, run and reviewed.")
+app = make_group("Objectives that are planned, executed and reviewed.")
 add_resource_commands(
     app,
     "tasks",
@@ -33,7 +33,10 @@ add_resource_commands(
 def task(
     shell: ClientOutput,
     objective: Annotated[
-        str | None, typer.Argument(help="What is wanted, in plain words; of --plan, its own.")
+        str | None,
+        typer.Argument(
+            help="Objective, in plain words; with --plan, by default the plan's objective."
+        ),
     ] = None,
     max_cost_usd: options.MaxCost = None,
     optimize_for: options.Optimize = None,
@@ -46,9 +49,9 @@ def task(
     ] = None,
     review: options.Review = None,
     plan_only: Annotated[
-        bool, typer.Option("--plan-only", help="Show what it would do, and do nothing.")
+        bool, typer.Option("--plan-only", help="Show the plan, and execute nothing.")
     ] = False,
-    out: Annotated[Path, typer.Option(help="Where the artifacts go.")] = Path("."),
+    out: Annotated[Path, typer.Option(help="Folder for the artifacts.")] = Path("."),
     no_wait: options.NoWait = False,
     quiet: options.Quiet = False,
     tag: options.Tags = None,
@@ -56,7 +59,7 @@ def task(
 ) -> None:
     """Plan an objective, run it, review it, and save the results."""
     if objective is None and (plan_file is None or plan_only):
-        raise typer.BadParameter("say what is wanted, or give --plan", param_hint="OBJECTIVE")
+        raise typer.BadParameter("give an objective, or --plan", param_hint="OBJECTIVE")
     if plan_only and objective is not None:
         plan = shell.client.plans.create(
             objective, max_cost_usd=max_cost_usd, optimize_for=optimize_for, planner=planner
@@ -104,7 +107,7 @@ app.command("create")(task)
 def resume(
     shell: ClientOutput,
     id: Id,
-    answer: Annotated[str | None, typer.Option(help="The answer to what it asks.")] = None,
+    answer: Annotated[str | None, typer.Option(help="Answer to the question of the task.")] = None,
 ) -> None:
     """Return a blocked task to planning, after the cause of the block is gone."""
     shell.print_record(shell.client.tasks.resume(id, answer))
@@ -116,17 +119,21 @@ def review(
     shell: ClientOutput,
     id: Id,
     decision: Annotated[Decision, typer.Argument(help="The verdict.")],
-    issue: Annotated[list[str] | None, typer.Option(help="What is wrong; repeatable.")] = None,
+    issue: Annotated[
+        list[str] | None, typer.Option(help="Fault of the results; repeatable.")
+    ] = None,
     score: Annotated[float | None, typer.Option(min=0, max=1, help="Overall.")] = None,
     attempt: Annotated[
-        int | None, typer.Option(min=1, help="Which attempt is judged, counted from 1.")
+        int | None, typer.Option(min=1, help="Number of the attempt under review, from 1.")
     ] = None,
     node_id: Annotated[
-        str | None, typer.Option(help="What a retry runs again; the last node by default.")
+        str | None, typer.Option(help="Node that a retry runs again; the last node by default.")
     ] = None,
     fields: Annotated[
         list[str] | None,
-        typer.Option("--set", help="Input that a retry sets on it: name=value; repeatable."),
+        typer.Option(
+            "--set", help="Input of that node that a retry changes: name=value; repeatable."
+        ),
     ] = None,
 ) -> None:
     """Judge an ended task, in place of the reviewer."""

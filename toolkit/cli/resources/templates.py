@@ -18,9 +18,11 @@ add_resource_commands(
 @service_command
 def create(
     shell: ClientOutput,
-    name: Annotated[str, typer.Argument(help="What to call it.")],
+    name: Annotated[str, typer.Argument(help="Name of the template.")],
     image: Annotated[str, typer.Argument(help="The container.")],
-    pods: Annotated[bool, typer.Option("--pods", help="For pods, not for endpoints.")] = False,
+    pods: Annotated[
+        bool, typer.Option("--pods", help="Make it for pods, not for endpoints.")
+    ] = False,
 ) -> None:
     """Make a template to share between endpoints, or between pods."""
     shell.print_record(shell.client.templates.create(name, image, serverless=not pods))

@@ -12,7 +12,7 @@ from toolkit.cli.resource_commands import make_group
 FIGURE_COLUMNS = ("jobs", "failed", "cached", "calls", "unpriced_calls", "cost_usd", "latency_ms")
 ID_COLUMNS = {name: f"{name}_id" for name in ("connection", "agent", "key", "account")}
 
-app = make_group("What was used, and what it cost.")
+app = make_group("The usage and its cost.")
 
 
 @app.command("list")
@@ -22,12 +22,12 @@ def list_them(
     by: Annotated[
         list[options.UsageWord] | None,
         typer.Option(
-            help="What lines are summed up by; repeatable. With account: whose work was done by"
-            " your own connections."
+            help="Field that groups the lines; repeatable. `account` selects all work"
+            " by your own connections, of any account."
         ),
     ] = None,
-    first: Annotated[str | None, typer.Option(help="The first day, such as 2026-11-01.")] = None,
-    last: Annotated[str | None, typer.Option(help="The last day.")] = None,
+    first: Annotated[str | None, typer.Option(help="First day, such as 2026-11-01.")] = None,
+    last: Annotated[str | None, typer.Option(help="Last day.")] = None,
 ) -> None:
     """Show the total usage, of the last 30 days by default."""
     groups = by or ["day", "capability", "provider"]

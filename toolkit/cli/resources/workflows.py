@@ -25,9 +25,9 @@ add_resource_commands(
 def run(
     shell: ClientOutput,
     file: Annotated[
-        Path, typer.Argument(help="The workflow as YAML or JSON, as POST /v1/workflows takes it.")
+        Path, typer.Argument(help="Workflow as YAML or JSON, in the form of POST /v1/workflows.")
     ],
-    out: Annotated[Path | None, typer.Option(help="Save what it made to this folder.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Save its artifacts to this folder.")] = None,
     no_wait: options.NoWait = False,
     quiet: options.Quiet = False,
     tag: options.Tags = None,
@@ -64,15 +64,15 @@ def fork(
     shell: ClientOutput,
     id: Id,
     from_node: Annotated[
-        str, typer.Argument(help="The node to run again.", autocompletion=completion.nodes)
+        str, typer.Argument(help="Node to run again.", autocompletion=completion.nodes)
     ],
     fields: Annotated[
         list[str] | None,
-        typer.Argument(help="Input of that node that differs: name=value, or name:=JSON."),
+        typer.Argument(help="Changed input of that node: name=value, or name:=JSON."),
     ] = None,
     overrides: Annotated[
         Path | None,
-        typer.Option(help="A JSON or YAML file: input that differs, by the id of a node."),
+        typer.Option(help="JSON or YAML file of changed input, by node id."),
     ] = None,
     no_wait: options.NoWait = False,
     quiet: options.Quiet = False,

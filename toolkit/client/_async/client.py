@@ -95,13 +95,15 @@ class AsyncClient(ClientBase[AsyncReply["RouteView"], AsyncReply["pd.DataFrame"]
         "AsyncConnections", "Pointers to the keys of vendors."
     )
     capabilities: "Area[AsyncCapabilities]" = Area(
-        "AsyncCapabilities", "The capabilities that can be asked for."
+        "AsyncCapabilities", "The capabilities, with the schemas of input and output."
     )
     runs: "Area[AsyncRuns]" = Area("AsyncRuns", "Single capabilities, each executed once.")
     jobs: "Area[AsyncJobs]" = Area("AsyncJobs", "The jobs, each of which executes a capability.")
     workflows: "Area[AsyncWorkflows]" = Area("AsyncWorkflows", "Graphs of capabilities.")
-    tasks: "Area[AsyncTasks]" = Area("AsyncTasks", "Objectives, planned, run and reviewed.")
-    plans: "Area[AsyncPlans]" = Area("AsyncPlans", "The plans of what a task would do.")
+    tasks: "Area[AsyncTasks]" = Area(
+        "AsyncTasks", "Objectives that are planned, executed and reviewed."
+    )
+    plans: "Area[AsyncPlans]" = Area("AsyncPlans", "The plans of tasks.")
     endpoints: "Area[AsyncEndpoints]" = Area("AsyncEndpoints", "Serverless GPU endpoints.")
     compute: "Area[AsyncComputes]" = Area("AsyncComputes", "GPU pods.")
     storage: "Area[AsyncStorages]" = Area("AsyncStorages", "Network volumes.")
@@ -109,9 +111,9 @@ class AsyncClient(ClientBase[AsyncReply["RouteView"], AsyncReply["pd.DataFrame"]
         "AsyncTemplates", "Containers that endpoints or pods run."
     )
     catalog: "Area[AsyncCatalog]" = Area(
-        "AsyncCatalog", "The GPUs and models that can be had, with list prices."
+        "AsyncCatalog", "The GPUs and models that vendors offer, with list prices."
     )
-    agents: "Area[AsyncAgents]" = Area("AsyncAgents", "Objectives to fill in, under a name.")
+    agents: "Area[AsyncAgents]" = Area("AsyncAgents", "Named objectives with parameters.")
     usage: "Area[AsyncUsage]" = Area("AsyncUsage", "The usage, and its cost.")
     billing: "Area[AsyncBillings]" = Area("AsyncBillings", "The bills of each vendor.")
     artifacts: "Area[AsyncArtifacts]" = Area(
@@ -144,7 +146,7 @@ class AsyncClient(ClientBase[AsyncReply["RouteView"], AsyncReply["pd.DataFrame"]
 
         return AsyncRowMapper
 
-    @check_arguments("compare takes two pieces of work; `runs.list().to_frame()` has many")
+    @check_arguments("compare takes two pieces of work; `runs.list().to_frame()` compares many")
     async def compare(
         self,
         a: "str | AsyncExecution[Any] | AsyncWorkflowRun | AsyncTask",

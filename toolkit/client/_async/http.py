@@ -65,7 +65,10 @@ class AsyncHttpClient(ClientState):
         if http_client is not None:
             client = adopt_client(http_client, httpx.AsyncClient)
             if transport is not None or cacert is not None:
-                raise TypeError("http_client has a transport and certificates of its own")
+                raise TypeError(
+                    "http_client has its own transport and certificates: leave out"
+                    " transport and cacert"
+                )
         super().__init__(access, client, timeout, max_retries, cache, max_wait_s)
         self._cacert = cacert
         self._storage_client: httpx.AsyncClient | None = None

@@ -94,21 +94,21 @@ class Client(ClientBase[Reply["RouteView"], Reply["pd.DataFrame"]]):
     providers: "Area[Providers]" = Area("Providers", "The vendor catalogue.")
     connections: "Area[Connections]" = Area("Connections", "Pointers to the keys of vendors.")
     capabilities: "Area[Capabilities]" = Area(
-        "Capabilities", "The capabilities that can be asked for."
+        "Capabilities", "The capabilities, with the schemas of input and output."
     )
     runs: "Area[Runs]" = Area("Runs", "Single capabilities, each executed once.")
     jobs: "Area[Jobs]" = Area("Jobs", "The jobs, each of which executes a capability.")
     workflows: "Area[Workflows]" = Area("Workflows", "Graphs of capabilities.")
-    tasks: "Area[Tasks]" = Area("Tasks", "Objectives, planned, run and reviewed.")
-    plans: "Area[Plans]" = Area("Plans", "The plans of what a task would do.")
+    tasks: "Area[Tasks]" = Area("Tasks", "Objectives that are planned, executed and reviewed.")
+    plans: "Area[Plans]" = Area("Plans", "The plans of tasks.")
     endpoints: "Area[Endpoints]" = Area("Endpoints", "Serverless GPU endpoints.")
     compute: "Area[Computes]" = Area("Computes", "GPU pods.")
     storage: "Area[Storages]" = Area("Storages", "Network volumes.")
     templates: "Area[Templates]" = Area("Templates", "Containers that endpoints or pods run.")
     catalog: "Area[Catalog]" = Area(
-        "Catalog", "The GPUs and models that can be had, with list prices."
+        "Catalog", "The GPUs and models that vendors offer, with list prices."
     )
-    agents: "Area[Agents]" = Area("Agents", "Objectives to fill in, under a name.")
+    agents: "Area[Agents]" = Area("Agents", "Named objectives with parameters.")
     usage: "Area[Usage]" = Area("Usage", "The usage, and its cost.")
     billing: "Area[Billings]" = Area("Billings", "The bills of each vendor.")
     artifacts: "Area[Artifacts]" = Area(
@@ -141,7 +141,7 @@ class Client(ClientBase[Reply["RouteView"], Reply["pd.DataFrame"]]):
 
         return RowMapper
 
-    @check_arguments("compare takes two pieces of work; `runs.list().to_frame()` has many")
+    @check_arguments("compare takes two pieces of work; `runs.list().to_frame()` compares many")
     def compare(
         self,
         a: "str | Execution[Any] | WorkflowRun | Task",

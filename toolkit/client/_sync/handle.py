@@ -124,7 +124,7 @@ class Waitable(WorkView[R], Handle[R]):
         if not self.done:
             raise ServiceTimeoutError(
                 ErrorCode.UNAVAILABLE,
-                f"{self.id} is still {self.status} after {timeout} s; it goes on.",
+                f"{self.id} is still {self.status} after {timeout} s; the work continues.",
             )
         return self._raise_if_failed() if check else self
 

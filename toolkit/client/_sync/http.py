@@ -63,7 +63,10 @@ class HttpClient(ClientState):
         if http_client is not None:
             client = adopt_client(http_client, httpx.Client)
             if transport is not None or cacert is not None:
-                raise TypeError("http_client has a transport and certificates of its own")
+                raise TypeError(
+                    "http_client has its own transport and certificates: leave out"
+                    " transport and cacert"
+                )
         super().__init__(access, client, timeout, max_retries, cache, max_wait_s)
         self._cacert = cacert
         self._storage_client: httpx.Client | None = None

@@ -32,9 +32,9 @@ def parse_error(response: httpx.Response, access: ServerAccess) -> ToolkitError:
     refused = info.code == ErrorCode.UNAUTHENTICATED.name
     if refused and access.api_key is None:
         info.message = (
-            "No key was given: pass api_key=, set TOOLKIT_API_KEY, or log in by"
-            f" `toolkit login {access.server}`; client.account.create(email) makes an account with"
-            " one."
+            "No key was given: pass api_key=, set TOOLKIT_API_KEY, or run"
+            f" `toolkit login {access.server}`; client.account.create(email) opens"
+            " an account with a key."
         )
     # A specific reason in the answer, such as a disabled account, is better than a guess.
     is_specific = info.message != ErrorCode.UNAUTHENTICATED.hint
@@ -81,7 +81,7 @@ def make_foreign_error(response: httpx.Response) -> ToolkitError:
             f"A proxy at {origin} answered 413: the body is larger than the proxy accepts."
             f" {ErrorCode.PAYLOAD_TOO_LARGE.hint}",
         )
-    text = f"{origin} answered {response.status_code}, and not as this service does"
+    text = f"{origin} answered {response.status_code}, which is not an answer of this service"
     if response.has_redirect_location:
         text += f", but points to {_format_origin(response.url.join(response.headers['location']))}"
     return ServiceError(ErrorCode.UNAVAILABLE, f"{text}: check the base_url.")
@@ -115,12 +115,12 @@ def make_unreachable_error(
     elif url.scheme == "https" and "SSL" in str(error):
         why, away = "it does not speak https); try http:// in base_url.", False
     elif isinstance(error, httpx.RemoteProtocolError | httpx.ReadError):
-        why = f"{type(error).__name__}); is it a server of this toolkit, and is it http:// there?"
+        why = f"{type(error).__name__}); is it a server of this toolkit, and does it use http://?"
         away = has_answered
     elif isinstance(error, httpx.ConnectError) and isinstance(
         _find_root_cause(error), socket.gaierror
     ):
-        why, away = "its name is not known); is it spelled so?", has_answered
+        why, away = "its name is unknown); is the name spelled correctly?", has_answered
     is_timeout = isinstance(error, httpx.TimeoutException)
     raised = (ServiceTimeoutError if is_timeout else ServiceError)(
         ErrorCode.UNAVAILABLE, f"{_format_origin(url)} could not be reached ({why}"
@@ -133,10 +133,10 @@ def _explain_distrust(message: str) -> str:
     if "mismatch" in message or "not valid for" in message:
         return "its certificate is for another name); use the name that the certificate is for."
     if "expired" in message:
-        return "its certificate has expired); have it renewed."
+        return "its certificate has expired); renew the certificate."
     return (
-        "its certificate is not trusted here); name the file of who vouches for it by cacert="
-        " (--cacert), or by SSL_CERT_FILE."
+        "its certificate is not trusted here); name the file of its certificate"
+        " authority with cacert= (--cacert) or SSL_CERT_FILE."
     )
 
 

@@ -21,7 +21,7 @@ def find_link(response: httpx.Response) -> str | None:
         return None
     link = str(response.headers.get("location", ""))
     if not link.startswith(("https://", "http://")):
-        raise ServiceError(ErrorCode.UNAVAILABLE, "The service answered with a link that is none.")
+        raise ServiceError(ErrorCode.UNAVAILABLE, "The service answered with an invalid link.")
     return link
 
 
@@ -54,7 +54,7 @@ def read_linked_bytes(
     if answer.status_code == 200:
         sha256 = response.headers.get("etag", "").strip('"')
         if sha256 and hashlib.sha256(data).hexdigest() != sha256:
-            raise make_storage_error("sent other bytes than were stored", away=False)
+            raise make_storage_error("sent bytes that differ from the stored bytes", away=False)
         data = data[start:end]
     return data
 

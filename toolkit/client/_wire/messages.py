@@ -41,7 +41,8 @@ def make_headers(access: ServerAccess) -> dict[str, str]:
     fault = find_key_fault(access.api_key)
     if fault is not None:
         raise RequestError(
-            ErrorCode.UNAUTHENTICATED, f"The key has {fault}, as no key has: copy it again."
+            ErrorCode.UNAUTHENTICATED,
+            f"The key is not valid, because it has {fault}: copy it again.",
         )
     return {**sent, "Authorization": f"Bearer {access.api_key.get_secret_value()}"}
 
@@ -145,7 +146,7 @@ def check_values(value: object, path: str = "") -> None:
         return
     else:
         kind = type(value).__name__
-        raise ArgumentError(f"`{path}` is a {kind}, and a field takes values of JSON alone")
+        raise ArgumentError(f"`{path}` is a {kind}, but a field takes only JSON values")
     for name, part in parts:
         check_values(part, f"{path}.{name}" if path else name)
 

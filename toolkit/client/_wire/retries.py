@@ -37,8 +37,8 @@ def resolve_max_wait_s(wait_s: float | None) -> float:
     if not 0 <= seconds < float("inf"):
         raise RequestError(
             ErrorCode.INVALID_REQUEST,
-            "The wait for a server that is away (max_wait_s, TOOLKIT_MAX_WAIT_S) is a number of"
-            " seconds, 0 or more.",
+            "The wait for an unavailable server (max_wait_s, TOOLKIT_MAX_WAIT_S)"
+            " is a number of seconds, 0 or more.",
         )
     return seconds
 
@@ -158,7 +158,9 @@ class RetrySchedule:
         if self._until is None:
             self._until = min(now + self._max_wait_s, self._deadline)
             if self._until > now:
-                log.warning("%s Trying again for %g s.", error.message, round(self._until - now, 3))
+                log.warning(
+                    "%s Retrying for up to %g s.", error.message, round(self._until - now, 3)
+                )
         if now >= self._until:
             return None
         return min(compute_backoff_s(min(attempt, MAX_BACKOFF_STEPS), error), self._until - now)

@@ -48,8 +48,8 @@ def _load_ssl_context(cacert: str | None, environment: tuple[str | None, ...]) -
     except OSError:
         raise RequestError(
             ErrorCode.INVALID_REQUEST,
-            f"SSL_CERT_FILE ({environment[0]}) cannot be read: it names a file of certificates, in"
-            " PEM.",
+            f"SSL_CERT_FILE ({environment[0]}) cannot be read: name a file of"
+            " certificates in PEM format.",
         ) from None
     if cacert is not None:
         try:
@@ -57,6 +57,6 @@ def _load_ssl_context(cacert: str | None, environment: tuple[str | None, ...]) -
         except OSError:
             raise RequestError(
                 ErrorCode.INVALID_REQUEST,
-                f"cacert ({cacert}) cannot be read: it names a file of certificates, in PEM.",
+                f"cacert ({cacert}) cannot be read: name a file of certificates in PEM format.",
             ) from None
     return context

@@ -143,13 +143,14 @@ class ArtifactDownload:
                 return
         raise RequestError(
             ErrorCode.CONFLICT,
-            f"{target} exists, and is not this artifact. Name another file, or replace it with"
-            " `overwrite=True` (`--overwrite`).",
+            f"{target} exists, and is not this artifact. Name another file, or"
+            " replace it with `overwrite=True` (`--overwrite`).",
         )
 
     def _make_damage_error(self) -> ServiceError:
         return ServiceError(
             ErrorCode.UNAVAILABLE,
-            f"The bytes of `{self._artifact.id}` came otherwise than they were kept, so nothing was"
-            " saved: try again, and ask whoever runs the server for `toolkit doctor`.",
+            f"The received bytes of `{self._artifact.id}` differ from the stored"
+            " bytes, so nothing was saved: try again, or ask the server's operator"
+            " to run `toolkit doctor`.",
         )

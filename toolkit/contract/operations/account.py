@@ -18,14 +18,14 @@ from toolkit.contract.operations.definitions import ApiOperation, ApiResource
 from toolkit.contract.operations.queries import BillingQuery, UsageQuery
 from toolkit.contract.usage import UsageLine
 
-_ACCOUNT = ApiResource("/v1/account", "The caller's account, and the keys that open it.")
+_ACCOUNT = ApiResource("/v1/account", "The caller's account and its API keys.")
 ACCOUNT_READ: ApiOperation[None, CallerAccount] = ApiOperation(
     _ACCOUNT,
     "read",
     "GET",
     "",
     CallerAccount,
-    "Read the caller's account, and what is known of the key that was sent.",
+    "Read the caller's account, and the facts of the key that was sent.",
     scope="read",
 )
 ACCOUNT_CREATE: ApiOperation[AccountCreate, AccountCreated] = ApiOperation(
@@ -34,7 +34,7 @@ ACCOUNT_CREATE: ApiOperation[AccountCreate, AccountCreated] = ApiOperation(
     "POST",
     "",
     AccountCreated,
-    "Open an account; its key is shown this once.",
+    "Open an account. Its key is shown only once.",
     (ErrorCode.CONFLICT,),
     scope=None,
     status=201,
@@ -43,21 +43,23 @@ ACCOUNT_CREATE: ApiOperation[AccountCreate, AccountCreated] = ApiOperation(
 )
 
 _KEYS = ApiResource("/v1/account/keys", _ACCOUNT.about, Prefix.KEY, heading="account")
-KEYS_LIST = _KEYS.define_list(ApiKey, "List keys: their last four characters only.", scope="admin")
+KEYS_LIST = _KEYS.define_list(
+    ApiKey, "List the account's keys, each with only its last four characters.", scope="admin"
+)
 KEYS_CREATE: ApiOperation[KeyCreate, KeyCreated] = ApiOperation(
     _KEYS,
     "create",
     "POST",
     "",
     KeyCreated,
-    "Make another key, with its scopes and what it may spend in a day; it is shown this once.",
+    "Create a key with scopes and spending limits. The key is shown only once.",
     scope="admin",
     status=201,
     body=KeyCreate,
     shows_key=True,
 )
 KEYS_READ = _KEYS.define_read(
-    ApiKey, "Read what is known of a key: its last four characters only.", scope="admin"
+    ApiKey, "Read the facts of a key, with only its last four characters.", scope="admin"
 )
 KEYS_DELETE = _KEYS.define_delete(ApiKey, "Revoke a key at once.", scope="admin")
 KEYS_ROTATE: ApiOperation[KeyRotate, KeyCreated] = ApiOperation(
@@ -66,7 +68,7 @@ KEYS_ROTATE: ApiOperation[KeyRotate, KeyCreated] = ApiOperation(
     "POST",
     "/{id}/rotate",
     KeyCreated,
-    "Make a key in the place of another, which is good for a while yet; it is shown this once.",
+    "Replace a key by a new key, which is shown only once. The old key stays valid for a while.",
     (ErrorCode.CONFLICT,),
     scope="admin",
     status=201,
@@ -74,26 +76,26 @@ KEYS_ROTATE: ApiOperation[KeyRotate, KeyCreated] = ApiOperation(
     shows_key=True,
 )
 
-_BILLING = ApiResource("/v1/billing", "What each vendor bills the caller.")
+_BILLING = ApiResource("/v1/billing", "Each vendor's bill for the caller.")
 BILLING_READ: ApiOperation[BillingQuery, Billing] = ApiOperation(
     _BILLING,
     "read",
     "GET",
     "",
     Billing,
-    "Tell what each vendor bills for a month; the platform's own line is 0 here.",
+    "Report each vendor's bill for a month. The platform's own line is 0.",
     scope="read",
     query=BillingQuery,
 )
 
-_USAGE = ApiResource("/v1/usage", "What work has cost.")
+_USAGE = ApiResource("/v1/usage", "The usage and its cost.")
 USAGE_LIST: ApiOperation[UsageQuery, Sequence[UsageLine]] = ApiOperation(
     _USAGE,
     "list",
     "GET",
     "",
     UsageLine,
-    "Sum up what was used, by day, capability, provider, connection, agent, key or account.",
+    "Total the usage by day, capability, provider, connection, agent, key or account.",
     scope="read",
     form="page",
     query=UsageQuery,

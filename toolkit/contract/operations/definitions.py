@@ -151,7 +151,11 @@ class ApiResource:
         return self.name_pattern if self.prefix is None else build_id_pattern(self.prefix)
 
     def define_list(
-        self, answer: type[R], summary: str = "List them, newest first.", *, scope: Scope = "read"
+        self,
+        answer: type[R],
+        summary: str = "List the records, newest first.",
+        *,
+        scope: Scope = "read",
     ) -> ApiOperation[PageQuery, Sequence[R]]:
         """Define the list that is read page by page."""
         return ApiOperation(
@@ -168,7 +172,7 @@ class ApiResource:
             "GET",
             "",
             answer,
-            "List them, newest first: all, or those that everything in the query is true of.",
+            "List the records that match all filters of the query, newest first.",
             scope="read",
             form="page",
             query=query,
@@ -182,14 +186,14 @@ class ApiResource:
             "POST",
             "/{id}/annotate",
             answer,
-            "Give it other tags, or another note, whatever its state; what is left out stays.",
+            "Change the tags or the note, in any state. Omitted fields stay unchanged.",
             body=WorkAnnotate,
         )
 
     def define_read(
         self,
         answer: type[R],
-        summary: str = "Read one.",
+        summary: str = "Read a record by its id.",
         *,
         scope: Scope = "read",
         holds: bool = False,
@@ -242,7 +246,7 @@ class ApiResource:
             "GET",
             "/{id}/events",
             Event,
-            "List events after a number, holding while there is none; or stream them.",
+            "List the events after a number, waiting while there are none; or stream them.",
             scope="read",
             form="events",
             query=EventsQuery,

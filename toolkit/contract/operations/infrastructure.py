@@ -20,7 +20,7 @@ COMPUTE_CREATE = _COMPUTE.define_create(
 COMPUTE_LIST = _COMPUTE.define_list(Compute)
 COMPUTE_READ = _COMPUTE.define_read(Compute)
 COMPUTE_DELETE = _COMPUTE.define_delete(
-    Compute, "Give it back.", ErrorCode.CONFLICT, ErrorCode.CREDENTIALS_MISSING
+    Compute, "Delete a GPU pod.", ErrorCode.CONFLICT, ErrorCode.CREDENTIALS_MISSING
 )
 
 _ENDPOINTS = ApiResource("/v1/endpoints", "Serverless GPU endpoints.", Prefix.ENDPOINT)
@@ -35,7 +35,7 @@ ENDPOINTS_CREATE = _ENDPOINTS.define_create(
 ENDPOINTS_LIST = _ENDPOINTS.define_list(Endpoint)
 ENDPOINTS_READ = _ENDPOINTS.define_read(Endpoint)
 ENDPOINTS_DELETE = _ENDPOINTS.define_delete(
-    Endpoint, "Destroy an endpoint.", ErrorCode.CONFLICT, ErrorCode.CREDENTIALS_MISSING
+    Endpoint, "Delete an endpoint.", ErrorCode.CONFLICT, ErrorCode.CREDENTIALS_MISSING
 )
 
 _STORAGE = ApiResource("/v1/storage", "Network volumes.", Prefix.STORAGE)
@@ -46,7 +46,7 @@ STORAGE_LIST = _STORAGE.define_list(Storage)
 STORAGE_READ = _STORAGE.define_read(Storage)
 STORAGE_DELETE = _STORAGE.define_delete(
     Storage,
-    "Delete a volume, with all that is on it.",
+    "Delete a volume with all its data.",
     ErrorCode.CONFLICT,
     ErrorCode.CREDENTIALS_MISSING,
 )
@@ -55,12 +55,12 @@ _TEMPLATES = ApiResource(
     "/v1/templates", "Container images shared between endpoints.", Prefix.TEMPLATE
 )
 TEMPLATES_CREATE = _TEMPLATES.define_create(
-    TemplateCreate, Template, "Make a template to share.", ErrorCode.CREDENTIALS_MISSING
+    TemplateCreate, Template, "Create a shared template.", ErrorCode.CREDENTIALS_MISSING
 )
 TEMPLATES_LIST = _TEMPLATES.define_list(
-    Template, "List them, newest first, without the hidden ones."
+    Template, "List the templates, newest first, without hidden templates."
 )
-TEMPLATES_READ = _TEMPLATES.define_read(Template, "Read one, hidden or shared.")
+TEMPLATES_READ = _TEMPLATES.define_read(Template, "Read a template, hidden or shared.")
 TEMPLATES_DELETE = _TEMPLATES.define_delete(
     Template,
     "Delete a shared template.",

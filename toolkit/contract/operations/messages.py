@@ -74,7 +74,7 @@ class OperationAnswer:
         records = [record.to_json() for record in self.records]
         if not self.is_page:
             if not records:
-                raise RequestError(ErrorCode.INVALID_REQUEST, "This path has bytes, and no JSON.")
+                raise RequestError(ErrorCode.INVALID_REQUEST, "This path answers bytes, not JSON.")
             return records[0]
         after = {"count": len(records), "total": self.total, "next_cursor": self.next_cursor}
         return b'{"items":[%s],%s' % (b",".join(records), to_json(after)[1:])

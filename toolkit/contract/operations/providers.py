@@ -20,7 +20,7 @@ _CAPABILITY_NAME = r"^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+(@[0-9]+)?$"
 
 _CAPABILITIES = ApiResource(
     "/v1/capabilities",
-    "What can be asked for, with the schemas of input and output.",
+    "The capabilities, with the schemas of their input and output.",
     name_pattern=_CAPABILITY_NAME,
 )
 CAPABILITIES_LIST: ApiOperation[None, Sequence[CapabilityRecord]] = ApiOperation(
@@ -34,7 +34,7 @@ CAPABILITIES_LIST: ApiOperation[None, Sequence[CapabilityRecord]] = ApiOperation
     form="page",
 )
 CAPABILITIES_READ = _CAPABILITIES.define_read(
-    CapabilityRecord, "Read one, by `id` or `id@version`."
+    CapabilityRecord, "Read a capability, by `id` or `id@version`."
 )
 
 _CATALOG = ApiResource("/v1/catalog", "The GPUs and models that vendors offer, with list prices.")
@@ -44,7 +44,7 @@ CATALOG_GPUS_LIST: ApiOperation[None, Sequence[Gpu]] = ApiOperation(
     "GET",
     "/gpus",
     Gpu,
-    "List the GPUs of the cloud that is connected.",
+    "List the GPUs of the connected cloud.",
     (ErrorCode.CREDENTIALS_MISSING,),
     scope="read",
     form="page",
@@ -70,19 +70,19 @@ CONNECTIONS_CREATE = _CONNECTIONS.define_create(
     ErrorCode.NOT_FOUND,
 )
 CONNECTIONS_LIST = _CONNECTIONS.define_list(
-    Connection, "List them, newest first, those that are shared with the account among them."
+    Connection, "List the connections, newest first, including connections shared with the account."
 )
 CONNECTIONS_READ = _CONNECTIONS.define_read(Connection)
-CONNECTIONS_DELETE = _CONNECTIONS.define_delete(Connection, "Forget a connection.")
+CONNECTIONS_DELETE = _CONNECTIONS.define_delete(Connection, "Delete a connection.")
 CONNECTIONS_TEST = _CONNECTIONS.define_action(
     "test",
     ConnectionTest,
-    "Say whether the pointer resolves, and whether the vendor takes the key.",
+    "Check whether the pointer resolves, and whether the vendor accepts the key.",
 )
 CONNECTIONS_TRUST = _CONNECTIONS.define_action(
     "trust",
     Connection,
-    "Use models under budgets again that billed more than was reserved for them.",
+    "Allow models under budgets again that billed more than their reservation.",
 )
 CONNECTIONS_SHARE: ApiOperation[ConnectionShare, Connection] = ApiOperation(
     _CONNECTIONS,
@@ -90,7 +90,7 @@ CONNECTIONS_SHARE: ApiOperation[ConnectionShare, Connection] = ApiOperation(
     "POST",
     "/{id}/share",
     Connection,
-    "Have other accounts use an operator's connection, each billed and limited by itself.",
+    "Share an operator's connection with other accounts, each with its own bill and limits.",
     (ErrorCode.CONFLICT,),
     scope="admin",
     body=ConnectionShare,
@@ -101,20 +101,20 @@ CONNECTIONS_UNSHARE: ApiOperation[UnshareQuery, Connection] = ApiOperation(
     "DELETE",
     "/{id}/share",
     Connection,
-    "Share a connection no longer: with one account, or with nobody.",
+    "Stop sharing a connection, with one account or with all.",
     (ErrorCode.CONFLICT,),
     scope="admin",
     query=UnshareQuery,
 )
 
-_HEALTH = ApiResource("/v1/health", "Whether the service is there.")
+_HEALTH = ApiResource("/v1/health", "The health of the service.")
 HEALTH_READ: ApiOperation[HealthQuery, Health] = ApiOperation(
     _HEALTH,
     "read",
     "GET",
     "",
     Health,
-    "Say whether the service is there, or ready for new work; needs no key.",
+    "Check whether the service is running, or ready for new work. Needs no key.",
     (ErrorCode.UNAVAILABLE,),
     scope=None,
     query=HealthQuery,

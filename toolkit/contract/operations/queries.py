@@ -62,12 +62,12 @@ class PageQuery(OperationQuery):
     PARAMETERS: ClassVar[tuple[QueryParameter, ...]] = (
         QueryParameter(
             "limit",
-            "how many items at most",
+            "maximum number of items",
             {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT},
         ),
         QueryParameter(
             "cursor",
-            "the next_cursor of the page before; empty for the first page",
+            "`next_cursor` of the previous page; empty for the first page",
             {"type": "string", "format": "cursor"},
         ),
     )
@@ -84,7 +84,7 @@ class PageQuery(OperationQuery):
         except (ValueError, binascii.Error):
             before = ""
         if not is_id(before, prefix):
-            raise make_query_error("cursor", "is not a cursor that a list gave")
+            raise make_query_error("cursor", "is not a cursor of a list")
         return cls(limit, before)
 
 
@@ -103,12 +103,12 @@ class EventsQuery(OperationQuery):
     PARAMETERS: ClassVar[tuple[QueryParameter, ...]] = (
         QueryParameter(
             "after",
-            "the number of the last event seen",
+            "number of the last known event",
             {"type": "integer", "minimum": 0, "maximum": MAX_EVENT_NUMBER, "default": 0},
         ),
         QueryParameter(
             "wait",
-            "how many seconds to hold while there is none",
+            "maximum seconds to wait while there are no new events",
             {"type": "integer", "minimum": 0, "maximum": MAX_POLL_S, "default": 0},
         ),
     )
@@ -129,12 +129,15 @@ class UsageQuery(OperationQuery):
     groups: tuple[UsageGroup, ...] = DEFAULT_GROUPS
 
     PARAMETERS: ClassVar[tuple[QueryParameter, ...]] = (
-        QueryParameter("from", "the first day, by UTC; 30 days up to `to` by default", _DAY_SCHEMA),
-        QueryParameter("to", "the last day; today by default", _DAY_SCHEMA),
+        QueryParameter(
+            "from", "first day, in UTC; by default, the last 30 days up to `to`", _DAY_SCHEMA
+        ),
+        QueryParameter("to", "last day, in UTC; today by default", _DAY_SCHEMA),
         QueryParameter(
             "group_by",
-            "of day, capability, provider (the default), connection, agent and key, by commas; with"
-            " account, of all that was done by your own connections: by whom",
+            "comma-separated fields of a line: day, capability, provider (these"
+            " three by default), connection, agent, key; account selects all work"
+            " by your own connections, of any account",
             {
                 "type": "string",
                 "pattern": "^({0})(,({0}))*$".format("|".join(USAGE_GROUPS)),
@@ -150,7 +153,7 @@ class UsageQuery(OperationQuery):
         groups = tuple(group for group in USAGE_GROUPS if group in names)
         if len(groups) != len(names):
             unknown_name = next((name for name in names if name not in USAGE_GROUPS), "")
-            fault = f"names other than {', '.join(USAGE_GROUPS)}, or one twice"
+            fault = f"takes {', '.join(USAGE_GROUPS)}, each at most once"
             raise make_query_error(
                 "group_by", f"{fault}. {ask_meant(unknown_name, USAGE_GROUPS)}".removesuffix(". ")
             )
@@ -167,12 +170,12 @@ class BillingQuery(OperationQuery):
     PARAMETERS: ClassVar[tuple[QueryParameter, ...]] = (
         QueryParameter(
             "month",
-            "as 2026-11, by UTC; the present one by default",
+            "month in UTC, such as 2026-11; the present month by default",
             {"type": "string", "pattern": MONTH_PATTERN},
         ),
         QueryParameter(
             "group_by",
-            "tell lines apart by key, or by whose work was done by your own connections",
+            "a line for each key, or for each account whose work used your own connections",
             {"type": "string", "enum": list(BILLING_GROUPS)},
         ),
     )
@@ -200,7 +203,7 @@ class UnshareQuery(OperationQuery):
     account_id: str | None = None
 
     PARAMETERS: ClassVar[tuple[QueryParameter, ...]] = (
-        QueryParameter("account", "the id of the one that it is shared with no longer"),
+        QueryParameter("account", "id of the account that loses access; all accounts by default"),
     )
 
     @classmethod
@@ -218,7 +221,7 @@ class HealthQuery(OperationQuery):
     PARAMETERS: ClassVar[tuple[QueryParameter, ...]] = (
         QueryParameter(
             "ready",
-            "true answers 503 unless new work would be taken, as a load balancer asks",
+            "if true, the answer is 503 unless the service can accept new work, for load balancers",
             {"type": "boolean", "default": False},
         ),
     )

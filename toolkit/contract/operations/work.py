@@ -14,11 +14,14 @@ from toolkit.contract.runs import Route, Run, RunCreate
 from toolkit.contract.tasks import ReviewCreate, Task, TaskCreate, TaskResume
 from toolkit.contract.workflows import WorkflowCreate, WorkflowFork, WorkflowRecord
 
-_ACCEPT = "Accept one; `Prefer: wait=N` holds the answer for up to N seconds."
-_READ = "Read one; `Prefer: wait=N` holds the answer until it has ended, for up to N seconds."
+_ACCEPT = "Submit the work. `Prefer: wait=N` waits up to N seconds for its end before answering."
+_READ = (
+    "Read the record. `Prefer: wait=N` waits up to N seconds for the end of the work"
+    " before answering."
+)
 
 _AGENTS = ApiResource(
-    "/v1/agents", "Named objectives with what they may use, to be run again.", Prefix.AGENT
+    "/v1/agents", "Named objectives with limits, for repeated runs.", Prefix.AGENT
 )
 AGENTS_CREATE = _AGENTS.define_create(
     AgentCreate,
@@ -30,10 +33,12 @@ AGENTS_CREATE = _AGENTS.define_create(
 )
 AGENTS_LIST = _AGENTS.define_list(Agent)
 AGENTS_READ = _AGENTS.define_read(Agent)
-AGENTS_DELETE = _AGENTS.define_delete(Agent, "Take one back; its runs stay.")
+AGENTS_DELETE = _AGENTS.define_delete(Agent, "Delete an agent. Its runs stay.")
 
 _ARTIFACTS = ApiResource(
-    "/v1/artifacts", "What jobs yield and callers upload: records, and bytes.", Prefix.ARTIFACT
+    "/v1/artifacts",
+    "The results of jobs and the uploads of callers: records and bytes.",
+    Prefix.ARTIFACT,
 )
 # A handler gets an upload in the server's own form: a section of a file on its disk.
 ARTIFACTS_CREATE: ApiOperation[Any, Artifact] = ApiOperation(
@@ -42,14 +47,14 @@ ARTIFACTS_CREATE: ApiOperation[Any, Artifact] = ApiOperation(
     "POST",
     "",
     Artifact,
-    "Upload one as multipart, in the field `file`; its type is told from its bytes.",
+    "Upload a file as multipart, in the field `file`. Its media type is detected from its bytes.",
     status=201,
     uploads=True,
 )
 ARTIFACTS_LIST = _ARTIFACTS.define_list(Artifact)
-ARTIFACTS_READ = _ARTIFACTS.define_read(Artifact, "Read what is known of one.")
+ARTIFACTS_READ = _ARTIFACTS.define_read(Artifact, "Read the record of an artifact.")
 ARTIFACTS_DELETE = _ARTIFACTS.define_delete(
-    Artifact, "Delete one with its bytes; the job that made it stays.", ErrorCode.CONFLICT
+    Artifact, "Delete an artifact with its bytes. The job that made it stays.", ErrorCode.CONFLICT
 )
 ARTIFACTS_LINEAGE: ApiOperation[None, Lineage] = ApiOperation(
     _ARTIFACTS,
@@ -57,7 +62,7 @@ ARTIFACTS_LINEAGE: ApiOperation[None, Lineage] = ApiOperation(
     "GET",
     "/{id}/lineage",
     Lineage,
-    "Tell which jobs and artifacts it came from.",
+    "List the jobs and artifacts that an artifact came from.",
     scope="read",
 )
 # A handler returns the record; the transport reads the bytes as it sends them.
@@ -67,12 +72,14 @@ ARTIFACTS_CONTENT: ApiOperation[None, Artifact] = ApiOperation(
     "GET",
     "/{id}/content",
     Artifact,
-    "Read its bytes, or a range of them.",
+    "Read the bytes of an artifact, or a range of them.",
     scope="read",
     form="bytes",
 )
 
-_JOBS = ApiResource("/v1/jobs", "The one unit of execution, and work on a compute.", Prefix.JOB)
+_JOBS = ApiResource(
+    "/v1/jobs", "The executions of capabilities, including jobs on a compute.", Prefix.JOB
+)
 JOBS_CREATE = _JOBS.define_create(
     JobCreate,
     Job,
@@ -89,20 +96,27 @@ JOBS_READ = _JOBS.define_read(Job, _READ, holds=True)
 JOBS_CANCEL = _JOBS.define_action(
     "cancel",
     Job,
-    "End one asked for alone; one that has ended is answered as it is.",
+    "Cancel a job that is no part of a workflow or task. A job that has ended is"
+    " returned unchanged.",
     ErrorCode.CONFLICT,
 )
 JOBS_EVENTS = _JOBS.define_events()
 
-_PLANS = ApiResource("/v1/plans", "What a task would do, without doing it.", Prefix.PLAN)
+_PLANS = ApiResource("/v1/plans", "The plans of tasks, without their execution.", Prefix.PLAN)
 PLANS_CREATE = _PLANS.define_create(
-    PlanCreate, Plan, "Plan an objective without doing it.", ErrorCode.NOT_FOUND, status=202
+    PlanCreate,
+    Plan,
+    "Plan an objective without executing the plan.",
+    ErrorCode.NOT_FOUND,
+    status=202,
 )
 PLANS_LIST = _PLANS.define_list(Plan)
 PLANS_READ = _PLANS.define_read(Plan)
 
 _RUNS = ApiResource(
-    "/v1/runs", "One capability, executed once; and the choice that a run would get.", Prefix.RUN
+    "/v1/runs",
+    "Single executions of a capability or an agent, and the routing decision of a run.",
+    Prefix.RUN,
 )
 _ROUTE = ApiResource("/v1/route", _RUNS.about, heading="runs")
 # A post that changes nothing, so a key that may only read may send it.
@@ -112,7 +126,7 @@ ROUTE_CREATE: ApiOperation[RunCreate, Route] = ApiOperation(
     "POST",
     "",
     Route,
-    "Tell which provider and model a run would take, and why; nothing is spent.",
+    "Return the provider and model that a run would use, and why. Nothing is spent.",
     (
         ErrorCode.NOT_FOUND,
         ErrorCode.PROVIDER_NOT_ALLOWED,
@@ -138,13 +152,13 @@ RUNS_CREATE = _RUNS.define_create(
 RUNS_LIST = _RUNS.define_filtered_list(Run, RunsQuery)
 RUNS_READ = _RUNS.define_read(Run, _READ, holds=True)
 RUNS_CANCEL = _RUNS.define_action(
-    "cancel", Run, "End a run; one that has ended is answered as it is."
+    "cancel", Run, "Cancel a run. A run that has ended is returned unchanged."
 )
 RUNS_ANNOTATE = _RUNS.define_annotate(Run)
 RUNS_EVENTS = _RUNS.define_events()
 
 _TASKS = ApiResource(
-    "/v1/tasks", "An objective that is planned, carried out and reviewed.", Prefix.TASK
+    "/v1/tasks", "Objectives that are planned, executed and reviewed.", Prefix.TASK
 )
 TASKS_CREATE = _TASKS.define_create(
     TaskCreate,
@@ -158,7 +172,7 @@ TASKS_CREATE = _TASKS.define_create(
 TASKS_LIST = _TASKS.define_filtered_list(Task, TasksQuery)
 TASKS_READ = _TASKS.define_read(Task, _READ, holds=True)
 TASKS_CANCEL = _TASKS.define_action(
-    "cancel", Task, "End a task; one that has ended is answered as it is."
+    "cancel", Task, "Cancel a task. A task that has ended is returned unchanged."
 )
 TASKS_RESUME: ApiOperation[TaskResume, Task] = ApiOperation(
     _TASKS,
@@ -166,7 +180,7 @@ TASKS_RESUME: ApiOperation[TaskResume, Task] = ApiOperation(
     "POST",
     "/{id}/resume",
     Task,
-    "Take a blocked task back to planning, with the answer to its question.",
+    "Resume a blocked task at planning, with the answer to its question.",
     (ErrorCode.CONFLICT, ErrorCode.BUDGET_EXCEEDED),
     body=TaskResume,
     may_omit_body=True,
@@ -177,7 +191,7 @@ TASKS_REVIEWS_CREATE: ApiOperation[ReviewCreate, Task] = ApiOperation(
     "POST",
     "/{id}/reviews",
     Task,
-    "Have a person pass or fail a task that has ended, or run part of it again.",
+    "Record a person's review of a task that has ended: pass it, fail it, or retry part of it.",
     (ErrorCode.CONFLICT, ErrorCode.BUDGET_EXCEEDED),
     body=ReviewCreate,
 )
@@ -185,7 +199,7 @@ TASKS_ANNOTATE = _TASKS.define_annotate(Task)
 TASKS_EVENTS = _TASKS.define_events()
 
 _WORKFLOWS = ApiResource(
-    "/v1/workflows", "Graphs of capabilities, executed in order of dependence.", Prefix.WORKFLOW
+    "/v1/workflows", "Graphs of capabilities, executed in dependency order.", Prefix.WORKFLOW
 )
 WORKFLOWS_CREATE = _WORKFLOWS.define_create(
     WorkflowCreate,
@@ -203,12 +217,12 @@ WORKFLOWS_CREATE = _WORKFLOWS.define_create(
 WORKFLOWS_LIST = _WORKFLOWS.define_filtered_list(WorkflowRecord, WorkflowsQuery)
 WORKFLOWS_READ = _WORKFLOWS.define_read(WorkflowRecord, _READ, holds=True)
 WORKFLOWS_CANCEL = _WORKFLOWS.define_action(
-    "cancel", WorkflowRecord, "End a workflow; one that has ended is answered as it is."
+    "cancel", WorkflowRecord, "Cancel a workflow. A workflow that has ended is returned unchanged."
 )
 WORKFLOWS_RETRY = _WORKFLOWS.define_action(
     "retry",
     WorkflowRecord,
-    "Run one that did not complete again, from its failed nodes on; id and results stay.",
+    "Retry a workflow that did not complete, from its failed nodes. Its id and results stay.",
     ErrorCode.CONFLICT,
     ErrorCode.BUDGET_EXCEEDED,
     status=202,
@@ -219,7 +233,7 @@ WORKFLOWS_FORK: ApiOperation[WorkflowFork, WorkflowRecord] = ApiOperation(
     "POST",
     "/{id}/fork",
     WorkflowRecord,
-    "Run a node and what depends on it again, in a new one that keeps the other results.",
+    "Run a node and its dependents again, in a new workflow that keeps all other results.",
     (ErrorCode.CREDENTIALS_MISSING, ErrorCode.PROVIDER_NOT_ALLOWED, ErrorCode.BUDGET_EXCEEDED),
     status=202,
     body=WorkflowFork,

@@ -76,33 +76,37 @@ def _make_parameters(statuses: tuple[str, ...], of_nodes: str) -> tuple[QueryPar
         *PageQuery.PARAMETERS,
         QueryParameter(
             "capability",
-            f"only that of this capability, a name or `name@version`{of_nodes}",
+            f"only work of this capability, a name or `name@version`{of_nodes}",
             {**limits, "maxLength": MAX_NAME_LENGTH},
         ),
         QueryParameter(
             "provider",
-            f"only what this provider served{of_nodes}",
+            f"only work that this provider served{of_nodes}",
             {**limits, "maxLength": MAX_NAME_LENGTH},
         ),
         QueryParameter(
-            "status", "only that in this state", {"type": "string", "enum": list(statuses)}
+            "status", "only work with this status", {"type": "string", "enum": list(statuses)}
         ),
         QueryParameter(
             "tag",
-            "only that with this tag; with all of several, by commas",
+            "only work with this tag, or with all of several comma-separated tags",
             {**limits, "maxLength": MAX_TAGS * (MAX_TAG_LENGTH + 1), "pattern": _TAGS_PATTERN},
         ),
         QueryParameter(
             "since",
-            "only that asked for at this time or later: 2026-11-20, or 2026-11-20T08:30:00Z",
+            "only work created at this time or later: 2026-11-20, or 2026-11-20T08:30:00Z",
             _MOMENT_SCHEMA,
         ),
-        QueryParameter("until", "only that asked for before this time", _MOMENT_SCHEMA),
-        QueryParameter("min_cost_usd", "only what cost this or more", _MONEY_SCHEMA),
-        QueryParameter("max_cost_usd", "only what cost this or less", _MONEY_SCHEMA),
+        QueryParameter("until", "only work created before this time", _MOMENT_SCHEMA),
+        QueryParameter(
+            "min_cost_usd", "only work that cost at least this, in US dollars", _MONEY_SCHEMA
+        ),
+        QueryParameter(
+            "max_cost_usd", "only work that cost at most this, in US dollars", _MONEY_SCHEMA
+        ),
         QueryParameter(
             "q",
-            "only that with this text in its input, in whatever case",
+            "only work with this text in its input, ignoring case",
             {**limits, "maxLength": MAX_TEXT_LENGTH},
         ),
     )
@@ -141,7 +145,7 @@ class WorkQuery(PageQuery):
         if status is None or status in cls.STATUSES:
             return status
         question = ask_meant(status, cls.STATUSES)
-        fault = f"is none of {', '.join(cls.STATUSES)}"
+        fault = f"is not one of {', '.join(cls.STATUSES)}"
         raise make_query_error("status", f"{fault}. {question}" if question else fault)
 
 
@@ -176,7 +180,7 @@ def _parse_text(params: Mapping[str, str], name: str, longest: int) -> str | Non
     if not 0 < len(text) <= longest:
         raise make_query_error(name, f"is not 1 to {longest} characters long")
     if "\0" in text:
-        raise make_query_error(name, "holds a NUL, as nothing here does")
+        raise make_query_error(name, "contains a NUL character")
     return text
 
 
@@ -186,9 +190,9 @@ def _parse_tags(params: Mapping[str, str]) -> tuple[str, ...]:
         return ()
     tags = tuple(dict.fromkeys(tag.strip() for tag in text.split(",")))
     if not all(tags):
-        raise make_query_error("tag", "has nothing before or after a comma")
+        raise make_query_error("tag", "has an empty tag before or after a comma")
     if len(tags) > MAX_TAGS:
-        raise make_query_error("tag", f"names more than {MAX_TAGS}, which nothing can have")
+        raise make_query_error("tag", f"names more than {MAX_TAGS} tags, the maximum of a record")
     return tags
 
 
