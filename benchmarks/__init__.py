@@ -1,1 +1,1 @@
-"""Measurements, each with its floor run beside it; tests only show that those of load work."""
+"""Benchmarks. Each measures a floor in the same run; the tests only check that a benchmark runs."""

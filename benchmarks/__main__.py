@@ -1,12 +1,12 @@
-"""All benchmarks, one after the other, and one table of all figures.
+"""Run all benchmarks in turn, and print a table of all figures.
 
-Run `python -m benchmarks`, or `python -m benchmarks gateway embedded` for some. Every benchmark is
-a process of its own, whose JSON lines are passed on as they come; the table follows, in Markdown.
-Exit code 1 if any figure misses its limit.
+Run `python -m benchmarks`, or `python -m benchmarks gateway embedded` for some of them. Every
+benchmark runs in its own process, and its JSON lines are printed as they arrive; the table follows
+in Markdown. The exit code is 1 if any figure misses its limit.
 
 With `--keep` the figures are written to `benchmarks/figures.jsonl`, and `docs/benchmarks.md` is
-made anew from them. `PEERS` names Pythons that have LangGraph, LiteLLM, DBOS and
-Prefect (`_peers.py`).
+updated from them. `PEERS` names Python interpreters that have LangGraph, LiteLLM, DBOS and Prefect
+(`_peers.py`).
 """
 
 import argparse
@@ -57,19 +57,19 @@ Line = Mapping[str, object]
 def run_benchmark(name: str) -> Iterator[Line]:
     """Run a benchmark; print the lines of its figures as they come, and yield them.
 
-    One that did not come to its end has a last line of its own, without a value.
+    A benchmark that ends with an error yields one more line, without a value.
     """
     command = [sys.executable, "-m", f"benchmarks.{name}"]
-    missed = False
+    has_missed = False
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         for text in process.stdout:
             if text.startswith("{"):
                 print(text, end="", flush=True)
                 line = json.loads(text)
-                missed |= not line.get("kept", True)
+                has_missed |= not line.get("kept", True)
                 yield line
-    if process.returncode != missed:  # 1 is also what an error ends with
+    if process.returncode != has_missed:  # an error also ends with exit code 1
         yield {"figure": f"{name} ended with {process.returncode}", "kept": False}
 
 
@@ -81,13 +81,13 @@ def render_table(lines: Iterable[Line]) -> str:
 
 
 def _render_cell(name: str, line: Line) -> str:
-    least = line.get("at_least")
-    if name == "limit" and least is not None:
-        return f"≥ {least}"
+    minimum = line.get("at_least")
+    if name == "limit" and minimum is not None:
+        return f"≥ {minimum}"
     if name == "kept":
-        bound = line.get("limit", least)
-        kept = "yes" if line.get("kept") else "no"
-        return kept if bound is not None or not line.get("kept") else ""
+        bound = line.get("limit", minimum)
+        verdict = "yes" if line.get("kept") else "no"
+        return verdict if bound is not None or not line.get("kept") else ""
     value = line.get(name)
     if isinstance(value, float):
         return render_number(value)
@@ -95,16 +95,16 @@ def _render_cell(name: str, line: Line) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run benchmarks; exit code 1 if a limit is not kept."""
+    """Run benchmarks; the exit code is 1 if a figure misses its limit."""
     parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(NAMES))
-    parser.add_argument("--keep", action="store_true", help="write the page of figures anew")
-    told = parser.parse_args(arguments)
-    names = told.names or NAMES
+    parser.add_argument("--keep", action="store_true", help="store the figures and update the page")
+    options = parser.parse_args(arguments)
+    names = options.names or NAMES
     if unknown := set(names) - set(NAMES):
-        parser.error(f"no such benchmark: {', '.join(sorted(unknown))}")
+        parser.error(f"unknown benchmark: {', '.join(sorted(unknown))}")
     figures: list[Line] = []
-    on_page = list_benchmarks() if told.keep else set()
+    on_page = list_benchmarks() if options.keep else set()
     for name in names:
         load, began = os.getloadavg()[0], time.monotonic()
         lines = list(run_benchmark(name))
@@ -113,7 +113,7 @@ def main(arguments: list[str] | None = None) -> int:
         figures += lines
     print()
     print(render_table(figures))
-    wrong = write_page() if told.keep else []
+    wrong = write_page() if options.keep else []
     print(*wrong, sep="\n", end="\n" if wrong else "", file=sys.stderr)
     return 0 if all(line["kept"] for line in figures) and not wrong else 1
 

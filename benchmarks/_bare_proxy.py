@@ -1,6 +1,6 @@
 """A bare proxy on Starlette and aiohttp: the floor of every gateway.
 
-It keeps nothing and checks nothing. Run as `python -m benchmarks._bare_proxy URL`; it prints its
+It stores and checks nothing. Run as `python -m benchmarks._bare_proxy URL`; it prints its
 port, and forwards every `POST /v1/runs` to the URL.
 """
 
@@ -37,7 +37,7 @@ def create_proxy(url: str) -> Starlette:
 
 
 def main(url: str) -> None:
-    """Forward until this process is ended, on uvicorn's own choice of loop and parser."""
+    """Forward until this process ends, with uvicorn's default event loop and parser."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         print(listener.getsockname()[1], flush=True)

@@ -1,6 +1,6 @@
-"""Vendors that bill what a real tokenizer counts, by rules of their own, and keep a ledger.
+"""Fake vendors that bill by the tokens a real tokenizer counts, and keep a ledger.
 
-They share nothing with the engine or the sandbox: their prices stand here, as on their pages.
+They share no code with the engine or the sandbox: the prices are copied from the vendors' pages.
 """
 
 import asyncio
@@ -13,41 +13,45 @@ from typing import Any
 import httpx
 
 MILLION = Decimal(1_000_000)
-# The tier that serves a request, by the vendors' own words for it.
+# Maps the vendors' names of a service tier to ours.
 _TIERS = {"default": "standard", "standard": "standard", "standard_only": "standard"}
 
 
 @dataclass(frozen=True, slots=True)
 class Tariff:
-    """Dollars per million tokens in and out, and from which input length on they are others.
+    """Prices in US dollars per million tokens, which may rise with the length of the input.
 
     Attributes:
-        write: price of input that is written to the prompt cache, as a share of other input's.
+        input: price of input tokens.
+        output: price of output tokens.
+        above: number of input tokens from which the `dearer` prices apply.
+        dearer: prices of input and output tokens of a long request.
+        write: price of input tokens written to the prompt cache, as a share of `input`.
         tiers: price of each other service tier, as a share of the standard tier's.
     """
 
-    given: str
-    made: str
+    input: str
+    output: str
     above: int = 10**9
     dearer: tuple[str, str] = ("0", "0")
     write: str = "1"
     tiers: Mapping[str, str] = field(default_factory=dict)
 
     def usd(self, bill: "Bill") -> Decimal:
-        """The bill of one request."""
-        rates = self.dearer if bill.given > self.above else (self.given, self.made)
-        counted = bill.given + bill.written * (Decimal(self.write) - 1)
-        whole = Decimal(rates[0]) * counted + Decimal(rates[1]) * bill.made
-        return whole * Decimal(self.tiers.get(bill.tier, "1")) / MILLION
+        """Return the bill of one request."""
+        rates = self.dearer if bill.input > self.above else (self.input, self.output)
+        counted = bill.input + bill.cache_writes * (Decimal(self.write) - 1)
+        total = Decimal(rates[0]) * counted + Decimal(rates[1]) * bill.output
+        return total * Decimal(self.tiers.get(bill.tier, "1")) / MILLION
 
 
 @dataclass(frozen=True, slots=True)
 class Bill:
-    """The tokens of one request in and out, those written to the cache, and the tier."""
+    """The tokens of one request: input, output, and input written to the cache; and its tier."""
 
-    given: int
-    made: int
-    written: int
+    input: int
+    output: int
+    cache_writes: int
     tier: str
 
 
@@ -69,22 +73,22 @@ _HOSTS = {
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """How a vendor bills, and whether its answer arrives.
+    """The way a vendor bills, and whether its response arrives.
 
     Attributes:
-        template: tokens that it puts around what is sent.
-        share: of the cap that is used up by an answer.
-        stop: tokens that it counts beyond the cap.
-        thoughts: tokens of reasoning that a model wants to spend. At Google they come on top of
-            the cap, as its guide says, up to the thinking budget; elsewhere within the cap.
-        overthinks: whether Google's models think past their budget, as they were seen to, but then
-            within the cap.
-        writes: whether OpenAI's server writes each prompt to its cache: `implicit` unless a request
-            asks for the mode `explicit`, `always` or `never`.
-        project_tier: the tier of the requests that name none.
-        refuses: names of fields that are refused with 400, for which nothing is billed.
-        outcome: `answered`; `lost`, where the answer never comes; `garbled`, where it is no JSON;
-            `silent`, where it does not tell what was billed.
+        template: tokens that the vendor adds around a prompt.
+        share: share of the output limit that a response uses.
+        stop: tokens billed beyond the output limit.
+        thoughts: tokens of reasoning that a model tries to spend. At Google they come on top of the
+            output limit, up to the thinking budget, as its guide says; elsewhere within the limit.
+        overthinks: True if Google's models exceed the thinking budget, as observed, but stay within
+            the output limit.
+        writes: when OpenAI's server writes a prompt to its cache: `implicit` unless a request asks
+            for the mode `explicit`, `always` or `never`.
+        project_tier: tier of requests that name none.
+        refuses: names of fields that are rejected with 400; nothing is billed then.
+        outcome: `answered`; `lost`: the response never arrives; `garbled`: it is not JSON;
+            `silent`: it reports no usage.
     """
 
     template: int = 7
@@ -110,21 +114,21 @@ RULES: Mapping[str, Rule] = {
     "flex project": Rule(share=1.0, stop=1, project_tier="flex", writes="always"),
     "answer lost": Rule(share=1.0, outcome="lost"),
     "answer garbled": Rule(share=1.0, outcome="garbled"),
-    "usage not told": Rule(share=1.0, outcome="silent"),
+    "usage not reported": Rule(share=1.0, outcome="silent"),
 }
 
 
 @dataclass(slots=True)
 class Billing(httpx.AsyncBaseTransport):
-    """The vendors' hosts, as something that a request is handed to.
+    """A transport that simulates the vendors' hosts.
 
     Attributes:
-        count: the tokenizer.
-        rule: how is billed.
-        every: with an `outcome` of its own, only each so many requests have it.
-        holds: whether each so many answers do not come before the caller leaves.
-        ledger: what each request was billed, in US dollars.
-        held: set once an answer is held.
+        count: function that counts the tokens of a text.
+        rule: the way each vendor bills.
+        every: number of requests of which one has the rule's `outcome`.
+        holds: True if one in `every` responses is held until the caller leaves.
+        ledger: amount billed for each request, in US dollars.
+        held: event that is set once a response is held.
     """
 
     count: Callable[[str], int]
@@ -135,7 +139,7 @@ class Billing(httpx.AsyncBaseTransport):
     held: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Bill a request, and answer it as the rule has it."""
+        """Bill a request, and answer it by the rule."""
         vendor = _HOSTS[request.url.host]
         body = json.loads(await request.aread())
         refused = [name for name in self.rule.refuses if name in body]
@@ -160,34 +164,35 @@ class Billing(httpx.AsyncBaseTransport):
         return httpx.Response(200, json=answer, headers=headers, request=request)
 
     def _measure(self, vendor: str, body: Any) -> Bill:
-        given = sum(map(self.count, _texts(body))) + self.rule.template
+        input_tokens = sum(map(self.count, _texts(body))) + self.rule.template
         cap = _cap(body)
-        made = max(1, int(cap * self.rule.share))
+        output_tokens = max(1, int(cap * self.rule.share))
         if vendor == "google" and not self.rule.overthinks:
             config = body["generationConfig"].get("thinkingConfig", {})
-            made += min(self.rule.thoughts, config.get("thinkingBudget", self.rule.thoughts))
+            budget = config.get("thinkingBudget", self.rule.thoughts)
+            output_tokens += min(self.rule.thoughts, budget)
         else:
-            made = min(made + self.rule.thoughts, cap)
+            output_tokens = min(output_tokens + self.rule.thoughts, cap)
         mode = body.get("prompt_cache_options", {}).get("mode", "implicit")
         writes = self.rule.writes == "always" or (self.rule.writes, mode) == ("implicit",) * 2
-        written = given if vendor == "openai" and writes else 0
-        named = body.get("service_tier", body.get("serviceTier", "auto"))
-        tier = self.rule.project_tier if named == "auto" else _TIERS[named]
-        return Bill(given, made + self.rule.stop, written, tier)
+        cache_writes = input_tokens if vendor == "openai" and writes else 0
+        tier_name = body.get("service_tier", body.get("serviceTier", "auto"))
+        tier = self.rule.project_tier if tier_name == "auto" else _TIERS[tier_name]
+        return Bill(input_tokens, output_tokens + self.rule.stop, cache_writes, tier)
 
 
 def _texts(body: Any) -> list[str]:
-    """Every text of a request, and its schema as it is spelled."""
-    found: list[str] = []
+    """Return every text of a request, and its schema as JSON."""
+    texts: list[str] = []
     for message in body.get("messages", []):
-        found.append(message["content"])
-    found += [body["system"]] if isinstance(body.get("system"), str) else []
+        texts.append(message["content"])
+    texts += [body["system"]] if isinstance(body.get("system"), str) else []
     for content in (*body.get("contents", []), body.get("systemInstruction") or {"parts": []}):
-        found += [part["text"] for part in content["parts"]]
+        texts += [part["text"] for part in content["parts"]]
     for name in ("response_format", "output_config"):
-        found += [json.dumps(body[name])] if name in body else []
+        texts += [json.dumps(body[name])] if name in body else []
     schema = body.get("generationConfig", {}).get("responseJsonSchema")
-    return found + ([json.dumps(schema)] if schema else [])
+    return texts + ([json.dumps(schema)] if schema else [])
 
 
 def _cap(body: Any) -> int:
@@ -198,25 +203,25 @@ def _cap(body: Any) -> int:
 
 def _answer(vendor: str, bill: Bill | None) -> dict[str, Any]:
     if vendor == "anthropic":
-        told: dict[str, Any] = {}
+        usage: dict[str, Any] = {}
         if bill is not None:
-            told = {"input_tokens": bill.given, "output_tokens": bill.made}
-            told["service_tier"] = bill.tier
+            usage = {"input_tokens": bill.input, "output_tokens": bill.output}
+            usage["service_tier"] = bill.tier
         content = [{"type": "text", "text": "So it is."}]
-        return {"id": "m", "content": content, "stop_reason": "end_turn", "usage": told}
+        return {"id": "m", "content": content, "stop_reason": "end_turn", "usage": usage}
     if vendor == "google":
-        told = {}
+        usage = {}
         if bill is not None:
-            told = {"promptTokenCount": bill.given, "candidatesTokenCount": bill.made}
+            usage = {"promptTokenCount": bill.input, "candidatesTokenCount": bill.output}
         parts = {"parts": [{"text": "So it is."}]}
         candidates = [{"content": parts, "finishReason": "STOP"}]
-        return {"candidates": candidates, "usageMetadata": told}
+        return {"candidates": candidates, "usageMetadata": usage}
     message = {"role": "assistant", "content": "So it is."}
     head: dict[str, Any] = {"id": "c"}
-    told = {}
+    usage = {}
     if bill is not None:
-        told = {"prompt_tokens": bill.given, "completion_tokens": bill.made}
-        told["prompt_tokens_details"] = {"cache_write_tokens": bill.written}
+        usage = {"prompt_tokens": bill.input, "completion_tokens": bill.output}
+        usage["prompt_tokens_details"] = {"cache_write_tokens": bill.cache_writes}
         if vendor == "openai":
             head["service_tier"] = {"standard": "default"}.get(bill.tier, bill.tier)
-    return {**head, "choices": [{"message": message, "finish_reason": "stop"}], "usage": told}
+    return {**head, "choices": [{"message": message, "finish_reason": "stop"}], "usage": usage}

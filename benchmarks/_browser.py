@@ -1,4 +1,4 @@
-"""A page in a chromium without a window, and what it says back."""
+"""A page in a headless Chromium, and the messages that it posts."""
 
 import queue
 import shutil
@@ -17,29 +17,29 @@ ARGUMENTS = (
 
 
 def find_browser() -> str | None:
-    """Find a chromium on this machine; none where there is none."""
+    """Find Chromium on this machine; returns None if it is not installed."""
     return shutil.which("chromium") or shutil.which("chromium-browser")
 
 
 @contextmanager
 def open_page(browser: str, html: str) -> Iterator["queue.Queue[str]"]:
-    """Open a page in a browser of its own, and yield what it posts to `/`, until the block ends."""
-    told: queue.Queue[str] = queue.Queue()
+    """Open a page in its own browser, and yield a queue of the texts it posts to `/`."""
+    messages: queue.Queue[str] = queue.Queue()
 
     class PageHandler(BaseHTTPRequestHandler):
-        """Serves the page, and takes what it says."""
+        """Serves the page and receives its messages."""
 
         def do_GET(self) -> None:
             """Answer with the page."""
             self._answer(html.encode())
 
         def do_POST(self) -> None:
-            """Take what the page says."""
-            told.put(self.rfile.read(int(self.headers["Content-Length"])).decode())
+            """Receive a message from the page."""
+            messages.put(self.rfile.read(int(self.headers["Content-Length"])).decode())
             self._answer(b"")
 
         def log_message(self, *_: object) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
         def _answer(self, body: bytes) -> None:
             self.send_response(200)
@@ -57,7 +57,7 @@ def open_page(browser: str, html: str) -> Iterator["queue.Queue[str]"]:
             command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
         )
         try:
-            yield told
+            yield messages
         finally:
             process.terminate()
             process.wait(10)

@@ -1,4 +1,4 @@
-"""The simulated vendors as a process of their own, so that what they keep is not measured."""
+"""The simulated vendors as a separate process, so that their memory and CPU are not measured."""
 
 import socket
 import subprocess
@@ -20,7 +20,7 @@ START_S = 30.0
 
 @contextmanager
 def serve_cloud() -> Iterator[str]:
-    """The cloud on loopback, by its address; it ends with the block."""
+    """Serve the simulated vendors on loopback until the block ends, and yield their address."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -44,20 +44,20 @@ def serve_cloud() -> Iterator[str]:
 
 
 def hosts(url: str) -> dict[str, VendorSettings]:
-    """The settings of each vendor that send its calls to the cloud at an address."""
-    found = {}
+    """Return settings that send the calls of each vendor to the simulated vendors at an address."""
+    settings = {}
     for vendor in Registry.load().vendors.values():
         urls = {}
-        for host, own in vendor.base_urls.items():
+        for host, base_url in vendor.base_urls.items():
             wire = vendor.id if host == "api" else f"{vendor.id}-{host}"
             if wire in VENDOR_PATHS:
-                urls[host] = url + VENDOR_PATHS[wire] + httpx.URL(own).path.rstrip("/")
-        found[vendor.id] = VendorSettings(base_urls=urls)
-    return found
+                urls[host] = url + VENDOR_PATHS[wire] + httpx.URL(base_url).path.rstrip("/")
+        settings[vendor.id] = VendorSettings(base_urls=urls)
+    return settings
 
 
 async def connect_account(engine: Engine, *vendors: str) -> RequestContext:
-    """The engine's own account, with connections to some vendors."""
+    """Return the context of the engine's local account, with connections to some vendors."""
     account, _ = await engine.accounts.open_local_account()
     context = RequestContext(account.id)
     for vendor in await engine.connections.list_providers(context):

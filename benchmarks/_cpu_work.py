@@ -1,10 +1,12 @@
-"""Functions that workers call in `cpu_steps`; it imports nothing, as each of them imports it."""
+"""Functions that workers call in `cpu_steps`; it imports nothing because each worker loads it.
+it.
+"""
 
 TURNS = 400_000
 
 
 def count_turns(turns: int) -> int:
-    """Count in pure Python, which takes a processor and nothing else."""
+    """Count in pure Python, which needs only a processor."""
     counted = 0
     for turn in range(turns):
         counted += turn & 1
@@ -12,5 +14,5 @@ def count_turns(turns: int) -> int:
 
 
 def reverse_bytes(data: bytes) -> bytes:
-    """Return bytes in the other direction: as much goes back as came."""
+    """Return bytes in reverse order, so that the output is as large as the input."""
     return data[::-1]

@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[1]
 
 @contextmanager
 def start_cluster(workers: int) -> Iterator[str]:
-    """Start a cluster in a process of its own; its scheduler's address."""
+    """Start a cluster in a separate process, and yield the address of its scheduler."""
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
     command = [sys.executable, "-m", "benchmarks._dask_cluster", str(workers)]
     with subprocess.Popen(
@@ -27,7 +27,7 @@ def start_cluster(workers: int) -> Iterator[str]:
         try:
             yield process.stdout.readline().strip()
         finally:
-            process.stdin.close()  # which ends it
+            process.stdin.close()  # ends the cluster
 
 
 def main() -> None:

@@ -1,9 +1,9 @@
-"""DBOS on PostgreSQL, at workflows of steps that do nothing: a peer's time for a durable step.
+"""DBOS on PostgreSQL with steps that do nothing: the time that a peer takes for a durable step.
 
-Run as `PYTHON benchmarks/_dbos.py < asked`, by a Python that has dbos and nothing of ours. It reads
-JSON, `url` of an empty database, `steps` of the workflow to time, and `runs` of workflows of one
-step, and prints the milliseconds of a step, one after the other, and the workflows a second, 32 at
-once.
+Run as `PYTHON benchmarks/_dbos.py < request`, by a Python that has dbos and none of our packages.
+It reads JSON: `url` of an empty database, `steps` of the workflow to time, and `runs`, the number
+of workflows of one step. It prints the milliseconds of a step in a chain, and the workflows per
+second with 32 at once.
 """
 
 import asyncio
@@ -18,17 +18,17 @@ AT_ONCE = 32
 
 @DBOS.step()
 async def do_nothing(number: int) -> int:
-    """Do what the engine's no-op does."""
+    """Return at once, like the engine's no-op."""
     return number
 
 
 @DBOS.workflow()
 async def run_chain(steps: int) -> int:
-    """Run steps one after the other; each is durable before the next begins."""
-    done = 0
+    """Run steps in a chain; each is durable before the next begins."""
+    count = 0
     for number in range(steps):
-        done += await do_nothing(number) == number
-    return done
+        count += await do_nothing(number) == number
+    return count
 
 
 async def measure_step_ms(steps: int) -> float:
@@ -40,11 +40,11 @@ async def measure_step_ms(steps: int) -> float:
 
 
 async def measure_runs_per_s(runs: int) -> float:
-    """Measure how many workflows of one step end in a second."""
-    left = iter(range(runs))
+    """Measure how many workflows of one step end per second."""
+    numbers = iter(range(runs))
 
     async def call_again() -> None:
-        for _ in left:
+        for _ in numbers:
             await run_chain(1)
 
     started = time.perf_counter()
@@ -53,16 +53,16 @@ async def measure_runs_per_s(runs: int) -> float:
 
 
 async def main() -> None:
-    """Measure what was asked for, and print it."""
-    asked = json.load(sys.stdin)
+    """Run both measurements, and print their results."""
+    request = json.load(sys.stdin)
     config: DBOSConfig = {
-        "name": "benchmark", "system_database_url": asked["url"], "run_admin_server": False,
+        "name": "benchmark", "system_database_url": request["url"], "run_admin_server": False,
         "log_level": "ERROR",
     }  # fmt: skip
     DBOS(config=config)
     DBOS.launch()
-    step_ms = await measure_step_ms(asked["steps"])
-    print(json.dumps({"step_ms": step_ms, "runs_per_s": await measure_runs_per_s(asked["runs"])}))
+    step_ms = await measure_step_ms(request["steps"])
+    print(json.dumps({"step_ms": step_ms, "runs_per_s": await measure_runs_per_s(request["runs"])}))
     DBOS.destroy()
 
 

@@ -1,7 +1,7 @@
-"""A vendor without any latency, that speaks the chat wire: what a gateway adds is all there is.
+"""A vendor without latency that speaks the chat protocol, to measure the time of a gateway alone.
 
-Run as `python -m benchmarks._fake_vendor`; it prints its port. Every answer is the same, whatever
-is asked for, and costs next to nothing to make: requests are not parsed beyond their length.
+Run as `python -m benchmarks._fake_vendor`; it prints its port. Every response is the same and
+costs next to nothing to send: only the length of a request is parsed.
 """
 
 import asyncio
@@ -32,35 +32,35 @@ RESPONSE = (
 
 
 class FakeVendor(asyncio.Protocol):
-    """Answers each request on a connection as soon as its body is there."""
+    """Answers each request on a connection as soon as its body is complete."""
 
     def __init__(self) -> None:
         self._received = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the transport that is answered through."""
-        # Not asserted: uvloop's transports are no subclass of asyncio's.
+        """Keep the transport for the responses."""
+        # No assertion, because uvloop's transports are no subclass of asyncio's.
         self._transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
-        """Answer every request that is whole."""
+        """Answer every complete request."""
         self._received += data
         while (end := self._received.find(b"\r\n\r\n")) >= 0:
             head = self._received[:end].lower()
             _, _, length = head.partition(b"content-length:")
-            whole = end + 4 + int(length.split(b"\r\n", 1)[0] or 0)
-            if len(self._received) < whole:
+            size = end + 4 + int(length.split(b"\r\n", 1)[0] or 0)
+            if len(self._received) < size:
                 return
-            self._received = self._received[whole:]
+            self._received = self._received[size:]
             self.answer(head)
 
-    def answer(self, head: bytes) -> None:  # noqa: ARG002 - what it is asked is all the same
+    def answer(self, head: bytes) -> None:  # noqa: ARG002 - every request gets the same response
         """Answer a request, whose head is given in lower case."""
         self._transport.write(RESPONSE)
 
 
 async def main() -> None:
-    """Answer until this process is ended."""
+    """Answer until this process ends."""
     server = await asyncio.get_running_loop().create_server(FakeVendor, "127.0.0.1", 0)
     print(server.sockets[0].getsockname()[1], flush=True)
     await server.serve_forever()

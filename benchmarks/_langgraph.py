@@ -1,8 +1,8 @@
-"""LangGraph, without any persistence, at the graphs of `dag_overhead`: a peer's time for a node.
+"""LangGraph without persistence, at the graphs of `dag_overhead`: the time a peer takes for a node.
 
-Run as `PYTHON benchmarks/_langgraph.py < graphs`, by a Python that has langgraph and nothing of
-ours: it reads graphs as JSON, each node's id with those it depends on, and prints the milliseconds
-that a node of each takes, by its name.
+Run as `PYTHON benchmarks/_langgraph.py < graphs`, by a Python that has langgraph and none of our
+packages. It reads graphs as JSON (the id of each node with the ids it depends on), and prints the
+milliseconds per node of each graph, by name.
 """
 
 import asyncio
@@ -16,18 +16,18 @@ from langgraph.graph import END, START, StateGraph
 
 
 class State(TypedDict):
-    """How many nodes have run."""
+    """The number of nodes that have run."""
 
-    done: Annotated[int, operator.add]
+    count: Annotated[int, operator.add]
 
 
 async def do_nothing(_state: State) -> dict[str, int]:
-    """Do what the engine's no-op does."""
-    return {"done": 1}
+    """Return at once, like the engine's no-op."""
+    return {"count": 1}
 
 
 def build_graph(edges: dict[str, list[str]]) -> Any:
-    """Build a graph in which a node runs once all that it depends on have."""
+    """Build a graph in which a node runs after all nodes that it depends on."""
     graph = StateGraph(State)
     for node in edges:
         graph.add_node(node, do_nothing)
@@ -39,13 +39,13 @@ def build_graph(edges: dict[str, list[str]]) -> Any:
 
 
 async def measure_ms(edges: dict[str, list[str]]) -> float:
-    """Measure the time that a node takes, in ms, once the graph is built."""
+    """Measure the time per node in ms, without the time to build the graph."""
     graph = build_graph(edges)
     config = {"recursion_limit": len(edges) + 10}
     started = time.perf_counter()
-    ended = await graph.ainvoke({"done": 0}, config)
+    state = await graph.ainvoke({"count": 0}, config)
     took = time.perf_counter() - started
-    assert ended["done"] == len(edges), ended
+    assert state["count"] == len(edges), state
     return 1000 * took / len(edges)
 
 

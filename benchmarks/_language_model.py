@@ -1,8 +1,8 @@
-"""A language model that a benchmark is tried with: any server with OpenAI's interface, by address.
+"""A language model to run a benchmark with: the address of any server with OpenAI's interface.
 
-`--base-url` and `--model`, or the variables `BENCHMARK_BASE_URL` and `BENCHMARK_MODEL`; the key is
-in `BENCHMARK_API_KEY`, for servers that want one. Without an address the model is left out, which
-is said in the output.
+It is named by `--base-url` and `--model`, or the variables `BENCHMARK_BASE_URL` and
+`BENCHMARK_MODEL`; `BENCHMARK_API_KEY` holds the key, for servers that require one. Without an
+address the model is skipped, and the output says so.
 """
 
 import argparse
@@ -26,14 +26,14 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def report_skipped(figure: str) -> None:
-    """Say that a figure is left out, as no model is named."""
-    reason = "no model is named: give --base-url and --model, or BENCHMARK_BASE_URL and _MODEL"
+    """Print that a figure is skipped because no model is named."""
+    reason = "no model is named; set --base-url and --model, or BENCHMARK_BASE_URL and _MODEL"
     print(json.dumps({"figure": figure, "skipped": reason}), flush=True)
 
 
 @contextmanager
 def open_model_client(base_url: str, model: str) -> Iterator[Client]:
-    """Open a client of an engine of its own, whose one connection is the model."""
+    """Open a client with its own engine, whose only connection is the model."""
     os.environ.setdefault(KEY_VARIABLE, "none")
     with tempfile.TemporaryDirectory() as folder:
         vendor = VendorSettings(

@@ -1,7 +1,7 @@
-"""A vendor that allows so many calls a second, and refuses the others; it speaks the chat wire.
+"""A vendor with a rate limit that rejects calls above it; it speaks the chat protocol.
 
-Run as `python -m benchmarks._limited_vendor RATE BURST`; it prints its port. `GET /counts` tells
-what it answered, and forgets it.
+Run as `python -m benchmarks._limited_vendor RATE BURST`; it prints its port. `GET /counts` returns
+the number of responses by status, and resets it.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ LATENCY_S = 0.05
 
 
 class CallLimit:
-    """A token bucket: so many calls a second, and a few at once after a pause."""
+    """A token bucket: a rate of calls per second, with a burst."""
 
     def __init__(self, per_s: float, burst: float) -> None:
         self._per_s, self._burst = per_s, burst
@@ -24,7 +24,7 @@ class CallLimit:
         self.counts: Counter[int] = Counter()
 
     def find_wait_s(self) -> float:
-        """Count a call and return 0, or return the seconds until there may be one."""
+        """Count a call and return 0, or return the seconds until the next call is allowed."""
         now = time.monotonic()
         self._left = min(self._burst, self._left + (now - self._at) * self._per_s)
         self._at = now
@@ -34,7 +34,7 @@ class CallLimit:
         return 0.0
 
     def make_answer(self) -> tuple[bytes, float]:
-        """Make the answer to a call, and the seconds after which it is given."""
+        """Return the response to a call, and the seconds after which to send it."""
         wait_s = self.find_wait_s()
         self.counts[429 if wait_s else 200] += 1
         if not wait_s:
@@ -45,7 +45,7 @@ class CallLimit:
         return head.encode() + body, 0.0
 
     def take_counts(self) -> bytes:
-        """Make the answer that tells the counts, and forget them."""
+        """Return the response that holds the counts, and reset them."""
         body = json.dumps(self.counts).encode()
         self.counts.clear()
         head = f"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {len(body)}"
@@ -53,14 +53,14 @@ class CallLimit:
 
 
 class LimitedVendor(FakeVendor):
-    """Answers each request on a connection within the limit of all of them."""
+    """Answers each request within the limit shared by all connections."""
 
     def __init__(self, limit: CallLimit) -> None:
         super().__init__()
         self._limit = limit
 
     def answer(self, head: bytes) -> None:
-        """Answer a request, or count it and refuse it."""
+        """Answer a request, or count and reject it."""
         if head.startswith(b"get /counts"):
             self._transport.write(self._limit.take_counts())
             return
@@ -72,7 +72,7 @@ class LimitedVendor(FakeVendor):
 
 
 async def main(per_s: float, burst: float) -> None:
-    """Answer until this process is ended."""
+    """Answer until this process ends."""
     limit = CallLimit(per_s, burst)
     loop = asyncio.get_running_loop()
     server = await loop.create_server(lambda: LimitedVendor(limit), "127.0.0.1", 0)

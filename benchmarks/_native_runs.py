@@ -1,9 +1,9 @@
-"""`/v1/runs` natively in FastAPI, as its documentation has it: what the server is compared with.
+"""`/v1/runs` in plain FastAPI, as its documentation shows: the baseline for the server.
 
-It does not do all that the server does: JSON is what the standard library takes (a member named
-twice, NaN, nesting without end), sizes within a body have no limits, a fault of a large body is
-listed on the event loop, unknown query parameters pass, and `Idempotency-Key`, `Prefer` and streams
-of events are left out. Bodies are not strict: FastAPI parses JSON before pydantic sees it.
+It does less than the server: JSON is parsed by the standard library (which accepts a member named
+twice, NaN and unlimited nesting), sizes within a body have no limits, an error in a large body is
+listed on the event loop, unknown query parameters are ignored, and `Idempotency-Key`, `Prefer` and
+event streams are missing. Bodies are not strict: FastAPI parses JSON before pydantic sees it.
 """
 
 from collections.abc import Awaitable, Callable
@@ -29,7 +29,7 @@ from toolkit.server.paths import PathTable
 
 
 def create_native_app(engine: Engine) -> FastAPI:
-    """The app, with the server's own middleware, authentication and engine."""
+    """Create the app, with the server's own middleware, authentication and engine."""
     app = FastAPI(openapi_url=None)
 
     def require(scope: Scope) -> Callable[[Request], Awaitable[RequestContext]]:
@@ -48,7 +48,7 @@ def create_native_app(engine: Engine) -> FastAPI:
 
     @app.post("/v1/runs", status_code=202, tags=["runs"], operation_id="runs_create")
     async def create(body: RunCreate, context: writer) -> Envelope[Run]:
-        """Accept one; `Prefer: wait=N` holds the answer for up to N seconds."""
+        """Accept a run; `Prefer: wait=N` holds the response for up to N seconds."""
         run = await engine.runs.create(context, body)
         return Envelope(id=run.id, status=run.status, data=run)
 
@@ -58,20 +58,20 @@ def create_native_app(engine: Engine) -> FastAPI:
         limit: Annotated[int, Query(ge=1, le=200)] = 50,
         cursor: str | None = None,
     ) -> PageEnvelope[Run]:
-        """List them, newest first."""
+        """List runs, newest first."""
         runs = await engine.runs.list(context, limit, cursor)
-        more = make_cursor(runs[-1].id) if len(runs) == limit else None
-        return PageEnvelope(data=Page(items=runs, count=len(runs), next_cursor=more))
+        next_cursor = make_cursor(runs[-1].id) if len(runs) == limit else None
+        return PageEnvelope(data=Page(items=runs, count=len(runs), next_cursor=next_cursor))
 
     @app.get("/v1/runs/{id}", tags=["runs"], operation_id="runs_read")
     async def read(id: str, context: reader) -> Envelope[Run]:
-        """Read one."""
+        """Read a run."""
         run = await engine.runs.get(context, id)
         return Envelope(id=run.id, status=run.status, data=run)
 
     @app.post("/v1/runs/{id}/cancel", tags=["runs"], operation_id="runs_cancel")
     async def cancel(id: str, context: writer) -> Envelope[Run]:
-        """End a run; one that has ended is answered as it is."""
+        """Cancel a run; a run that has ended is returned unchanged."""
         run = await engine.runs.cancel(context, id)
         return Envelope(id=run.id, status=run.status, data=run)
 
@@ -82,9 +82,9 @@ def create_native_app(engine: Engine) -> FastAPI:
         after: Annotated[int, Query(ge=0)] = 0,
         wait: Annotated[int, Query(ge=0, le=30)] = 0,
     ) -> PageEnvelope[Event]:
-        """List events after a number, holding while there is none."""
-        found = await engine.events.list(context, id, after=after, wait_s=wait)
-        return PageEnvelope(data=Page(items=found, count=len(found)))
+        """List events after a number, and wait while there are none."""
+        events = await engine.events.list(context, id, after=after, wait_s=wait)
+        return PageEnvelope(data=Page(items=events, count=len(events)))
 
     @app.exception_handler(ToolkitError)
     async def refuse(request: Request, error: ToolkitError) -> Response:
@@ -92,7 +92,9 @@ def create_native_app(engine: Engine) -> FastAPI:
 
     @app.exception_handler(RequestValidationError)
     async def refuse_body(request: Request, error: RequestValidationError) -> Response:
-        faults = [Detail(".".join(map(str, one["loc"])), one["msg"]) for one in error.errors()]
+        faults = [
+            Detail(".".join(map(str, fault["loc"])), fault["msg"]) for fault in error.errors()
+        ]
         refused = RequestError(ErrorCode.INVALID_REQUEST, details=faults)
         return render_error(refused, request.state.request_id)
 

@@ -18,13 +18,13 @@ from toolkit.settings import Settings
 
 
 class NapInput(Request):
-    """How long to do nothing."""
+    """The time to do nothing."""
 
     seconds: float = Field(default=0.0, ge=0)
 
 
 class NapOutput(Record):
-    """That nothing was done."""
+    """The time that was spent."""
 
     seconds: float
 
@@ -50,7 +50,7 @@ NAP = Capability(
 async def open_noop_engine(
     data_dir: Path, *capabilities: Capability, **settings: object
 ) -> AsyncIterator[Engine]:
-    """An engine on a data directory of its own, with further capabilities."""
+    """Open an engine on its own data directory, with further capabilities."""
     registry = Registry.load(extra=[NAP, *capabilities])
     engine = await Engine.open(Settings(data_dir=data_dir, **settings), registry=registry)
     try:
@@ -60,7 +60,7 @@ async def open_noop_engine(
 
 
 def graph(edges: dict[str, list[str]], seconds: dict[str, float] | None = None) -> WorkflowCreate:
-    """A workflow of naps: node id to the ids it depends on."""
+    """Build a workflow of naps from the ids that each node depends on."""
     return WorkflowCreate(
         name="benchmark",
         nodes=[
@@ -81,10 +81,10 @@ async def run(
     request: WorkflowCreate,
     clock: Clock = time.monotonic,
 ) -> tuple[WorkflowRecord, float]:
-    """Submit a workflow and wait for it; return what it took by a clock, in seconds.
+    """Submit a workflow and wait for it; return its record and its seconds by a clock.
 
-    It starts without the garbage of what came before (an engine opened and closed, a floor run);
-    the collector is on while it runs.
+    Garbage is collected first, because an engine that was opened and closed before, or the floor,
+    leaves some. The collector is on while the workflow runs.
     """
     gc.collect()
     started = clock()

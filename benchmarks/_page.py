@@ -1,9 +1,9 @@
-"""Makes the tables of `docs/benchmarks.md` from figures that were kept; `--check` only compares.
+"""Write the tables of `docs/benchmarks.md` from the stored figures; `--check` only compares.
 
 `python -m benchmarks --keep` writes its figures to `figures.jsonl`; `page.toml` lists the tables
-and a label for each figure. The page is written by hand around the tables, each of which is between
-two comments. A figure that `page.toml` does not list is an error, and so is a table without a place
-in the page.
+and a label for each figure. The rest of the page is written by hand; each table is between two
+comments. It is an error if `page.toml` does not list a figure, or if the page has no place for a
+table.
 """
 
 import json
@@ -89,15 +89,15 @@ def write_page(*, check: bool = False) -> list[str]:
         pattern = f"{re.escape(begin)}.*?{re.escape(end)}"
         new, places = re.subn(pattern, rendered, new, flags=re.DOTALL)
         if places != 1:
-            errors.append(f"{PAGE.name} has no place for the table {name}")
+            errors.append(f"{PAGE.name} lacks the comments {begin} and {end}")
     listed = {
         figure
         for table in tables.values()
         for figure in (*table["figures"], *table.get("not_shown", ()))
     }
-    errors += [f"no table of {TABLES.name} has {name}" for name in sorted(set(figures) - listed)]
+    errors += [f"no table of {TABLES.name} lists {name}" for name in sorted(set(figures) - listed)]
     if check and new != old:
-        errors.append(f"{PAGE.name} is not what {FIGURES.name} says: python -m benchmarks._page")
+        errors.append(f"{PAGE.name} differs from {FIGURES.name}; run python -m benchmarks._page")
     elif not check:
         PAGE.write_text(new, "utf-8")
     return errors
@@ -118,11 +118,11 @@ def render_figures(
         line = figures.get(name, {})
         rows.append({column: _render_figure_cell(column, line) for column in HEAD})
         rows[-1]["figure"] = label
-    shown = [column for column in HEAD if any(row[column] for row in rows)]
-    yield f"| {' | '.join(shown)} |"
-    yield "|" + "---|" * len(shown)
+    columns = [column for column in HEAD if any(row[column] for row in rows)]
+    yield f"| {' | '.join(columns)} |"
+    yield "|" + "---|" * len(columns)
     for row in rows:
-        yield f"| {' | '.join(row[column] for column in shown)} |"
+        yield f"| {' | '.join(row[column] for column in columns)} |"
     if measured := [runs[name] for name in table["benchmarks"] if name in runs]:
         yield ""
         yield _describe_runs(table["benchmarks"], measured)

@@ -1,6 +1,6 @@
-"""Programs of others that do what ours does, beside which it is measured where they are installed.
+"""Other programs with the same purpose, measured for comparison if they are installed.
 
-They are not ours to install: `PEERS` names Pythons that have them, such as those of virtual
+We do not install them. `PEERS` names Python interpreters that have them, for example of virtual
 environments, separated as in `PATH`.
 """
 
@@ -29,26 +29,26 @@ litellm_settings: {{telemetry: false}}
 
 @cache
 def find_peer(module: str) -> str | None:
-    """Find a Python that has a module; none, said once, if no peer has it."""
+    """Find a Python that has a module; if none does, print so once and return None."""
     for python in os.environ.get("PEERS", "").split(os.pathsep):
         probe = f"import importlib.util, sys; sys.exit(not importlib.util.find_spec({module!r}))"
         if python and subprocess.run([python, "-c", probe], check=False).returncode == 0:
             return python
-    print(f"{module} was left out: PEERS names no Python that has it.", file=sys.stderr)
+    print(f"{module} is skipped; add a Python that has it to PEERS.", file=sys.stderr)
     return None
 
 
 @contextmanager
 def serve_litellm(python: str, folder: Path, vendor_url: str) -> Iterator[tuple[int, int, str]]:
-    """Run LiteLLM's proxy, which keeps nothing, until the block ends.
+    """Run LiteLLM's proxy without a database until the block ends.
 
     Args:
-        python: one that has `litellm[proxy]`.
-        folder: for its configuration and its log.
-        vendor_url: where it sends calls to.
+        python: interpreter that has `litellm[proxy]`.
+        folder: directory for its configuration and log.
+        vendor_url: URL that the proxy forwards calls to.
 
     Yields:
-        its port, its process id, and the key that it asks for.
+        port, process id and key of the proxy.
     """
     config = folder / "litellm.yaml"
     config.write_text(LITELLM_CONFIG.format(model=LITELLM_MODEL, url=vendor_url), "utf-8")
@@ -58,12 +58,12 @@ def serve_litellm(python: str, folder: Path, vendor_url: str) -> Iterator[tuple[
     key = f"sk-{secrets.token_hex(32)}"
     command = [str(Path(python).with_name("litellm")), "--config", str(config)]
     command += ["--host", "127.0.0.1", "--port", str(port)]
-    # It would fetch a list of prices from the network as it starts.
-    own = {"LITELLM_MASTER_KEY": key, "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
+    # Otherwise it fetches a list of prices from the network at start.
+    variables = {"LITELLM_MASTER_KEY": key, "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
     with (
         (folder / "litellm.log").open("w") as log,
         subprocess.Popen(
-            command, env={**os.environ, **own}, stdout=log, stderr=log, cwd=folder
+            command, env={**os.environ, **variables}, stdout=log, stderr=log, cwd=folder
         ) as process,
     ):
         try:

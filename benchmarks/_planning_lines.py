@@ -1,4 +1,4 @@
-"""The lines of `benchmarks/sets/planning`, and how a plan compares with what they say."""
+"""The lines of `benchmarks/sets/planning`, and the comparison of a plan with an expected plan."""
 
 import json
 import unicodedata
@@ -11,7 +11,7 @@ from typing import Any
 SETS = Path(__file__).parent / "sets" / "planning"
 LANGUAGES = ("en", "de", "fr", "es", "it", "pt", "ja", "zh", "ar")
 COUNTED = ("words", "chars", "sentences", "bullets")
-# Names of a language, in the languages of the sets, by how they begin once folded.
+# Names of languages in the languages of the sets, by their first letters after folding.
 LANGUAGE_STEMS = {
     "ar": ("arab", "阿拉伯", "アラビア", "عرب"),
     "da": ("dan", "dän", "丹麦", "デンマーク", "دنمارك", "دانمارك"),
@@ -35,17 +35,18 @@ LANGUAGE_STEMS = {
 
 @dataclass(frozen=True)
 class GraphNode:
-    """A node, expected or planned, as far as they are compared.
+    """A node of an expected or a planned graph, with the parts that are compared.
 
     Attributes:
-        given: its fields; of an expected one, those that the objective fixes.
-        numbers: of an expected text, the counts asked of it; of a planned one, those it has.
-        language: the code of the one that a text is asked for in, if it is not the objective's.
+        fields: fields of a planned node; for an expected node only the fields that the objective
+            fixes.
+        numbers: counts that an objective asks for in an expected text, or that a planned text has.
+        language: code of the language asked for, if it differs from the objective's.
     """
 
     id: str
     kind: str
-    given: Mapping[str, object]
+    fields: Mapping[str, object]
     numbers: frozenset[float] = frozenset()
     language: str | None = None
 
@@ -70,7 +71,7 @@ class Graph:
 
 @dataclass(frozen=True)
 class SetLine:
-    """An objective and its right plans, the first of which is the one that figures go by."""
+    """An objective and its correct plans; figures are computed from the first plan."""
 
     id: str
     lang: str
@@ -82,7 +83,7 @@ class SetLine:
 
 
 def read_lines(languages: Sequence[str] = LANGUAGES, split: str | None = None) -> list[SetLine]:
-    """Read the objectives of some languages, of one half or of both."""
+    """Read the objectives of some languages, of one split or of both."""
     rows = [
         json.loads(row)
         for lang in languages
@@ -108,7 +109,7 @@ def _read_graph(plan: dict[str, Any], lang: str) -> Graph:
         GraphNode(
             id=node["id"],
             kind=node["kind"],
-            given=node.get("fields", {}),
+            fields=node.get("fields", {}),
             numbers=frozenset(node[unit] for unit in COUNTED if unit in node),
             language=node.get("language") if node.get("language") != lang else None,
         )
@@ -118,69 +119,76 @@ def _read_graph(plan: dict[str, Any], lang: str) -> Graph:
     return Graph(nodes, edges, frozenset(plan.get("deliverables", ())))
 
 
-def find_mappings(wanted: Graph, made: Graph, *, strict: bool) -> Iterator[dict[str, str]]:
-    """Find the ways to lay one graph upon another: kind upon kind and edge upon edge.
+def find_mappings(expected: Graph, planned: Graph, *, strict: bool) -> Iterator[dict[str, str]]:
+    """Find the mappings of one graph onto another that keep the kinds of nodes and the edges.
 
     Args:
-        wanted: what a line of the set expects.
-        made: what was planned.
-        strict: whether the fields, counts and languages of nodes have to be as expected, too.
+        expected: graph that a line of the set expects.
+        planned: graph of the plan.
+        strict: True if the fields, counts and languages of nodes must match, too.
     """
-    if wanted.count_kinds() != made.count_kinds() or wanted.count_edges() != made.count_edges():
+    if (
+        expected.count_kinds() != planned.count_kinds()
+        or expected.count_edges() != planned.count_edges()
+    ):
         return
     choices = [
-        [two.id for two in made.nodes if one.kind == two.kind and (not strict or fits(one, two))]
-        for one in wanted.nodes
+        [
+            other.id
+            for other in planned.nodes
+            if node.kind == other.kind and (not strict or fits(node, other))
+        ]
+        for node in expected.nodes
     ]
     order = sorted(range(len(choices)), key=lambda place: len(choices[place]))
-    yield from _lay(wanted, made, [(wanted.nodes[i].id, choices[i]) for i in order], {})
+    yield from _lay(expected, planned, [(expected.nodes[i].id, choices[i]) for i in order], {})
 
 
-def can_lay(wanted: Graph, made: Graph, *, strict: bool) -> bool:
-    """Tell whether one graph can be laid upon another, as `find_mappings` finds."""
-    return next(find_mappings(wanted, made, strict=strict), None) is not None
+def can_lay(expected: Graph, planned: Graph, *, strict: bool) -> bool:
+    """Return whether `find_mappings` finds a mapping between two graphs."""
+    return next(find_mappings(expected, planned, strict=strict), None) is not None
 
 
 def _lay(
-    wanted: Graph, made: Graph, open_nodes: list[tuple[str, list[str]]], laid: dict[str, str]
+    expected: Graph, planned: Graph, open_nodes: list[tuple[str, list[str]]], laid: dict[str, str]
 ) -> Iterator[dict[str, str]]:
     if not open_nodes:
         yield dict(laid)
         return
-    (node, choices), *rest = open_nodes
+    (node, choices), *open_rest = open_nodes
     for choice in choices:
         if choice in laid.values():
             continue
         agrees = all(
-            ((node, other) in wanted.edges) == ((choice, there) in made.edges)
-            and ((other, node) in wanted.edges) == ((there, choice) in made.edges)
-            for other, there in laid.items()
+            ((node, expected_id) in expected.edges) == ((choice, planned_id) in planned.edges)
+            and ((expected_id, node) in expected.edges) == ((planned_id, choice) in planned.edges)
+            for expected_id, planned_id in laid.items()
         )
         if agrees:
-            yield from _lay(wanted, made, rest, {**laid, node: choice})
+            yield from _lay(expected, planned, open_rest, {**laid, node: choice})
 
 
-def fits(wanted: GraphNode, made: GraphNode) -> bool:
-    """Tell whether a planned node has what the set fixes of it."""
-    if not all(_holds(name, value, made) for name, value in wanted.given.items()):
+def fits(expected: GraphNode, planned: GraphNode) -> bool:
+    """Return whether a planned node has the fields, counts and language that the set fixes."""
+    if not all(_holds(name, value, planned) for name, value in expected.fields.items()):
         return False
-    written = fold(" ".join(map(str, made.given.values())))
-    stems = LANGUAGE_STEMS.get(wanted.language or "", ("",))
-    return wanted.numbers <= made.numbers and any(fold(stem) in written for stem in stems)
+    text = fold(" ".join(map(str, planned.fields.values())))
+    stems = LANGUAGE_STEMS.get(expected.language or "", ("",))
+    return expected.numbers <= planned.numbers and any(fold(stem) in text for stem in stems)
 
 
-def _holds(name: str, value: object, made: GraphNode) -> bool:
-    given = made.given.get(name)
+def _holds(name: str, value: object, planned: GraphNode) -> bool:
+    field = planned.fields.get(name)
     if isinstance(value, bool | int | float):
-        return isinstance(given, int | float) and abs(given - value) < 1e-6
+        return isinstance(field, int | float) and abs(field - value) < 1e-6
     if isinstance(value, list):
-        return isinstance(given, list) and fold(str(given)) == fold(str(value))
-    if given is None:
+        return isinstance(field, list) and fold(str(field)) == fold(str(value))
+    if field is None:
         return False
     if name in {"theme", "format"}:
-        return fold(str(given)) == fold(str(value)) or value == made.given.get(f"{name} family")
-    there = fold(str(given))
-    return all(word in there for word in fold(str(value)).split())
+        return fold(str(field)) == fold(str(value)) or value == planned.fields.get(f"{name} family")
+    text = fold(str(field))
+    return all(word in text for word in fold(str(value)).split())
 
 
 def fold(text: str) -> str:
@@ -190,6 +198,6 @@ def fold(text: str) -> str:
     'grosse 3 apfel'
     """
     plain = unicodedata.normalize("NFKD", text).casefold()
-    kept = (c if c.isalnum() else " " for c in plain if not unicodedata.combining(c))
-    digits = (str(unicodedata.digit(c)) if c.isdigit() else c for c in kept)
+    characters = (c if c.isalnum() else " " for c in plain if not unicodedata.combining(c))
+    digits = (str(unicodedata.digit(c)) if c.isdigit() else c for c in characters)
     return " ".join("".join(digits).split())

@@ -1,9 +1,9 @@
-"""Prefect, at tasks that work on a processor: a peer's time for a step in a thread and on Dask.
+"""Prefect with tasks that use a processor: a peer's time for a step in a thread and on Dask.
 
-Run as `PYTHON benchmarks/_prefect.py`, by a Python that has prefect and prefect-dask and nothing of
-ours; `PREFECT_HOME` says where its server keeps its database. It reads lines of JSON, `runner`
-(`thread` or `dask`), `steps` and `turns`, and answers each with the milliseconds of a step, one
-after the other.
+Run as `PYTHON benchmarks/_prefect.py`, by a Python that has prefect and prefect-dask and none of
+our packages; `PREFECT_HOME` names the directory of its database. It reads lines of JSON: `runner`
+(`thread` or `dask`), `steps` and `turns`. It answers each with the milliseconds of a step in a
+chain.
 """
 
 import json
@@ -22,7 +22,7 @@ count = task(count_turns)
 
 
 def measure_chain_ms(steps: int, turns: int) -> float:
-    """Measure the milliseconds of a task, of so many one after the other."""
+    """Measure the milliseconds per task of a chain of tasks."""
     for _ in range(2 * WORKERS):
         count.submit(turns).result()
     began = time.perf_counter()
@@ -34,7 +34,7 @@ def measure_chain_ms(steps: int, turns: int) -> float:
 def main() -> None:
     """Answer until standard input ends."""
     answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what the libraries print is no answer
+    os.dup2(2, 1)  # so that the libraries do not print among the answers
     with LocalCluster(
         n_workers=WORKERS, threads_per_worker=1, host="127.0.0.1", dashboard_address=None
     ) as cluster:
@@ -43,9 +43,9 @@ def main() -> None:
             "dask": lambda: DaskTaskRunner(address=cluster.scheduler_address),
         }
         for line in sys.stdin:
-            asked = json.loads(line)
-            chain = flow(measure_chain_ms, task_runner=runners[asked["runner"]]())
-            print(json.dumps(chain(asked["steps"], asked["turns"])), file=answers, flush=True)
+            request = json.loads(line)
+            chain = flow(measure_chain_ms, task_runner=runners[request["runner"]]())
+            print(json.dumps(chain(request["steps"], request["turns"])), file=answers, flush=True)
 
 
 if __name__ == "__main__":

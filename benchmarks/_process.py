@@ -1,4 +1,4 @@
-"""What the system says of this process: memory, open files, and the sizes of folders."""
+"""Memory, CPU time and open files of a process, sizes of folders, and statistics of figures."""
 
 import os
 import resource
@@ -9,18 +9,18 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 MB = 1e6
-# Says how many seconds have passed, by whatever is to count: the wall, or this process's CPU.
+# Returns seconds of the wall clock, or of the CPU time of this process.
 Clock = Callable[[], float]
 _STATUS = Path("/proc/self/status")
 _OPEN = Path("/proc/self/fd")
-# Of a whole process, as the scheduler counts it.
+# The clock of a whole process, in the kernel's numbering.
 _CPU_CLOCK = 2
 
 
 def peak_mb() -> float:
-    """The most memory that this process has had resident, in MB.
+    """Return the peak resident memory of this process, in MB.
 
-    Not by `getrusage` where there is another way: that figure is handed on to a child.
+    `getrusage` is used only without `/proc`, because a child process inherits its figure.
     """
     if _STATUS.exists():
         return _read_status_mb("VmHWM")
@@ -29,7 +29,7 @@ def peak_mb() -> float:
 
 
 def resident_mb() -> float:
-    """The memory that this process has resident now, in MB; its peak where nothing else is told."""
+    """Return the resident memory of this process in MB, or its peak without `/proc`."""
     return _read_status_mb("VmRSS") if _STATUS.exists() else peak_mb()
 
 
@@ -41,53 +41,53 @@ def read_resident_mb(pid: int) -> float:
 def read_cpu_s(pid: int) -> float:
     """Read the CPU time that another process has used so far, in seconds.
 
-    Its clock is read as `clock_getcpuclockid` of the C library names it: `/proc` counts in steps of
-    10 ms only, which are many requests.
+    The clock id is computed as `clock_getcpuclockid` of the C library does: `/proc` counts in steps
+    of 10 ms only, which is the time of many requests.
     """
     return time.clock_gettime((~pid << 3) | _CPU_CLOCK)
 
 
 def _read_status_mb(name: str, status: Path = _STATUS) -> float:
-    line = next(one for one in status.read_text().splitlines() if one.startswith(name))
-    return int(line.split()[1]) * 1024 / MB
+    row = next(line for line in status.read_text().splitlines() if line.startswith(name))
+    return int(row.split()[1]) * 1024 / MB
 
 
 def open_files() -> tuple[int, int]:
-    """How many file descriptors are open: sockets, and all others."""
-    sockets = others = 0
-    for each in _OPEN.iterdir() if _OPEN.exists() else ():
+    """Return the number of open file descriptors: sockets, and all other files."""
+    sockets = files = 0
+    for path in _OPEN.iterdir() if _OPEN.exists() else ():
         try:
-            target = os.readlink(each)
+            target = os.readlink(path)
         except OSError:
-            continue  # the one that the listing itself had open
+            continue  # the descriptor of the listing itself
         if target.startswith("socket:"):
             sockets += 1
         else:
-            others += 1
-    return sockets, others
+            files += 1
+    return sockets, files
 
 
 def folder_bytes(folder: Path, *names: str) -> int:
-    """The bytes of the files in a folder, or of those with some names."""
+    """Return the total bytes of the files in a folder, or only of the files with given names."""
     files = [path for path in folder.rglob("*") if path.is_file()]
     return sum(path.stat().st_size for path in files if not names or path.name in names)
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """The value that `share` of the values are not above."""
+    """Return the value below which a share of the values lie."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
 
 def slope(values: Sequence[float]) -> float:
-    """How much values grow from one to the next, by least squares."""
+    """Return the growth from one value to the next, by least squares."""
     if len(values) < 2:
         return 0.0
     return statistics.linear_regression(range(len(values)), values).slope
 
 
 def spread(values: Sequence[float], digits: int = 4) -> dict[str, object]:
-    """The noise of a figure: how many rounds it had, and the least and most of them."""
+    """Return the number of rounds of a figure, and its lowest and highest value."""
     return {
         "rounds": len(values),
         "min": round(min(values), digits),

@@ -1,6 +1,6 @@
-"""The cheapest HTTP client there is: kept connections, requests that are bytes already.
+"""A minimal HTTP client: persistent connections, and requests that are prepared as bytes.
 
-Load shares two cores with what it measures, so what it costs itself has to be next to nothing.
+It shares two cores with the system that it measures, so it must cost next to nothing.
 """
 
 import asyncio
@@ -17,14 +17,14 @@ _STATUS = slice(9, 12)
 
 def make_post(path: str, body: bytes, **headers: str) -> bytes:
     """Make a POST request of JSON; underscores in the names of headers become hyphens."""
-    named = {"host": "localhost", "content-type": "application/json", **headers}
-    lines = [f"{name.replace('_', '-')}: {value}" for name, value in named.items()]
+    fields = {"host": "localhost", "content-type": "application/json", **headers}
+    lines = [f"{name.replace('_', '-')}: {value}" for name, value in fields.items()]
     head = "\r\n".join([f"POST {path} HTTP/1.1", *lines, f"content-length: {len(body)}"])
     return head.encode() + b"\r\n\r\n" + body
 
 
 class RawConnection:
-    """A connection to a port of this machine that is kept."""
+    """A persistent connection to a port of this machine."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -57,19 +57,20 @@ async def send_load(
     expected: bytes = b"",
     per_s: float | None = None,
 ) -> tuple[list[float], float]:
-    """Send requests by so many callers at once for a while.
+    """Send requests from several concurrent callers for a while.
 
     Args:
-        port: of this machine.
-        make_request: makes the next request.
-        callers: how many send at once, each one after the other.
-        seconds: for how long.
-        expected: what every answer has to contain.
-        per_s: so many requests a second at most, evenly spaced; as many as can be by default.
+        port: port of this machine.
+        make_request: function that returns the next request.
+        callers: number of concurrent callers, each of which sends one request after the other.
+        seconds: duration of the load.
+        expected: bytes that every response must contain.
+        per_s: maximum number of requests per second, evenly spaced; without limit by default.
 
     Returns:
-        the milliseconds that each took, and how many there were a second. With `per_s` a request's
-        time begins when it was due, so that those that had to wait for their turn are not spared.
+        the milliseconds of each request, and the number of requests per second. With `per_s` a
+        request's time begins when it was due, so that the time a request waits for its turn is
+        counted.
     """
     connections = [await RawConnection.open(port) for _ in range(callers)]
     took_ms: list[float] = []

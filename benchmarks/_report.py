@@ -1,4 +1,4 @@
-"""JSON lines: one figure each, with the floor it was measured beside and the limit it must keep."""
+"""Print figures as JSON lines, each with the floor measured in the same run and its limit."""
 
 import json
 import statistics
@@ -8,10 +8,10 @@ from benchmarks._process import spread
 
 
 def report(
-    figure: str, value: float, unit: str, *, floor: float, limit: float | None, **more: object
+    figure: str, value: float, unit: str, *, floor: float, limit: float | None, **details: object
 ) -> bool:
-    """Print one figure and say whether it keeps its limit; what has none is only told."""
-    kept = limit is None or value <= limit
+    """Print a figure, and return whether it keeps its limit; None is no limit."""
+    is_kept = limit is None or value <= limit
     line = {
         "figure": figure,
         "value": round(value, 4),
@@ -19,11 +19,11 @@ def report(
         "floor": round(floor, 4),
         "ratio": round(value / floor, 2) if floor else None,
         "limit": limit,
-        "kept": kept,
-        **more,
+        "kept": is_kept,
+        **details,
     }
     print(json.dumps(line), flush=True)
-    return kept
+    return is_kept
 
 
 def report_rounds(
@@ -35,28 +35,28 @@ def report_rounds(
     limit: float | None,
     peers: Sequence[float] = (),
     peer: str = "",
-    **more: object,
+    **details: object,
 ) -> bool:
-    """Print the figure that rounds found, each with its floor and, where there is one, its peer.
+    """Print the median of several rounds, with the floor and, if there is one, the peer.
 
     Args:
-        figure: its name.
-        values: what each round found; the figure is their median.
-        unit: of the values, the floors and the peers.
-        floors: what the least that could do the work took, in turns with it.
-        limit: the most that the median may be; none if it is only told.
-        peers: what a program of others' took for the same.
-        peer: the name of that program.
-        **more: what else the line has.
+        figure: name of the figure.
+        values: result of each round; the figure is their median.
+        unit: unit of the values, the floors and the peers.
+        floors: results of the least work that could do the same, measured in turns with it.
+        limit: maximum of the median; None if there is no limit.
+        peers: results of another program that does the same.
+        peer: name of that program.
+        **details: further members of the line.
 
     Returns:
-        true if the limit is kept.
+        True if the limit is kept.
     """
     if peers:
-        more |= {"peer": round(statistics.median(peers), 4), "peer_name": peer}
-    if least := min(floors):
-        # Of what others on the machine do, the least of several rounds has the smallest part.
-        more["least_ratio"] = round(min(values) / least, 3)
+        details |= {"peer": round(statistics.median(peers), 4), "peer_name": peer}
+    if lowest_floor := min(floors):
+        # The lowest of several rounds is disturbed least by other programs on the machine.
+        details["least_ratio"] = round(min(values) / lowest_floor, 3)
     return report(
         figure,
         statistics.median(values),
@@ -64,7 +64,7 @@ def report_rounds(
         floor=statistics.median(floors),
         limit=limit,
         **spread(values),
-        **more,
+        **details,
     )
 
 
@@ -74,17 +74,17 @@ def report_share(
     *,
     at_least: float | None = None,
     unit: str = "share",
-    **more: object,
+    **details: object,
 ) -> bool:
-    """Print a figure of which more is better, and say whether it reaches what it has to."""
-    kept = at_least is None or round(value, 4) >= at_least
+    """Print a figure that should be high, and return whether it reaches its minimum."""
+    is_kept = at_least is None or round(value, 4) >= at_least
     line = {
         "figure": figure,
         "value": round(value, 4),
         "unit": unit,
         "at_least": at_least,
-        "kept": kept,
-        **more,
+        "kept": is_kept,
+        **details,
     }
     print(json.dumps(line), flush=True)
-    return kept
+    return is_kept

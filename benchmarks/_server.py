@@ -1,4 +1,4 @@
-"""`toolkit serve` as a process of its own, with its vendors elsewhere, and accounts that use it."""
+"""`toolkit serve` as a separate process with simulated vendors, and accounts that use it."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ import httpx
 from benchmarks._cloud import hosts
 from toolkit.sandbox import SANDBOX_KEYS
 
-# What is measured is the work, not how well it is held off.
+# Limits would hide the work that is measured.
 UNLIMITED = {
     "rate_limit_per_s": "100000",
     "rate_limit_burst": "100000",
@@ -22,7 +22,7 @@ STOP_S = 30.0
 
 
 def find_cloud_urls(cloud: str) -> dict[tuple[str, str], str]:
-    """Find where the simulated cloud has each vendor: its URL by vendor and host."""
+    """Return the URL of each vendor in the simulated cloud, by vendor and host."""
     return {
         (vendor, host): url
         for vendor, settings in hosts(cloud).items()
@@ -41,13 +41,17 @@ def serve_toolkit(
     """Run `toolkit serve` on loopback until the block ends; yields its URL and process id.
 
     Args:
-        folder: the data directory; the log stands beside it.
-        urls: where each vendor is, by vendor and host.
-        options: of the command.
+        folder: data directory; the log is next to it.
+        urls: URL of each vendor, by vendor and host.
+        options: options of the command.
         **settings: further settings of the server.
     """
-    named = {f"VENDORS__{vendor}__BASE_URLS__{host}": url for (vendor, host), url in urls.items()}
-    own = {f"TOOLKIT_{n.upper()}": v for n, v in {**UNLIMITED, **named, **settings}.items()}
+    vendor_urls = {
+        f"VENDORS__{vendor}__BASE_URLS__{host}": url for (vendor, host), url in urls.items()
+    }
+    variables = {
+        f"TOOLKIT_{n.upper()}": v for n, v in {**UNLIMITED, **vendor_urls, **settings}.items()
+    }
     command = [sys.executable, "-m", "toolkit", "serve", "--port", "0", "--data-dir", str(folder)]
     command += options
     for name in SANDBOX_KEYS:
@@ -56,7 +60,7 @@ def serve_toolkit(
         (folder.parent / "server.log").open("w") as log,
         subprocess.Popen(
             command,
-            env={**os.environ, **own, **SANDBOX_KEYS},
+            env={**os.environ, **variables, **SANDBOX_KEYS},
             stdout=subprocess.PIPE,
             stderr=log,
             text=True,
@@ -72,12 +76,12 @@ def serve_toolkit(
 
 
 def open_accounts(url: str, count: int, vendors: Sequence[str]) -> list[str]:
-    """Open so many accounts at a server, each connected to some vendors; return their keys."""
+    """Open accounts at a server, each connected to some vendors; return their keys."""
     keys = []
     with httpx.Client(base_url=f"{url}/v1", trust_env=False) as http:
         for i in range(count):
-            made = http.post("/account", json={"email": f"client{i}@example.org"})
-            keys.append(made.json()["data"]["api_key"])
+            response = http.post("/account", json={"email": f"client{i}@example.org"})
+            keys.append(response.json()["data"]["api_key"])
             http.headers["Authorization"] = f"Bearer {keys[-1]}"
             for vendor in vendors:
                 pointer = {"provider": vendor, "connection_type": "environment"}

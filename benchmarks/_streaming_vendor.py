@@ -1,7 +1,7 @@
-"""A vendor that writes at a model's pace: each piece of its text is the time at which it was sent.
+"""A vendor that streams at a model's pace; each piece of its text is the time at which it was sent.
 
-Run as `python -m benchmarks._streaming_vendor`; it prints its port. It speaks the chat wire, and
-streams whatever is asked.
+Run as `python -m benchmarks._streaming_vendor`; it prints its port. It speaks the chat protocol,
+and streams the same text for every request.
 """
 
 import asyncio
@@ -22,13 +22,13 @@ def make_chunk(delta: dict[str, str], finish: str | None = None) -> bytes:
 
 
 def read_stamps(text: str) -> tuple[list[float], str]:
-    """Read when the pieces of a text were sent, in seconds of the machine's monotonic clock.
+    """Read the times at which the pieces of a text were sent, in seconds of the monotonic clock.
 
     Returns:
-        those of whole pieces, and what there is of the next.
+        the times of the complete pieces, and the start of the next piece.
     """
-    *whole, rest = text.split(";")
-    return [int(stamp) / 1e9 for stamp in whole], rest
+    *stamps, remainder = text.split(";")
+    return [int(stamp) / 1e9 for stamp in stamps], remainder
 
 
 async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -48,7 +48,7 @@ async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
 
 
 async def main() -> None:
-    """Answer until this process is ended."""
+    """Answer until this process ends."""
     server = await asyncio.start_server(answer, "127.0.0.1", 0)
     print(server.sockets[0].getsockname()[1], flush=True)
     await server.serve_forever()

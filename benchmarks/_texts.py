@@ -1,10 +1,10 @@
-"""Texts in many scripts and of many kinds, for whatever has to hold for all of them."""
+"""Texts in many scripts and of many kinds, for properties that must hold for every text."""
 
 import base64
 import hashlib
 import json
 
-# The same thought, so that lengths compare: twice a day the sea lifts the water and turns a mill.
+# The same sentence, so that lengths compare: twice a day the sea lifts the water and turns a mill.
 PROSE = {
     "english": "Twice a day the sea lifts the water behind the gate, and the falling tide turns the mill.",
     "german": "Zweimal am Tag hebt das Meer das Wasser hinter dem Tor, und die Ebbe treibt die Mühle an.",
@@ -71,10 +71,10 @@ KINDS = {
 
 
 def long_texts(characters: int) -> dict[str, str]:
-    """Every text, repeated until it is about this long, by its name.
+    """Return every text by name, repeated until it has about the given length.
 
     Args:
-        characters: how long each is to be.
+        characters: number of characters of each text.
     """
     return {
         name: (f"{text} " if name in PROSE else text) * max(1, characters // len(text))

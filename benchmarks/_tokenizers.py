@@ -1,4 +1,4 @@
-"""Real tokenizers, with the vocabularies that packages carry; nothing is fetched."""
+"""Real tokenizers, with the vocabularies that their packages contain; nothing is downloaded."""
 
 import warnings
 from collections.abc import Callable, Mapping
@@ -16,11 +16,11 @@ _TEKKEN = "tekken_240911.json"
 
 
 def load_tokenizers(folder: Path | None = None) -> Mapping[str, Count]:
-    """The counts of tokens by each tokenizer, by name.
+    """Return the function that counts tokens of each tokenizer, by name.
 
     Args:
-        folder: where more of them are, as `tokenizer.json` files at any depth; named by the folder
-            that each is in.
+        folder: directory with more tokenizers, as `tokenizer.json` files at any depth; each is
+            named by its own folder.
     """
     counts: dict[str, Count] = {name: _openai(name) for name in _OPENAI}
     data = files("mistral_common") / "data"
@@ -33,7 +33,7 @@ def load_tokenizers(folder: Path | None = None) -> Mapping[str, Count]:
 
 def _openai(name: str) -> Count:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of how it reads its own files
+        warnings.simplefilter("ignore", DeprecationWarning)  # from reading its own files
         import bpe_openai
 
         encoding = bpe_openai.get_encoding(name)

@@ -1,7 +1,7 @@
-"""One tenant at its worst: bodies made to be slow, layouts that cost nothing, readers that wait.
+"""A tenant with the worst load: slow bodies, layouts that cost nothing, slow readers.
 
-It is a process of its own, as it would be a machine of its own: what it has to do for its requests
-must not hold up those who are measured.
+It runs in a separate process, as it would run on another machine, so that making its requests does
+not slow down the measured tenants.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ DEEP = "[" * 50 + "]" * 50
 
 
 def bodies() -> list[tuple[str, bytes]]:
-    """The worst posts, each with its path."""
+    """Return the slowest POST requests, each with its path."""
     schema = {"type": "object", "properties": {f"p{i}": {"type": "string"} for i in range(25)}}
     asks = {"objective": "tea", "output_schema": schema}
     node = {"capability": "llm.generate", "depends_on": []}
@@ -34,17 +34,17 @@ def bodies() -> list[tuple[str, bytes]]:
 
 
 class Tenant:
-    """The process: at its worst from `begin` to `end`."""
+    """The process of the tenant; it sends its load from `begin` to `end`."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
 
     async def begin(self) -> None:
-        """Have it ask for as much as can be."""
+        """Start the load."""
         await self._say("begin")
 
     async def end(self) -> None:
-        """Have it ask for nothing more."""
+        """Stop the load."""
         await self._say("end")
 
     async def _say(self, word: str) -> None:
@@ -56,7 +56,7 @@ class Tenant:
 
 @asynccontextmanager
 async def start_tenant(url: str, key: str) -> AsyncIterator[Tenant]:
-    """Start the process, which waits to be told; it ends with the block."""
+    """Start the process, which waits for commands until the block ends."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "benchmarks._worst", url),
         stdin=asyncio.subprocess.PIPE,
@@ -71,33 +71,33 @@ async def start_tenant(url: str, key: str) -> AsyncIterator[Tenant]:
 
 
 async def main(url: str, key: str) -> None:
-    """Do as each line of stdin says, and answer with the same line."""
-    doing: asyncio.Task[None] | None = None
+    """Start or stop the load as each line of stdin says, and answer with the same line."""
+    load: asyncio.Task[None] | None = None
     while line := await asyncio.to_thread(sys.stdin.readline):
-        if doing is not None:
-            doing.cancel()
-            await asyncio.wait([doing])
-            doing = None
+        if load is not None:
+            load.cancel()
+            await asyncio.wait([load])
+            load = None
         if line == "begin\n":
-            doing = asyncio.create_task(do_its_worst(url, key))
+            load = asyncio.create_task(do_its_worst(url, key))
         print(line, end="", flush=True)
 
 
 async def do_its_worst(url: str, key: str) -> None:
-    """Ask for as much as can be, until cancelled; whatever the answers are."""
+    """Send the largest load possible until cancelled; responses are ignored."""
     headers = {"Authorization": f"Bearer {key}"}
     async with (
         httpx.AsyncClient(
             base_url=f"{url}/v1", headers=headers, timeout=120, trust_env=False
         ) as http,
-        asyncio.TaskGroup() as doing,
+        asyncio.TaskGroup() as group,
     ):
-        made = await http.post("/artifacts", files={"file": ("large.txt", b"tea " * 5_000_000)})
+        artifact = await http.post("/artifacts", files={"file": ("large.txt", b"tea " * 5_000_000)})
         for _ in range(AT_ONCE):
-            doing.create_task(_post(http))
-            doing.create_task(_lay_out(http))
+            group.create_task(_post(http))
+            group.create_task(_lay_out(http))
         for _ in range(SLOW_READERS):
-            doing.create_task(_read_slowly(url, key, str(made.json().get("id"))))
+            group.create_task(_read_slowly(url, key, str(artifact.json().get("id"))))
 
 
 async def _post(http: httpx.AsyncClient) -> None:
@@ -109,14 +109,14 @@ async def _post(http: httpx.AsyncClient) -> None:
 
 
 async def _lay_out(http: httpx.AsyncClient) -> None:
-    given = {"title": "Tea", "body": "tea " * 500, "width": 4096, "height": 4096}
-    body = {"target": "capability", "name": "composition.layout", "input": given}
+    layout = {"title": "Tea", "body": "tea " * 500, "width": 4096, "height": 4096}
+    body = {"target": "capability", "name": "composition.layout", "input": layout}
     while True:
         await http.post("/runs", json=body, headers={"Prefer": "wait=30"})
 
 
 async def _read_slowly(url: str, key: str, artifact_id: str) -> None:
-    """Ask for something large, and take a little of it now and then."""
+    """Request a large artifact, and read a little of it from time to time."""
     place = urlsplit(url)
     while True:
         reader, writer = await asyncio.open_connection(place.hostname, place.port, limit=4096)

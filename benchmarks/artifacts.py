@@ -1,9 +1,9 @@
-"""What an artifact's bytes cost in the notebook's own process: CPU time, threads and all.
+"""CPU time of the notebook's process for saving and reading an artifact, threads included.
 
-Run `python -m benchmarks.artifacts`. One caller saves and reads artifacts by the sync client, small
-ones of 1 kB and large ones of 8 MB, each like no other. The floor is what cannot be spared: the
-bytes' digest and a file of them written, and that file read and checked by its digest, each on
-another thread than its caller's. Medians of rounds, in turns with it.
+Run `python -m benchmarks.artifacts`. One caller saves and reads artifacts by the sync client: small
+artifacts of 1 kB and large artifacts of 8 MB, each with different bytes. The floor is the work that
+cannot be avoided: the digest of the bytes and a file written with them, and that file read and
+checked by its digest, each in a thread. Figures are medians of rounds, in turns with the floor.
 """
 
 import hashlib
@@ -24,34 +24,34 @@ _NUMBERS = itertools.count(1)
 
 
 def make_content(size: int) -> bytes:
-    """Make bytes like no others."""
+    """Make bytes that differ from all made before."""
     head = f"{next(_NUMBERS):020d}".encode()
     return head + bytes(size - len(head))
 
 
 def measure_cpu_ms(work: Callable[[], None], count: int) -> float:
-    """Measure the CPU time that this process takes for one of so many, in ms."""
+    """Measure the CPU time of this process per item, in ms."""
     began = time.process_time()
     work()
     return (time.process_time() - began) * 1000 / count
 
 
 def measure_client(client: Client, contents: list[bytes]) -> tuple[float, float]:
-    """Measure what saving and reading artifacts takes, in ms each."""
-    kept: list[str] = []
+    """Measure the CPU time of saving and of reading an artifact, in ms."""
+    artifact_ids: list[str] = []
 
     def upload() -> None:
-        kept.extend(client.artifacts.upload(content).id for content in contents)
+        artifact_ids.extend(client.artifacts.upload(content).id for content in contents)
 
     def download() -> None:
-        for artifact_id, content in zip(kept, contents, strict=True):
+        for artifact_id, content in zip(artifact_ids, contents, strict=True):
             assert len(client.artifacts.get(artifact_id).content()) == len(content)
 
     return measure_cpu_ms(upload, len(contents)), measure_cpu_ms(download, len(contents))
 
 
 def measure_files(folder: Path, contents: list[bytes]) -> tuple[float, float]:
-    """Measure files of the same bytes, written by their digests, read and checked, in ms each."""
+    """Measure the CPU time of writing and of reading and checking a file, in ms."""
 
     def write(content: bytes) -> Path:
         path = folder / hashlib.sha256(content).hexdigest()
@@ -75,14 +75,14 @@ def measure_files(folder: Path, contents: list[bytes]) -> tuple[float, float]:
 
 
 def main(rounds: int = ROUNDS, sizes: dict[str, tuple[int, int]] = SIZES) -> int:
-    """Measure; nothing here has a limit."""
+    """Measure both sizes; no figure has a limit."""
     with (
         tempfile.TemporaryDirectory() as name,
         Client.local(Path(name, "data"), sandbox=True) as client,
     ):
         files = Path(name, "files")
         files.mkdir()
-        measure_client(client, [make_content(1_000)])  # what is done first is imported first
+        measure_client(client, [make_content(1_000)])  # so that imports are not measured
         for kind, (size, count) in sizes.items():
             ours: list[tuple[float, float]] = []
             bare: list[tuple[float, float]] = []

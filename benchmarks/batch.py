@@ -1,10 +1,10 @@
-"""Notebooks in a batch: what one costs beyond its own work, beside papermill's API and command.
+"""Notebooks in a batch: overhead per notebook, compared with papermill's API and command.
 
-Run `python -m benchmarks.batch`. The notebook has five cells and nothing to do, so all the time it
-takes is overhead. In each round, and in turns: papermill's command, its API, a batch with one
-worker (so that notebooks run one after the other, as papermill's do), and the floor: the same
-cells in a kernel that is already there and is kept. The limit of a batch is an eighth of what
-papermill's API took in the same run. Then 100 notebooks with two workers: limit 15 s.
+Run `python -m benchmarks.batch`. The notebook has five cells that do next to nothing, so all its
+time is overhead. Each round measures in turns: papermill's command, its API, a batch with one
+worker (because papermill runs notebooks one after the other), and the floor: the same cells in a
+kernel that is already running. The limit of a batch is an eighth of papermill's API in the same
+run. Then 100 notebooks run with two workers: limit 15 s.
 """
 
 import logging
@@ -35,7 +35,7 @@ CELLS = ("x: int = 1", "import math", "y = math.sqrt(x)", "print(y)", "y")
 
 
 def write_notebook(folder: Path) -> Path:
-    """The notebook."""
+    """Write the notebook, and return its path."""
     cells = [new_code_cell(cell) for cell in CELLS]
     cells[0].metadata["tags"] = ["parameters"]
     spec = {"name": "python3", "display_name": "Python 3", "language": "python"}
@@ -44,7 +44,7 @@ def write_notebook(folder: Path) -> Path:
 
 
 def measure_command(path: Path) -> float:
-    """Seconds that papermill's command takes."""
+    """Measure the seconds of papermill's command."""
     started = time.perf_counter()
     command = [sys.executable, "-m", "papermill", str(path), str(path.with_name("cli.ipynb"))]
     subprocess.run([*command, "-p", "x", "4"], check=True, capture_output=True)
@@ -52,7 +52,7 @@ def measure_command(path: Path) -> float:
 
 
 def measure_api(path: Path) -> float:
-    """Seconds that papermill's API takes, in a process that has it imported."""
+    """Measure the seconds of papermill's API, in a process that has imported it."""
     started = time.perf_counter()
     target = str(path.with_name("api.ipynb"))
     execute_notebook(str(path), target, parameters={"x": 4}, progress_bar=False)
@@ -60,7 +60,7 @@ def measure_api(path: Path) -> float:
 
 
 def measure_batch(path: Path, notebooks: int, workers: int) -> float:
-    """Seconds that a batch takes, from nothing to its table."""
+    """Measure the seconds of a batch, from its start to its table."""
     with tempfile.TemporaryDirectory() as out:
         started = time.perf_counter()
         grid = {"x": list(range(notebooks))}
@@ -72,7 +72,7 @@ def measure_batch(path: Path, notebooks: int, workers: int) -> float:
 
 
 def measure_kept_kernel(path: Path, times: int) -> float:
-    """Seconds a notebook in a kernel that is there already, and stays."""
+    """Measure the seconds of a notebook in a kernel that is already running."""
     manager, client = start_new_kernel(kernel_name="python3")
     try:
         spent = []
@@ -91,13 +91,13 @@ def measure_kept_kernel(path: Path, times: int) -> float:
 
 
 def get_cpu_s() -> float:
-    """Seconds of processor that this process and those that have ended under it have used."""
+    """Return the CPU seconds used by this process and by its children that have ended."""
     kinds = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-    return sum(used.ru_utime + used.ru_stime for used in map(resource.getrusage, kinds))
+    return sum(usage.ru_utime + usage.ru_stime for usage in map(resource.getrusage, kinds))
 
 
 def main(rounds: int = ROUNDS, notebooks: int = NOTEBOOKS, hundred: int = HUNDRED) -> int:
-    """Measure; exit code 1 if a limit is not kept."""
+    """Run the benchmark; the exit code is 1 if a figure misses its limit."""
     warnings.simplefilter("ignore")
     logging.getLogger("papermill").setLevel(logging.ERROR)
     command, api, batches, floors = [], [], [], []
@@ -111,22 +111,22 @@ def main(rounds: int = ROUNDS, notebooks: int = NOTEBOOKS, hundred: int = HUNDRE
             floors.append(measure_kept_kernel(path, notebooks))
         before = get_cpu_s()
         side_by_side = measure_batch(path, hundred, workers=2)
-        used = get_cpu_s() - before
-    floor, stock, ours = (statistics.median(taken) for taken in (floors, api, batches))
-    more = {"rounds": rounds, "notebooks": notebooks}
+        cpu_s = get_cpu_s() - before
+    floor, stock, ours = (statistics.median(seconds) for seconds in (floors, api, batches))
+    counts = {"rounds": rounds, "notebooks": notebooks}
     report("batch.papermill_command", statistics.median(command), "s", floor=floor, limit=None)
     report("batch.papermill_api", stock, "s", floor=floor, limit=None, rounds=rounds)
     times = {"times_less_than_api": round(stock / ours, 1), "noise": max(batches) - min(batches)}
     limit = round(stock / TIMES_LESS, 4)
-    good = report("batch.notebook", ours, "s", floor=floor, limit=limit, **more, **times)
-    # What it used of processors tells, on a machine that others use, what it would take alone.
-    more = {
+    good = report("batch.notebook", ours, "s", floor=floor, limit=limit, **counts, **times)
+    # On a shared machine, CPU seconds show how long the batch would take alone.
+    counts = {
         "notebooks": hundred,
-        "cpu_seconds": round(used, 2),
+        "cpu_seconds": round(cpu_s, 2),
         "load": round(os.getloadavg()[0], 1),
     }
     side = {"floor": floor * hundred / 2, "limit": 15.0}
-    good &= report("batch.hundred", side_by_side, "s", **side, **more)
+    good &= report("batch.hundred", side_by_side, "s", **side, **counts)
     return 0 if good else 1
 
 

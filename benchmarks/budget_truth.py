@@ -1,15 +1,15 @@
-"""What was paid over what was allowed, billed by real tokenizers: never above 1.
+"""Amounts paid over amounts allowed, billed by real tokenizers: never above 1.
 
-Run `python -m benchmarks.budget_truth [FOLDER]`; FOLDER may have more tokenizers, as
+Run `python -m benchmarks.budget_truth [FOLDER]`; FOLDER may hold more tokenizers, as
 `tokenizer.json` files. Workflows of texts in many scripts run under budgets that do not cover all
-of them. The vendors bill by rules of their own (`_billing`): cache writes, service tiers,
-reasoning, lost answers. Calls run one after the other, side by side, and as runs that share
-nothing. Two more trials interrupt calls in flight: the caller cancels the workflow, or the engine
-ends and another engine takes up the rest.
+of the texts. The vendors bill by their own rules (`_billing`): cache writes, service tiers,
+reasoning, lost responses. Calls run one after the other, concurrently, and as independent runs. Two
+more trials interrupt calls in flight: the caller cancels the workflow, or the engine stops and
+another engine resumes the rest.
 
-A workflow is accepted if its expected cost fits, so its budget is just that, and its bound is more.
-The share of a budget that could be used is reported for a budget of 50 calls' bounds: the last
-call's bound is left over.
+A workflow is accepted if its expected cost fits, so its budget equals the expected cost, which is
+less than its bound. The usable share of a budget is reported for a budget of 50 calls' bounds,
+because the bound of the last call remains unused.
 """
 
 import asyncio
@@ -39,32 +39,32 @@ INTERLEAVINGS = ("one after the other", "side by side", "single runs", "cancelle
 LEAST_USABLE = 0.8
 BOUNDS_COVERED = 50
 CAP = 300
-# So that the first calls, which nothing has been learnt from yet, fit.
+# So that the first calls fit, because no costs have been learnt yet.
 LEFT_OVER = 0.004
-# Fewer texts come again, under a budget that expects them once.
+# With fewer texts, texts repeat, but the budget expects each text once.
 LEAST_NODES = 15
 INTERRUPTED = ("cancelled", "restarted")
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one trial came to.
+    """The result of one trial.
 
     Attributes:
         ratio: paid over allowed, the highest of its budgets.
-        told: paid over what the records say was spent; 1 where they tell the truth, less where
-            what is not known counts as the most it could be.
+        of_recorded: paid over recorded as spent; 1 if the records are exact, less if an unknown
+            cost is recorded as its upper bound.
     """
 
     ratio: float
-    told: float
+    of_recorded: float
     calls: int
 
 
 async def open_engine(
     folder: Path, billing: Billing, *, connect: bool = True
 ) -> tuple[Engine, RequestContext]:
-    """An engine whose vendors are those that bill, and its account, connected to all of them."""
+    """Open an engine with the billing vendors, and an account connected to all of them."""
     registry = Registry.load()
     secrets = {registry.vendors[vendor].variable: "a-key-of-nobody" for vendor in TARIFFS}
     engine = await Engine.open(
@@ -79,7 +79,7 @@ async def open_engine(
 async def try_rule(
     count: Count, rule: Rule, interleaving: str, texts: Mapping[str, str]
 ) -> Outcome:
-    """Run every text under a budget that does not cover what all of them may come to."""
+    """Run every text under a budget that does not cover the costs of all texts."""
     billing = Billing(count, rule, holds=interleaving in INTERRUPTED)
     with tempfile.TemporaryDirectory() as folder:
         engine, context = await open_engine(Path(folder), billing)
@@ -109,7 +109,7 @@ async def try_rule(
 async def _wait_for_interrupt(
     engine: Engine, context: RequestContext, workflow_id: str, billing: Billing
 ) -> None:
-    """Wait until a call is in flight that gets no answer, or until the workflow has ended."""
+    """Wait until a call in flight is held, or until the workflow has ended."""
     waits = [
         asyncio.ensure_future(engine.wait(context, workflow_id, 60)),
         asyncio.ensure_future(billing.held.wait()),
@@ -123,8 +123,8 @@ async def _wait_for_interrupt(
 async def _single_runs(
     engine: Engine, context: RequestContext, billing: Billing, texts: Mapping[str, str]
 ) -> Outcome:
-    """Each text as a run whose budget is exactly what it may come to."""
-    worst, told, calls = 0.0, 1.0, 0
+    """Run each text under a budget that equals its upper bound."""
+    worst, of_recorded, calls = 0.0, 1.0, 0
     for i, text in enumerate(texts.values()):
         request = _run(text, _vendor(i))
         route = await engine.runs.route(context, request)
@@ -138,8 +138,10 @@ async def _single_runs(
         paid = float(sum(billing.ledger))
         worst = max(worst, paid / limit)
         calls += len(billing.ledger)
-        told = min(told, paid / run.cost_incurred_usd if run.cost_incurred_usd else 1.0)
-    return Outcome(worst, told, calls)
+        of_recorded = min(
+            of_recorded, paid / run.cost_incurred_usd if run.cost_incurred_usd else 1.0
+        )
+    return Outcome(worst, of_recorded, calls)
 
 
 async def _sum_expected(engine: Engine, context: RequestContext, texts: Mapping[str, str]) -> float:
@@ -183,7 +185,7 @@ async def _create_workflow(
 
 
 async def measure_usable(count: Count) -> float:
-    """The share of a budget of 50 calls' bounds that calls could use, many at once."""
+    """Measure the share of a budget of 50 calls' bounds that concurrent calls could use."""
     billing = Billing(count, RULES["to the cap"])
     text = PROSE["english"]
     with tempfile.TemporaryDirectory() as folder:
@@ -231,20 +233,20 @@ def _vendor(i: int) -> str:
     return list(TARIFFS)[i % len(TARIFFS)]
 
 
-def tell_tokens(tokenizers: Mapping[str, Count], texts: Mapping[str, str]) -> bool:
-    """Tell how close bounds and expectations are to what tokenizers count."""
-    most = {name: max(c(text) for c in tokenizers.values()) for name, text in texts.items()}
-    worst = max(texts, key=lambda name: most[name] / (count_bytes(texts[name]) + 256))
-    told = most[worst] / (count_bytes(texts[worst]) + 256)
+def report_tokens(tokenizers: Mapping[str, Count], texts: Mapping[str, str]) -> bool:
+    """Report how close bounds and expectations are to the counts of tokenizers."""
+    highest = {name: max(c(text) for c in tokenizers.values()) for name, text in texts.items()}
+    worst = max(texts, key=lambda name: highest[name] / (count_bytes(texts[name]) + 256))
+    ratio = highest[worst] / (count_bytes(texts[worst]) + 256)
     median = [
         sorted(count(text) for count in tokenizers.values())[len(tokenizers) // 2]
         / estimate_tokens(text)
         for name, text in texts.items()
         if name in PROSE
     ]
-    kept = report("budget_truth.tokens_over_bound", told, "ratio", floor=0, limit=1, text=worst)
+    is_kept = report("budget_truth.tokens_over_bound", ratio, "ratio", floor=0, limit=1, text=worst)
     report("budget_truth.tokens_over_expected", max(median), "ratio", floor=min(median), limit=None)
-    return kept
+    return is_kept
 
 
 async def main(
@@ -255,25 +257,25 @@ async def main(
     most_texts: int = 1000,
     most_tokenizers: int = 1000,
 ) -> int:
-    """Try everything with everything; exit code 1 if a budget is passed or cannot be used."""
+    """Run all combinations; the exit code is 1 if a budget is exceeded or cannot be used."""
     tokenizers = dict(list(load_tokenizers(folder).items())[:most_tokenizers])
     texts = dict(list(long_texts(characters).items())[:most_texts])
-    kept = tell_tokens(tokenizers, long_texts(characters))
+    are_kept = report_tokens(tokenizers, long_texts(characters))
     for name, count in tokenizers.items():
         for rule_name, rule in RULES.items():
             for interleaving in interleavings:
-                done = await try_rule(count, rule, interleaving, texts)
-                kept &= report(
-                    "budget_truth.paid_over_limit", done.ratio, "ratio", floor=0, limit=1,
+                outcome = await try_rule(count, rule, interleaving, texts)
+                are_kept &= report(
+                    "budget_truth.paid_over_limit", outcome.ratio, "ratio", floor=0, limit=1,
                     tokenizer=name, rule=rule_name, interleaving=interleaving,
-                    calls=done.calls, paid_over_told=round(done.told, 3),
+                    calls=outcome.calls, paid_over_told=round(outcome.of_recorded, 3),
                 )  # fmt: skip
         usable = await measure_usable(count)
-        kept &= report(
+        are_kept &= report(
             "budget_truth.unusable", 1 - usable, "share", floor=0, limit=1 - LEAST_USABLE,
             tokenizer=name,
         )  # fmt: skip
-    return 0 if kept else 1
+    return 0 if are_kept else 1
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
-"""What a step costs that works on a processor, over the bare function: worker processes and all.
+"""The cost of a step that uses a processor, over the bare function: worker processes included.
 
 Run `python -m benchmarks.cpu_steps`. Each round is a chain of nodes, so that one step runs at a
-time; the floor is the same calls in this process, in turns with it. Medians of rounds.
+time; the floor is the same calls in this process, in turns with the chain. Medians of rounds.
 
 - `work` is a step of about 20 ms in pure Python: at most 1.1 times the bare function.
-- `bytes` is a step that is given 4 MB and returns as many, in ms a MB; its floor is the function
-  with what is given and returned copied once, as memory of another process has to be.
-- `first` is the time from an engine that was just opened to the end of its first step.
+- `bytes` is a step that receives 4 MB and returns 4 MB, in ms per MB; its floor is the function
+  with its input and output copied once, because another process has its own memory.
+- `first` is the time from opening an engine to the end of its first step.
 """
 
 import asyncio
@@ -34,25 +34,25 @@ MOST_OVER_WORK = 1.1
 
 
 class StepInput(Request):
-    """How much to work on."""
+    """The amount of work."""
 
     turns: int = Field(default=0, ge=0)
     size: int = Field(default=0, ge=0)
 
 
 class StepOutput(Record):
-    """That it was done."""
+    """A confirmation that the step has run."""
 
-    done: bool
+    is_done: bool
 
 
 def take_step(call: Call[StepInput]) -> Flow[Result]:
-    """Work in a worker process: count, or turn bytes around."""
+    """Work in a worker process: count, or reverse bytes."""
     if call.input.size:
         yield from run_in_process(reverse_bytes, bytes(call.input.size))
     else:
         yield from run_in_process(count_turns, call.input.turns)
-    return Result({"done": True})
+    return Result({"is_done": True})
 
 
 STEP = Capability(
@@ -65,13 +65,13 @@ STEP = Capability(
 )
 
 
-def chain_steps(count: int, given: dict[str, int]) -> WorkflowCreate:
-    """Make a workflow of steps, one after the other."""
+def chain_steps(count: int, fields: dict[str, int]) -> WorkflowCreate:
+    """Make a workflow that is a chain of steps."""
     nodes = [
         NodeCreate(
             id=f"n{i}",
             capability="bench.step",
-            input=given,
+            input=fields,
             depends_on=[f"n{i - 1}"] if i else [],
         )
         for i in range(count)
@@ -80,7 +80,7 @@ def chain_steps(count: int, given: dict[str, int]) -> WorkflowCreate:
 
 
 def measure_calls_ms(call: Callable[[], object], count: int, clock: Clock) -> float:
-    """Measure the milliseconds of a call, of so many one after the other."""
+    """Measure the milliseconds per call of a sequence of calls."""
     began = clock()
     for _ in range(count):
         call()
@@ -88,7 +88,7 @@ def measure_calls_ms(call: Callable[[], object], count: int, clock: Clock) -> fl
 
 
 def copy_there_and_back(size: int) -> bytes:
-    """Do what a step with bytes does, with each of them copied once on both ways."""
+    """Run the function of a step with bytes, and copy its input and its output once."""
     return bytes(bytearray(reverse_bytes(bytes(bytearray(size)))))
 
 
@@ -97,17 +97,17 @@ async def measure_chain_ms(
     context: RequestContext,
     count: int,
     clock: Clock,
-    **given: int,
+    **fields: int,
 ) -> float:
-    """Measure the milliseconds of a step, in a chain of so many."""
-    _, seconds = await run(engine, context, chain_steps(count, given), clock)
+    """Measure the milliseconds per step of a chain of steps."""
+    _, seconds = await run(engine, context, chain_steps(count, fields), clock)
     return 1000 * seconds / count
 
 
 async def main(rounds: int = ROUNDS, steps: int = STEPS, clock: Clock = time.monotonic) -> int:
-    """Measure by a clock; exit code 1 if a limit is not kept."""
-    found: dict[str, list[float]] = {"first": [], "work": [], "bytes": []}
-    floors: dict[str, list[float]] = {name: [] for name in found}
+    """Measure by a clock; the exit code is 1 if a figure misses its limit."""
+    results: dict[str, list[float]] = {"first": [], "work": [], "bytes": []}
+    floors: dict[str, list[float]] = {name: [] for name in results}
     for _ in range(rounds):
         with tempfile.TemporaryDirectory() as folder:
             async with open_noop_engine(Path(folder), STEP) as engine:
@@ -118,20 +118,20 @@ async def main(rounds: int = ROUNDS, steps: int = STEPS, clock: Clock = time.mon
                 moved = await measure_chain_ms(engine, context, steps, clock, size=SIZE)
         bare = measure_calls_ms(lambda: count_turns(TURNS), steps, clock)
         copied = measure_calls_ms(lambda: copy_there_and_back(SIZE), steps, clock)
-        found["first"].append(first)
-        found["work"].append(work)
-        found["bytes"].append(moved / (SIZE / 1e6))
+        results["first"].append(first)
+        results["work"].append(work)
+        results["bytes"].append(moved / (SIZE / 1e6))
         floors["first"].append(bare)
         floors["work"].append(bare)
         floors["bytes"].append(copied / (SIZE / 1e6))
-    kept = True
+    are_kept = True
     units = {"first": "ms", "work": "ms/step", "bytes": "ms/MB"}
     limits = {"work": round(MOST_OVER_WORK * statistics.median(floors["work"]), 4)}
-    for name, values in found.items():
-        kept &= report_rounds(
+    for name, values in results.items():
+        are_kept &= report_rounds(
             f"cpu_steps.{name}", values, units[name], floors=floors[name], limit=limits.get(name)
         )
-    return 0 if kept else 1
+    return 0 if are_kept else 1
 
 
 if __name__ == "__main__":

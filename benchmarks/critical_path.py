@@ -2,8 +2,8 @@
 
 Run `python -m benchmarks.critical_path`. `even` is 10 layers of 50 nodes, 20 ms each; `skewed` is
 50 independent chains of 10 nodes of 1 to 50 ms, where an engine with level barriers waits for the
-slowest of every level. The floor is a bare asyncio loop that sleeps the same graph, in turns with
-the engine; `over_floor` is the time of the engine over its time.
+slowest node of every level. The floor is a bare asyncio loop that sleeps the same graph, in turns
+with the engine; `over_floor` is the engine's time over the floor's.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ MOST_OVER_FLOOR = {"even": 1.06, "skewed": 1.04}
 
 
 def even() -> tuple[dict[str, list[str]], dict[str, float]]:
-    """Layers in which every node needs one of the layer above."""
+    """Build layers in which every node depends on a node of the layer above."""
     rng = random.Random(3)
     edges: dict[str, list[str]] = {}
     for layer in range(DEPTH):
@@ -34,7 +34,7 @@ def even() -> tuple[dict[str, list[str]], dict[str, float]]:
 
 
 def skewed() -> tuple[dict[str, list[str]], dict[str, float]]:
-    """Independent chains with uneven node times."""
+    """Build independent chains with uneven node times."""
     rng = random.Random(5)
     edges = {
         f"c{i}-{step}": [f"c{i}-{step - 1}"] if step else []
@@ -45,7 +45,7 @@ def skewed() -> tuple[dict[str, list[str]], dict[str, float]]:
 
 
 def critical_path(edges: dict[str, list[str]], seconds: dict[str, float]) -> float:
-    """The longest sum of node times along dependencies, in seconds."""
+    """Return the longest sum of node times along dependencies, in seconds."""
     ends: dict[str, float] = {}
     for node, upstream in edges.items():
         ends[node] = seconds[node] + max((ends[up] for up in upstream), default=0.0)
@@ -57,24 +57,24 @@ async def floor(
     seconds: dict[str, float],
     clock: Clock = time.monotonic,
 ) -> float:
-    """Seconds that bare asyncio takes to sleep the graph."""
+    """Measure the seconds that bare asyncio takes to sleep the graph."""
     started = clock()
     tasks: dict[str, asyncio.Task[None]] = {}
 
-    async def one(node: str) -> None:
+    async def run_node(node: str) -> None:
         for up in edges[node]:
             await tasks[up]
         await asyncio.sleep(seconds[node])
 
     for node in edges:
-        tasks[node] = asyncio.create_task(one(node))
+        tasks[node] = asyncio.create_task(run_node(node))
     await asyncio.gather(*tasks.values())
     return clock() - started
 
 
 async def main(rounds: int = ROUNDS, clock: Clock = time.monotonic) -> int:
-    """Measure both shapes; exit code 1 if a limit is not kept."""
-    kept = True
+    """Measure both shapes; the exit code is 1 if a figure misses its limit."""
+    are_kept = True
     for name, shape in {"even": even, "skewed": skewed}.items():
         edges, seconds = shape()
         path = critical_path(edges, seconds)
@@ -87,18 +87,18 @@ async def main(rounds: int = ROUNDS, clock: Clock = time.monotonic) -> int:
                     context = RequestContext(account.id)
                     _, took = await run(engine, context, graph(edges, seconds), clock)
                     ratios.append(took / path)
-        kept &= report_rounds(
+        are_kept &= report_rounds(
             f"critical_path.{name}", ratios, "x critical path", floors=floors, limit=LIMIT,
             critical_path_ms=round(path * 1000, 1),
         )  # fmt: skip
-        kept &= report_rounds(
+        are_kept &= report_rounds(
             f"critical_path.{name}.over_floor",
             [ours / bare for ours, bare in zip(ratios, floors, strict=True)],
             "x bare asyncio",
             floors=[1.0],
             limit=MOST_OVER_FLOOR[name],
         )
-    return 0 if kept else 1
+    return 0 if are_kept else 1
 
 
 if __name__ == "__main__":

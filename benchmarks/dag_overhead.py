@@ -1,11 +1,11 @@
-"""Durable no-op DAGs of 1,000 nodes: what the engine costs per node (limit 1.0 ms).
+"""Durable no-op DAGs of 1,000 nodes: the engine's time per node (limit 1.0 ms).
 
-Run `python -m benchmarks.dag_overhead`. The floor, run beside each shape in turn, is an asyncio
-loop over the same graph that writes one row per transition to SQLite (WAL) and commits what is
-there in groups: the least that durable execution can do in this language.
+Run `python -m benchmarks.dag_overhead`. The floor, measured in turns with each shape, is an asyncio
+loop over the same graph that writes one row per transition to SQLite (WAL) in group commits: the
+least work that durable execution needs in Python.
 
-The peer is LangGraph without any persistence (`_langgraph.py`), in turns with the engine, where
-`PEERS` names a Python that has it (`_peers.py`); without it that is left out, and said so.
+The peer is LangGraph without persistence (`_langgraph.py`), in turns with the engine, if `PEERS`
+names a Python that has it (`_peers.py`); otherwise the peer is skipped with a message.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ MOST_OF_PEER = 0.5
 
 
 def shapes(nodes: int = NODES) -> dict[str, dict[str, list[str]]]:
-    """Chain, fan-out and fan-in, and layers with about three edges a node."""
+    """Return a chain, a fan-out with fan-in, and layers with about three edges per node."""
     names = [f"n{i}" for i in range(nodes)]
     chain = {name: names[max(0, i - 1) : i] for i, name in enumerate(names)}
     fan = {names[0]: [], **{n: [names[0]] for n in names[1:-1]}, names[-1]: names[1:-1]}
@@ -45,7 +45,7 @@ def shapes(nodes: int = NODES) -> dict[str, dict[str, list[str]]]:
 
 
 async def floor(edges: dict[str, list[str]], folder: Path, clock: Clock = time.monotonic) -> float:
-    """Seconds that an asyncio loop with grouped SQLite commits takes for the same graph."""
+    """Measure the seconds of an asyncio loop with grouped SQLite commits for the same graph."""
     db = sqlite3.connect(folder / "floor.db", isolation_level=None)
     db.execute("PRAGMA journal_mode=WAL")
     db.execute("PRAGMA synchronous=NORMAL")
@@ -63,8 +63,8 @@ async def floor(edges: dict[str, list[str]], folder: Path, clock: Clock = time.m
         db.execute("BEGIN IMMEDIATE")
         db.executemany("INSERT INTO event VALUES (?, ?, ?)", [row for row, _ in batch])
         db.execute("COMMIT")
-        for _, done in batch:
-            done.set_result(None)
+        for _, commit in batch:
+            commit.set_result(None)
 
     def write(node: str, state: str) -> asyncio.Future[None]:
         if not pending:
@@ -91,42 +91,42 @@ async def floor(edges: dict[str, list[str]], folder: Path, clock: Clock = time.m
 
 
 def measure_peer(python: str, edges: dict[str, list[str]]) -> float:
-    """Measure the milliseconds that LangGraph takes for a node of a graph."""
+    """Measure the milliseconds per node that LangGraph takes for a graph."""
     program = [python, str(Path(__file__).with_name("_langgraph.py"))]
-    asked = json.dumps({"graph": edges})
-    done = subprocess.run(program, check=True, input=asked, stdout=subprocess.PIPE, text=True)
-    return float(json.loads(done.stdout)["graph"])
+    request = json.dumps({"graph": edges})
+    process = subprocess.run(program, check=True, input=request, stdout=subprocess.PIPE, text=True)
+    return float(json.loads(process.stdout)["graph"])
 
 
 async def main(nodes: int = NODES, rounds: int = ROUNDS, clock: Clock = time.monotonic) -> int:
-    """Measure every shape, engine, floor and peer in turns; exit code 1 if a limit is not kept."""
-    kept = True
+    """Measure every shape in turns with floor and peer; the exit code is 1 if a limit is missed."""
+    are_kept = True
     langgraph = find_peer("langgraph")
     for name, edges in shapes(nodes).items():
-        took, least, peer = [], [], []
+        took, floors, peer = [], [], []
         for _ in range(rounds):
             if langgraph is not None:
                 peer.append(measure_peer(langgraph, edges))
             with tempfile.TemporaryDirectory() as folder:
-                least.append(1000 * await floor(edges, Path(folder), clock) / nodes)
+                floors.append(1000 * await floor(edges, Path(folder), clock) / nodes)
                 async with open_noop_engine(Path(folder) / "data") as engine:
                     account, _ = await engine.accounts.open_local_account()
                     context = RequestContext(account.id)
                     _, seconds = await run(engine, context, graph(edges), clock)
                     took.append(1000 * seconds / nodes)
-        kept &= report_rounds(
-            f"dag_overhead.{name}", took, "ms/node", floors=least, limit=LIMIT_MS,
+        are_kept &= report_rounds(
+            f"dag_overhead.{name}", took, "ms/node", floors=floors, limit=LIMIT_MS,
             peers=peer, peer="LangGraph", edges=sum(map(len, edges.values())),
         )  # fmt: skip
         if peer:
-            kept &= report_rounds(
+            are_kept &= report_rounds(
                 f"dag_overhead.{name}.of_langgraph",
                 [ours / theirs for ours, theirs in zip(took, peer, strict=True)],
                 "x its ms/node",
-                floors=[ours / theirs for ours, theirs in zip(least, peer, strict=True)],
+                floors=[ours / theirs for ours, theirs in zip(floors, peer, strict=True)],
                 limit=MOST_OF_PEER,
             )
-    return 0 if kept else 1
+    return 0 if are_kept else 1
 
 
 if __name__ == "__main__":

@@ -1,19 +1,19 @@
-"""What work on a Dask cluster costs, beside this machine's own workers, Dask alone and Prefect.
+"""The cost of work on a Dask cluster, compared with local workers, Dask alone and Prefect.
 
-Run `python -m benchmarks.dispatch`, three minutes at the most on a machine that does nothing else.
-The cluster is two worker processes on loopback. All is done in turns, and what is told is the
-median of rounds, with the least and the most of them.
+Run `python -m benchmarks.dispatch`; it takes at most three minutes on an idle machine. The cluster
+has two worker processes on loopback. All measurements are taken in turns; figures are medians of
+rounds, with the lowest and the highest round.
 
-- `local` and `dask` are steps of some milliseconds in pure Python, one after the other, as nodes of
-  a durable chain: their floor is the bare function. The peer of `dask` is Dask alone, which has the
-  same function called by its own client.
+- `local` and `dask` are steps of some milliseconds in pure Python, as nodes of a durable chain;
+  their floor is the bare function. The peer of `dask` is Dask alone: its own client calls the same
+  function.
 - `local.of_prefect` and `dask.of_prefect` are the same steps over tasks of Prefect (`_prefect.py`),
-  in a thread and on a Dask cluster like this one, where `PEERS` names a Python that has it
-  (`_peers.py`). Its server is on this machine, and it keeps the states of tasks in SQLite, as ours.
-- `notebook` is what each of 64 notebooks takes on the cluster, beyond what it takes in a batch on
-  this machine with two workers, which is its floor; their engine is opened and served with it. The
-  notebook has five cells and nothing to do. At most 0.15 s. `first` is the same of the first round,
-  whose workers import what they need; later rounds find it there.
+  in a thread and on a Dask cluster of the same size, if `PEERS` names a Python that has it
+  (`_peers.py`). Its server is on this machine, and stores the states of tasks in SQLite, as ours.
+- `notebook` is the time per notebook of 64 notebooks on the cluster, less the time in a batch on
+  this machine with two workers, which is its floor; both include the start of an engine and its
+  server. The notebook has five cells that do next to nothing. At most 0.15 s. `first` is the same
+  for the first round, in which the workers import their modules.
 """
 
 import asyncio
@@ -42,14 +42,14 @@ from toolkit import batch
 from toolkit.engine.request_context import RequestContext
 
 ROUNDS, STEPS, NOTEBOOKS = 5, 100, 64
-PREFECT_STEPS = 10  # fewer, as each takes longer
+PREFECT_STEPS = 10  # because each takes longer
 WORKERS = 2
 TURNS = 50_000
 MOST_OVER_LOCAL_S = 0.15
 
 
 async def measure_steps_ms(count: int, dispatch: str | None) -> float:
-    """Measure the milliseconds of a step, in a chain of so many, once the workers are there."""
+    """Measure the milliseconds per step of a chain of steps, after the workers have started."""
     with tempfile.TemporaryDirectory() as folder:
         async with open_noop_engine(Path(folder), STEP, dispatch=dispatch) as engine:
             account, _ = await engine.accounts.open_local_account()
@@ -59,7 +59,7 @@ async def measure_steps_ms(count: int, dispatch: str | None) -> float:
 
 
 def measure_dask_alone_ms(address: str, count: int) -> float:
-    """Measure the milliseconds of a call by Dask's own client, of so many one after the other."""
+    """Measure the milliseconds per call of a sequence of calls by Dask's own client."""
     from distributed import Client
 
     with Client(address, set_as_default=False) as client:
@@ -73,7 +73,7 @@ def measure_dask_alone_ms(address: str, count: int) -> float:
 
 
 def measure_notebook_s(folder: Path, count: int, address: str | None) -> float:
-    """Measure the seconds of a notebook, of so many: here, or on the cluster."""
+    """Measure the seconds per notebook of a batch, local or on the cluster."""
     with tempfile.TemporaryDirectory() as out:
         began = time.monotonic()
         table = batch.run(
@@ -94,9 +94,9 @@ def measure_notebook_s(folder: Path, count: int, address: str | None) -> float:
 
 @contextmanager
 def start_prefect(python: str) -> Iterator[Callable[[str, int], float]]:
-    """Start Prefect; yield what measures the milliseconds of its steps, by the kind of runner."""
+    """Start Prefect; yield a function that measures the milliseconds per step by kind of runner."""
     with tempfile.TemporaryDirectory() as home:
-        own = {
+        variables = {
             "PREFECT_HOME": home,
             "PREFECT_LOGGING_LEVEL": "CRITICAL",
             "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
@@ -107,23 +107,23 @@ def start_prefect(python: str) -> Iterator[Callable[[str, int], float]]:
         }
         with subprocess.Popen(
             [python, str(Path(__file__).with_name("_prefect.py"))],
-            env={**os.environ, **own},
+            env={**os.environ, **variables},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
             start_new_session=True,
         ) as process:
-            asking, answering = process.stdin, process.stdout
-            assert asking is not None
-            assert answering is not None
+            requests, responses = process.stdin, process.stdout
+            assert requests is not None
+            assert responses is not None
 
             def measure(runner: str, steps: int) -> float:
-                asked = {"runner": runner, "steps": steps, "turns": TURNS}
-                print(json.dumps(asked), file=asking, flush=True)
-                # Its server and its workers are halted while it is not its turn.
+                request = {"runner": runner, "steps": steps, "turns": TURNS}
+                print(json.dumps(request), file=requests, flush=True)
+                # Prefect's server and workers are stopped while others are measured.
                 os.killpg(process.pid, signal.SIGCONT)
-                took_ms = float(answering.readline())
+                took_ms = float(responses.readline())
                 os.killpg(process.pid, signal.SIGSTOP)
                 return took_ms
 
@@ -139,7 +139,7 @@ def main(
     notebooks: int = NOTEBOOKS,
     prefect_steps: int = PREFECT_STEPS,
 ) -> int:
-    """Measure; exit code 1 if a limit is not kept."""
+    """Run the benchmark; the exit code is 1 if a figure misses its limit."""
     warnings.simplefilter("ignore")
     logging.getLogger("papermill").setLevel(logging.ERROR)
     took: defaultdict[str, list[float]] = defaultdict(list)
@@ -177,7 +177,7 @@ def main(
             peer="Prefect, ms/step",
         )
     beyond = [far - near for far, near in zip(took["there"], took["here"], strict=True)]
-    kept = report_rounds(
+    is_kept = report_rounds(
         "dispatch.notebook",
         beyond,
         "s",
@@ -187,11 +187,11 @@ def main(
         first=round(beyond[0], 4),
         times_local=round(min(took["there"]) / min(took["here"]), 3),
     )
-    return 0 if kept else 1
+    return 0 if is_kept else 1
 
 
 def _divide(ours: Sequence[float], theirs: Sequence[float]) -> list[float]:
-    return [own / other for own, other in zip(ours, theirs, strict=True)]
+    return [ours_ms / theirs_ms for ours_ms, theirs_ms in zip(ours, theirs, strict=True)]
 
 
 if __name__ == "__main__":

@@ -1,14 +1,14 @@
-"""How long a page of runs takes where a filter has to find them among 50,000.
+"""The time of a page of runs if a filter must find them among 50,000.
 
-Run `python -m benchmarks.filtered_lists`; `--small` only shows that it works.
+Run `python -m benchmarks.filtered_lists`; `--small` only checks that it works.
 
-One run is carried out in the sandbox, and copied: each copy has an id, a time and an input of its
-own, one in 1,000 has failed, and every second one is tagged. A page has 50 runs at most.
+One run is executed in the sandbox and copied. Each copy has its own id, time and input; one in
+1,000 has failed, and every second copy has a tag. A page has at most 50 runs.
 
-- `page` has no filter, `tag` is of 5 runs, `status` of one run in 1,000, `cost` and `text` of none.
-  The floor of each is one SQL statement that finds the same rows, on a connection of its own.
-- `hold` is the longest that the event loop stood still during any of them, which is what another
-  caller waits for at most; its floor is the same while nothing is listed.
+- `page` has no filter, `tag` matches 5 runs, `status` one run in 1,000, `cost` and `text` none. The
+  floor of each is one SQL statement that finds the same rows, on a separate connection.
+- `hold` is the longest time that the event loop was blocked during any of them, which is the
+  longest delay of another caller; its floor is the same without any list.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ MAX_HOLD_MS = 50.0
 Clock: TypeAlias = Callable[[], float]
 FAILED_EVERY, TAGGED_EVERY, RARE_EVERY = 1_000, 2, 10_000
 BEGIN = datetime(2026, 11, 1, tzinfo=UTC)
-ASKED = RunCreate(name="llm.generate", input={"objective": "Three sentences on tidal power"})
+REQUEST = RunCreate(name="llm.generate", input={"objective": "Three sentences on tidal power"})
 FILTERS: dict[str, tuple[WorkFilter, str, float]] = {
     "page": (WorkFilter(), "SELECT * FROM jobs ORDER BY id DESC LIMIT 50", 50.0),
     "tag": (
@@ -67,31 +67,31 @@ FILTERS: dict[str, tuple[WorkFilter, str, float]] = {
 
 
 def copy_run(job: dict[str, Any], root: dict[str, Any], n: int) -> list[Change]:
-    """The rows of one more run like another."""
+    """Return the rows of a copy of a run."""
     at = BEGIN + timedelta(seconds=10 * n)
     run_id, created_at = make_earliest_id(Prefix.RUN, at), format_rfc3339(at)
     job_id, status = run_id.replace("run_", "job_"), "completed" if n % FAILED_EVERY else "failed"
-    named = {"run_id": run_id, "status": status, "created_at": created_at}
-    doc = {**json.loads(job["doc"]), "id": job_id, **named, "input": {"objective": f"Note {n}"}}
-    made: list[Change] = [
+    columns = {"run_id": run_id, "status": status, "created_at": created_at}
+    doc = {**json.loads(job["doc"]), "id": job_id, **columns, "input": {"objective": f"Note {n}"}}
+    rows: list[Change] = [
         InsertRow("roots", {**root, "id": run_id, "created_at": created_at}),
         InsertRow(
-            "jobs", {**job, **named, "id": job_id, "root_id": run_id, "doc": json.dumps(doc)}
+            "jobs", {**job, **columns, "id": job_id, "root_id": run_id, "doc": json.dumps(doc)}
         ),
     ]
     if n % TAGGED_EVERY == 0:
         tags = ["even", *(["rare"] if n % RARE_EVERY == 0 else [])]
         row = {"id": run_id, "account_id": job["account_id"], "created_at": created_at}
-        made.append(InsertRow("annotations", {**row, "tags": json.dumps(tags), "note": ""}))
-    return made
+        rows.append(InsertRow("annotations", {**row, "tags": json.dumps(tags), "note": ""}))
+    return rows
 
 
 async def fill_store(engine: Engine, context: RequestContext, runs: int) -> None:
-    """Carry one run out, and store so many like it."""
-    made = await engine.runs.create(context, ASKED)
-    await engine.wait(context, made.id, 60)
-    (job,) = await engine.core.store.find_rows("jobs", run_id=made.id)
-    root = await engine.core.store.get_row("roots", made.id)
+    """Execute one run, and store copies of it."""
+    run = await engine.runs.create(context, REQUEST)
+    await engine.wait(context, run.id, 60)
+    (job,) = await engine.core.store.find_rows("jobs", run_id=run.id)
+    root = await engine.core.store.get_row("roots", run.id)
     assert root is not None
     for first in range(0, runs, BATCH):
         batch = range(first, min(first + BATCH, runs))
@@ -121,45 +121,45 @@ class HoldClock:
 async def report_filters(
     engine: Engine, context: RequestContext, rounds: int, clock: Clock
 ) -> bool:
-    """Report what a page takes by each filter; whether every limit is kept."""
-    kept = True
+    """Report the time of a page by each filter; returns True if every limit is kept."""
+    are_kept = True
     with closing(sqlite3.connect(engine.settings.data_dir / "state.db")) as database:
-        for name, (wanted, sql, limit) in FILTERS.items():
-            took, floors, found = [], [], 0
+        for name, (work_filter, sql, limit) in FILTERS.items():
+            took, floors, count = [], [], 0
             for _ in range(rounds):
                 started = clock()
-                found = len(await engine.runs.list(context, PAGE, None, wanted))
+                count = len(await engine.runs.list(context, PAGE, None, work_filter))
                 listed = clock()
                 database.execute(sql).fetchall()
                 took.append(1000 * (listed - started))
                 floors.append(1000 * (clock() - listed))
             name = f"filtered_lists.{name}"
-            kept &= report_rounds(name, took, "ms", floors=floors, limit=limit, found=found)
-    return kept
+            are_kept &= report_rounds(name, took, "ms", floors=floors, limit=limit, found=count)
+    return are_kept
 
 
 async def report_hold(engine: Engine, context: RequestContext) -> bool:
-    """Report how long the event loop stands still at most while a list is searched."""
+    """Report the longest time that the event loop is blocked while a list is searched."""
     idle = HoldClock()
     await asyncio.sleep(0.1)
     floor = idle.stop()
     busy = HoldClock()
-    for wanted, _, _ in FILTERS.values():
-        await engine.runs.list(context, PAGE, None, wanted)
+    for work_filter, _, _ in FILTERS.values():
+        await engine.runs.list(context, PAGE, None, work_filter)
     return report("filtered_lists.hold", busy.stop(), "ms", floor=floor, limit=MAX_HOLD_MS)
 
 
 async def main(runs: int = RUNS, rounds: int = ROUNDS, clock: Clock = time.perf_counter) -> bool:
-    """Measure it all; whether every limit is kept."""
+    """Run the benchmark; returns True if every limit is kept."""
     with tempfile.TemporaryDirectory() as folder:
         engine = await open_engine(Settings(data_dir=Path(folder), sandbox=True))
         try:
             context = await connect_account(engine, "minimax")
             await fill_store(engine, context, runs)
-            kept = await report_filters(engine, context, rounds, clock)
+            are_kept = await report_filters(engine, context, rounds, clock)
             if clock is time.perf_counter:
-                kept &= await report_hold(engine, context)
-            return kept
+                are_kept &= await report_hold(engine, context)
+            return are_kept
         finally:
             await engine.close(0)
 

@@ -1,20 +1,20 @@
-"""What `toolkit serve` adds to a real call: a run of `llm.generate` at a vendor without latency.
+"""The time that `toolkit serve` adds to a run of `llm.generate` at a vendor without latency.
 
 Run `python -m benchmarks.gateway`. The server, the vendor (`_fake_vendor.py`), a bare proxy
-(`_bare_proxy.py`) and the callers, who share this process, are four processes on the same cores.
-Every run is another one, is waited for (`Prefer: wait`) and is checked to have completed. Figures
-are medians of rounds, in each of which everything is measured in turns.
+(`_bare_proxy.py`) and the callers, which share this process, are four processes on the same cores.
+Every run has a different input, is waited for (`Prefer: wait`) and is checked for completion.
+Figures are medians of rounds; each round measures everything in turns.
 
-- `added_ms` is the median latency of one caller over that of the same caller at the vendor itself,
-  with `durability` normal and full; the floor is what the bare proxy adds, and of full what the
-  disk takes for the syncs of a run. Its `cpu_ms` is the CPU time that the server takes meanwhile
-  for a run, the least of the rounds.
+- `added_ms` is the median latency of one caller, less the latency of the same caller at the vendor
+  itself, with `durability` normal and full. The floor is the time that the bare proxy adds; for
+  full it includes the disk's time for the syncs of a run. `cpu_ms` is the server's CPU time per run
+  in the same load, the lowest of the rounds.
 - `runs_per_s` is the throughput of 32 callers as a share of the bare proxy's.
-- `cpu_ms` is the CPU time that the server takes for a run at 32 callers; the floor is the proxy's.
-- The peer is LiteLLM's proxy, at the same vendor under the same load in the same rounds, where
-  `PEERS` names a Python that has it (`_peers.py`). It checks a key as ours does, and keeps nothing.
-- `p99_over_p50` is of the latencies of a minute at half of that throughput, while one workflow of
-  500 nodes after the other runs beside.
+- `cpu_ms` is the server's CPU time per run with 32 callers; the floor is the proxy's.
+- The peer is LiteLLM's proxy, at the same vendor under the same load in the same rounds, if `PEERS`
+  names a Python that has it (`_peers.py`). It checks a key as our server does, and stores nothing.
+- `p99_over_p50` is the ratio of latencies over a minute at half of that throughput, while workflows
+  of 500 nodes run one after the other.
 """
 
 import asyncio
@@ -42,7 +42,7 @@ ROUNDS, SECONDS, STEADY_S = 5, 3.0, 60.0
 CALLERS, NODES = 32, 500
 LIMITS = {"added_ms": 1.5, "cpu_ms": 0.9, "p99_over_p50": 5.0}
 LEAST_SHARE = 0.22
-TRANSACTIONS = 2  # of a run: accepted and about to be called, completed
+TRANSACTIONS = 2  # per run: one when it is accepted and sent, one when it completes
 COMMITS = 20
 CHAT = "/v1/chat/completions"
 DURABILITIES: tuple[Durability, ...] = ("normal", "full")
@@ -51,13 +51,12 @@ PEER = "LiteLLM"
 
 @dataclass
 class Target:
-    """Something that takes requests, and what was found of it, a value a round.
+    """A process that takes requests, and its measured values, one per round.
 
-    Attributes:
-        port: of this machine.
-        pid: of its process.
-        request: what is sent to it, unless each request is another one.
-        expected: what every answer has to contain.
+    port: port on this machine.
+    pid: id of the process.
+    request: request to send, unless every request differs.
+    expected: bytes that every response must contain.
     """
 
     port: int
@@ -76,15 +75,14 @@ class Target:
     async def send(
         self, callers: int, seconds: float, cpu_ms: list[float] | None = None
     ) -> tuple[list[float], float]:
-        """Send requests by so many callers for a while.
+        """Send requests from several concurrent callers for a while.
 
-        Args:
-            callers: how many send at once.
-            seconds: for how long.
-            cpu_ms: is added the CPU time that the target took for a request.
+        callers: number of concurrent callers.
+        seconds: duration of the load.
+        cpu_ms: list to which the target's CPU time per request is appended.
 
         Returns:
-            the milliseconds that each took, and how many there were a second.
+            the milliseconds of each request, and the number of requests per second.
         """
         before = read_cpu_s(self.pid)
         took_ms, per_s = await send_load(
@@ -103,7 +101,7 @@ class Target:
 
 
 class Service(Target):
-    """A server of ours, each of whose runs is another one."""
+    """A server of this project; each of its runs has a different input."""
 
     def __init__(self, url: str, pid: int) -> None:
         super().__init__(int(url.rpartition(":")[2]), pid, expected=b'"completed"')
@@ -112,9 +110,12 @@ class Service(Target):
         self._number = itertools.count(1)
 
     def make_request(self) -> bytes:
-        """Make a request for a run like no other."""
-        given = {"objective": f"Say one line on tea, number {next(self._number)}", "max_tokens": 64}
-        body = {"name": "llm.generate", "target": "capability", "input": given}
+        """Make a request for a run with a new input."""
+        fields = {
+            "objective": f"Say one line on tea, number {next(self._number)}",
+            "max_tokens": 64,
+        }
+        body = {"name": "llm.generate", "target": "capability", "input": fields}
         return make_post(
             "/v1/runs",
             json.dumps(body).encode(),
@@ -124,7 +125,7 @@ class Service(Target):
 
 
 async def keep_busy(service: Service) -> None:
-    """Have one workflow after the other run at the server, until cancelled, as the last is then."""
+    """Run workflows one after the other until cancelled; then cancel the last workflow."""
     headers = {"Authorization": f"Bearer {service.key}", "Prefer": "wait=60"}
     nodes = [
         {
@@ -139,16 +140,16 @@ async def keep_busy(service: Service) -> None:
         workflows = f"{service.url}/v1/workflows"
         try:
             while True:
-                made = await http.post(workflows, json={"name": "b", "nodes": nodes})
-                assert made.is_success, made.text
-        finally:  # a server that is told to stop would go on with it for a while
+                response = await http.post(workflows, json={"name": "b", "nodes": nodes})
+                assert response.is_success, response.text
+        finally:  # otherwise a server that is stopping would work on it for a while
             page = (await http.get(workflows, params={"limit": 1})).json()["data"]
             await http.post(f"{workflows}/{page['items'][0]['id']}/cancel")
 
 
 async def measure_tail(service: Service, per_s: float, seconds: float) -> tuple[float, float]:
-    """Measure the median and the 99th percentile of latencies at a rate, in ms, under way."""
-    beside = asyncio.create_task(keep_busy(service))
+    """Measure the median and 99th percentile of latencies in ms, while workflows run."""
+    workflows = asyncio.create_task(keep_busy(service))
     took_ms, _ = await send_load(
         service.port,
         service.make_request,
@@ -157,22 +158,22 @@ async def measure_tail(service: Service, per_s: float, seconds: float) -> tuple[
         expected=service.expected,
         per_s=per_s,
     )
-    if beside.done():
-        await beside  # which is not to end
-    beside.cancel()
-    await asyncio.gather(beside, return_exceptions=True)
+    if workflows.done():
+        await workflows  # to raise its error, because it never ends by itself
+    workflows.cancel()
+    await asyncio.gather(workflows, return_exceptions=True)
     return statistics.median(took_ms), percentile(took_ms, 0.99)
 
 
 @dataclass
 class Party:
-    """All that take requests in one run.
+    """All processes that take requests in one run.
 
     Attributes:
-        vendor: whom all others ask.
-        proxy: the floor.
-        served: servers of ours, by their durability.
-        litellm: the peer, where it is installed.
+        vendor: vendor that all others call.
+        proxy: bare proxy, the floor.
+        served: servers of this project, by durability.
+        litellm: peer, if it is installed.
     """
 
     vendor: Target
@@ -186,19 +187,19 @@ class Party:
             yield self.litellm
 
     def list_added_ms(self, target: Target | None) -> list[float]:
-        """List what a target added to the vendor's own latency, by round."""
+        """List the milliseconds that a target adds to the vendor's own latency, by round."""
         theirs = [] if target is None else target.latency_ms
         return [ms - base for ms, base in zip(theirs, self.vendor.latency_ms, strict=False)]
 
     def list_shares(self, target: Target | None) -> list[float]:
-        """List which share of the proxy's requests a second a target had, by round."""
+        """List the requests per second of a target as a share of the proxy's, by round."""
         theirs = [] if target is None else target.per_s
         return [per_s / bare for per_s, bare in zip(theirs, self.proxy.per_s, strict=False)]
 
 
 @contextmanager
 def open_party(folder: Path) -> Iterator[Party]:
-    """Start all that take requests, each a process of its own, until the block ends."""
+    """Start all processes that take requests, until the block ends."""
     with ExitStack() as stack:
         vendor = Target(*stack.enter_context(start_module("benchmarks._fake_vendor")))
         vendor.request = make_post(CHAT, b"{}")
@@ -211,7 +212,7 @@ def open_party(folder: Path) -> Iterator[Party]:
             data_dir = folder / durability / "data"
             data_dir.parent.mkdir()
             starting.append(serve_toolkit(data_dir, urls, durability=durability))
-        with ThreadPoolExecutor() as threads:  # as each waits until its server is there
+        with ThreadPoolExecutor() as threads:  # because each waits until its server is ready
             started = list(threads.map(stack.enter_context, starting))
         served = {
             durability: Service(url, pid)
@@ -227,20 +228,20 @@ def open_party(folder: Path) -> Iterator[Party]:
         yield Party(vendor, proxy, served, litellm)
 
 
-def tell(party: Party, syncs_ms: list[float]) -> bool:
-    """Report what every round found; true if all limits are kept.
+def report_results(party: Party, syncs_ms: list[float]) -> bool:
+    """Report the results of all rounds; returns True if all limits are kept.
 
     Args:
-        party: all that took requests.
-        syncs_ms: what the disk took for the syncs of a run, by round.
+        party: all processes that took requests.
+        syncs_ms: the disk's milliseconds for the syncs of a run, by round.
     """
     proxy, service, peer = party.proxy, party.served["normal"], party.litellm
-    kept = True
-    for durability, each in party.served.items():
+    are_kept = True
+    for durability, server in party.served.items():
         syncs = syncs_ms if durability == "full" else [0.0] * len(syncs_ms)
-        kept &= report_rounds(
+        are_kept &= report_rounds(
             f"gateway.added_ms.{durability}",
-            party.list_added_ms(each),
+            party.list_added_ms(server),
             "ms",
             floors=[
                 added + sync for added, sync in zip(party.list_added_ms(proxy), syncs, strict=True)
@@ -248,11 +249,11 @@ def tell(party: Party, syncs_ms: list[float]) -> bool:
             limit=round(LIMITS["added_ms"] + statistics.median(syncs), 4),
             peers=party.list_added_ms(peer),
             peer=PEER,
-            cpu_ms=round(min(each.alone_cpu_ms), 4),
+            cpu_ms=round(min(server.alone_cpu_ms), 4),
             proxy_cpu_ms=round(min(proxy.alone_cpu_ms), 4),
         )
     shares, theirs = party.list_shares(service), party.list_shares(peer)
-    kept &= report_share(
+    are_kept &= report_share(
         "gateway.runs_per_s",
         statistics.median(shares),
         at_least=LEAST_SHARE,
@@ -263,7 +264,7 @@ def tell(party: Party, syncs_ms: list[float]) -> bool:
         **({"peer": round(statistics.median(theirs), 4), "peer_name": PEER} if theirs else {}),
         **spread(shares),
     )
-    kept &= report_rounds(
+    are_kept &= report_rounds(
         "gateway.cpu_ms",
         service.cpu_ms,
         "ms/run",
@@ -273,14 +274,14 @@ def tell(party: Party, syncs_ms: list[float]) -> bool:
         peer=PEER,
         callers=CALLERS,
     )
-    return kept
+    return are_kept
 
 
 async def main(rounds: int = ROUNDS, seconds: float = SECONDS, steady_s: float = STEADY_S) -> int:
-    """Measure; exit code 1 if a limit is not kept."""
+    """Run the benchmark; the exit code is 1 if a figure misses its limit."""
     with tempfile.TemporaryDirectory() as name, open_party(Path(name)) as party:
         service = party.served["normal"]
-        for target in party:  # what is done first is imported first
+        for target in party:  # so that imports are not measured
             await target.send(4, seconds / 3)
         syncs_ms = []
         for _ in range(rounds):
@@ -289,15 +290,15 @@ async def main(rounds: int = ROUNDS, seconds: float = SECONDS, steady_s: float =
             with tempfile.TemporaryDirectory(dir=name) as disk:
                 sync_s = statistics.median(measure_commits(Path(disk), "full", COMMITS))
             syncs_ms.append(1000 * TRANSACTIONS * sync_s)
-        kept = tell(party, syncs_ms)
+        are_kept = report_results(party, syncs_ms)
         per_s = statistics.median(service.per_s) / 2
         p50, p99 = await measure_tail(service, per_s, steady_s)
-        kept &= report(
+        are_kept &= report(
             "gateway.p99_over_p50", p99 / p50, "x the median", floor=1.0,
             limit=LIMITS["p99_over_p50"], p50_ms=round(p50, 2), p99_ms=round(p99, 2),
             per_s=round(per_s),
         )  # fmt: skip
-    return 0 if kept else 1
+    return 0 if are_kept else 1
 
 
 if __name__ == "__main__":

@@ -1,15 +1,15 @@
-"""The CPU that a page of runs takes by each filter, where a store has very many of them.
+"""The CPU time of a page of runs by each filter, in a store with very many runs.
 
 Run `python -m benchmarks.large_lists --runs 1000000` for the figures of large stores, which takes
-half an hour; `--small` only shows that it works. `--database sqlite` or `postgresql` measures one.
+half an hour; `--small` only checks that it works. `--database sqlite` or `postgresql` measures one.
 
-One run is carried out in the sandbox, and copied: each copy has an id, a time, a cost and an input
-of a dozen words of its own. A *rare* filter fits ten of all runs, a *frequent* one half of them, or
-more, and a page has 50 runs at most. The figures are of the whole call with the count
-of all that fit, CPU of this process and, on PostgreSQL, of the sessions that serve it.
+One run is executed in the sandbox and copied. Each copy has its own id, time, cost, and input of a
+dozen words. A *rare* filter matches ten runs in total, a *frequent* filter half of the runs or
+more, and a page has at most 50 runs. Figures cover the whole call with the count of all matches:
+the CPU time of this process and, on PostgreSQL, of the sessions that serve it.
 
-`index` is the CPU that indexing the texts of a run takes in a migration. `write` is the CPU of a
-run that does nothing; its floor is the same without the indexes of status, provider, capability and
+`index` is the CPU time per run of indexing texts in a migration. `write` is the CPU time of a run
+that does nothing; its floor is the same without the indexes of status, provider, capability and
 cost.
 """
 
@@ -52,7 +52,7 @@ RARE_RUNS: Final = 10
 WORDS: Final = 3_000
 SECONDS_APART: Final = 20
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
-ASKED = RunCreate(name="llm.generate", input={"objective": "Three sentences on tidal power"})
+REQUEST = RunCreate(name="llm.generate", input={"objective": "Three sentences on tidal power"})
 RARE_TEXT, FREQUENT_TEXT = "Zyzzyva-Straße 潮汐發電", "能源 every"
 FILTERS: Final[dict[str, WorkFilter]] = {
     "none": WorkFilter(),
@@ -86,13 +86,13 @@ _SCHEDSTAT_NS: Final = 1e9
 
 
 class CpuClock:
-    """A clock of the CPU that this process takes, and the sessions of a database that serve it."""
+    """A clock of the CPU time of this process and of the database sessions that serve it."""
 
     def __init__(self, url: str | None) -> None:
         self._connection = psycopg.connect(url, autocommit=True) if url is not None else None
 
     def __call__(self) -> float:
-        """Return the seconds of CPU so far."""
+        """Return the seconds of CPU time so far."""
         total = time.process_time()
         if self._connection is not None:
             listed = self._connection.execute(
@@ -111,7 +111,7 @@ def _read_cpu_s(pid: int) -> float:
 
 
 class RunCopier:
-    """Makes the rows of runs like another one."""
+    """Makes the rows of copies of a run."""
 
     def __init__(self, job: dict[str, Any], root: dict[str, Any], runs: int) -> None:
         self._job, self._root, self._doc = job, root, json.loads(job["doc"])
@@ -150,7 +150,7 @@ class RunCopier:
 
 
 def iter_batches(copier: RunCopier, runs: int) -> Iterator[dict[str, list[tuple[Any, ...]]]]:
-    """Yield the rows of runs by table, some thousand at a time."""
+    """Yield the rows of runs by table, in batches."""
     tables = ("roots", "jobs", "annotations")
     columns = {name: [c.name for c in metadata.tables[name].columns] for name in tables}
     for first in range(0, runs, BATCH):
@@ -163,7 +163,7 @@ def iter_batches(copier: RunCopier, runs: int) -> Iterator[dict[str, list[tuple[
 
 
 def fill_sqlite(database: Path, copier: RunCopier, runs: int) -> None:
-    """Insert rows into a database that nobody has open."""
+    """Insert rows into a database that no process has open."""
     with closing(sqlite3.connect(database, isolation_level=None)) as connection:
         connection.execute("PRAGMA synchronous=OFF")
         connection.execute("PRAGMA cache_size=-400000")
@@ -189,14 +189,14 @@ def fill_postgres(url: str, copier: RunCopier, runs: int) -> None:
 
 
 async def fill_store(settings: Settings, url: str | None, runs: int) -> None:
-    """Carry one run out, and store so many like it."""
+    """Execute one run, and store copies of it."""
     engine = await open_engine(settings)
     try:
         context = await connect_account(engine, "minimax")
-        made = await engine.runs.create(context, ASKED)
-        await engine.wait(context, made.id, 60)
-        (job,) = await engine.core.store.find_rows("jobs", run_id=made.id)
-        root = await engine.core.store.get_row("roots", made.id)
+        run = await engine.runs.create(context, REQUEST)
+        await engine.wait(context, run.id, 60)
+        (job,) = await engine.core.store.find_rows("jobs", run_id=run.id)
+        root = await engine.core.store.get_row("roots", run.id)
     finally:
         await engine.close(0)
     assert root is not None
@@ -233,37 +233,39 @@ def index_jobs(connection: psycopg.Connection[Any]) -> None:
     jobs = connection.cursor("jobs")
     indexed = "SELECT 1 FROM input_texts WHERE input_texts.id = jobs.id"
     jobs.execute(f"SELECT id, run_id, doc FROM jobs WHERE NOT EXISTS ({indexed})".encode())
-    while found := jobs.fetchmany(500):
+    while rows := jobs.fetchmany(500):
         index_texts(
-            connection, "jobs", {key: {"run_id": run_id, "doc": doc} for key, run_id, doc in found}
+            connection, "jobs", {key: {"run_id": run_id, "doc": doc} for key, run_id, doc in rows}
         )
     connection.execute(f"UPDATE jobs SET text_number = 1 WHERE EXISTS ({indexed})".encode())
 
 
-async def read_first_page(engine: Engine, context: RequestContext, wanted: WorkFilter) -> int:
+async def read_first_page(engine: Engine, context: RequestContext, work_filter: WorkFilter) -> int:
     """Read the first page of a list, and count all of its runs if the page is full."""
-    found = len(await engine.runs.list(context, PAGE, None, wanted))
-    if found == PAGE:
-        await engine.runs.count(context, wanted)
-    return found
+    count = len(await engine.runs.list(context, PAGE, None, work_filter))
+    if count == PAGE:
+        await engine.runs.count(context, work_filter)
+    return count
 
 
 async def report_filters(
     kind: str, engine: Engine, context: RequestContext, rounds: int, clock: CpuClock
 ) -> bool:
-    """Report the CPU of a page by each filter; whether every limit is kept."""
-    kept = True
-    for name, wanted in FILTERS.items():
-        await read_first_page(engine, context, wanted)
-        took, found = [], 0
+    """Report the CPU time of a page by each filter; returns True if every limit is kept."""
+    are_kept = True
+    for name, work_filter in FILTERS.items():
+        await read_first_page(engine, context, work_filter)
+        took, count = [], 0
         for _ in range(rounds):
             started = clock()
-            found = await read_first_page(engine, context, wanted)
+            count = await read_first_page(engine, context, work_filter)
             took.append(1000 * (clock() - started))
         figure = f"large_lists.{kind}.{name}"
         floors = [0.0]
-        kept &= report_rounds(figure, took, "ms CPU", floors=floors, limit=LIMIT_MS, found=found)
-    return kept
+        are_kept &= report_rounds(
+            figure, took, "ms CPU", floors=floors, limit=LIMIT_MS, found=count
+        )
+    return are_kept
 
 
 async def measure_lists(kind: str, settings: Settings, url: str | None, runs: int) -> bool:
@@ -297,7 +299,7 @@ async def measure_run_cpu(url: str | None, runs: int, *, has_indexes: bool) -> f
 
 
 def drop_indexes(database: Path, url: str | None) -> None:
-    """Drop the indexes of filters; that of texts stays."""
+    """Drop the indexes of filters; the index of texts stays."""
     names = ["ix_jobs_status", "ix_jobs_provider", "ix_jobs_capability", "ix_jobs_cost"]
     drops = [f"DROP INDEX {name}" for name in names]
     if url is not None:
@@ -311,8 +313,8 @@ def drop_indexes(database: Path, url: str | None) -> None:
 
 
 async def main(runs: int, kinds: list[str], write_runs: int, write_rounds: int) -> bool:
-    """Measure it all; whether every limit is kept."""
-    kept = True
+    """Run the benchmark; returns True if every limit is kept."""
+    are_kept = True
     for kind in kinds:
         with ExitStack() as stack:
             cluster = stack.enter_context(serve_postgres()) if kind == "postgresql" else None
@@ -328,8 +330,8 @@ async def main(runs: int, kinds: list[str], write_runs: int, write_rounds: int) 
             url = cluster.create_database() if cluster else None
             settings = Settings(data_dir=folder / "data", database=url, sandbox=True)
             if runs:
-                kept &= await measure_lists(kind, settings, url, runs)
-    return kept
+                are_kept &= await measure_lists(kind, settings, url, runs)
+    return are_kept
 
 
 if __name__ == "__main__":
@@ -337,9 +339,9 @@ if __name__ == "__main__":
     parser.add_argument("--runs", type=int, default=RUNS)
     parser.add_argument("--database", choices=("sqlite", "postgresql"), action="append")
     parser.add_argument("--small", action="store_true")
-    told = parser.parse_args()
-    chosen = told.database or ["sqlite", "postgresql"]
-    if told.small:
+    options = parser.parse_args()
+    kinds = options.database or ["sqlite", "postgresql"]
+    if options.small:
         asyncio.run(main(3_000, ["sqlite"], 50, 1))
     else:
-        sys.exit(0 if asyncio.run(main(told.runs, chosen, WRITE_RUNS, WRITE_ROUNDS)) else 1)
+        sys.exit(0 if asyncio.run(main(options.runs, kinds, WRITE_RUNS, WRITE_ROUNDS)) else 1)

@@ -1,15 +1,16 @@
-"""A graph of 1,000 nodes: how soon it is drawn, and what the kernel spends while it is live.
+"""A graph of 1,000 nodes: the time to draw it, and the kernel's CPU time while it is live.
 
-Run `python -m benchmarks.live_graph`. A chromium draws; without one, only the kernel is measured.
+Run `python -m benchmarks.live_graph`. It draws in Chromium; without it, only the kernel is
+measured.
 
-- `drawn` is from the record to the picture: the layout in Python, then the script in the browser
-  until the frame after it. The slower of two shapes: a chain, whose nodes are a box each, and
-  layers of 20, each a group.
-- `opened` is the same of the layers once all groups are opened, so that 1,000 boxes and 2,000 lines
-  are there. The floor of both is 1,000 plain rectangles in the same browser.
-- `kernel` is the share of a core that a notebook's kernel takes over a minute, in which ten nodes a
-  second change (ten chains of 100, each node a second long, at a server); its floor is a kernel
-  that does nothing.
+- `drawn` is the time from the record to the picture: the layout in Python, then the script in the
+  browser until the next frame. It is the slower of two shapes: a chain with a box per node, and
+  layers of 20 with a group each.
+- `opened` is the same for the layers after all groups are opened, so that 1,000 boxes and 2,000
+  lines are shown. The floor of both is 1,000 plain rectangles in the same browser.
+- `kernel` is the share of a core that a notebook's kernel takes over a minute, in which ten nodes
+  per second change (ten chains of 100 nodes of a second each, on a server); its floor is an idle
+  kernel.
 """
 
 import json
@@ -37,7 +38,7 @@ from toolkit.notebook.graph_widget import STATIC, layout_graph, load_script
 NODES, LAYER, ROUNDS = 1_000, 20, 5
 LIMIT_S, LIMIT_SHARE = 1.0, 0.05
 WARM_S, MEASURE_S, REPLY_S = 5.0, 60.0, 60.0
-CHAINS = 10  # of nodes that take a second each: so many nodes change in a second
+CHAINS = 10  # each with nodes of a second, so that as many nodes change per second
 PAGE = """<!doctype html><meta charset="utf-8"><style>%(style)s</style><div id="el"></div>
 <script type="module">
 const script = new Blob([%(script)s], { type: "text/javascript" });
@@ -68,11 +69,11 @@ for (let round = 0; round <= %(rounds)d; round += 1) {
     const traits = { graph, drawn_states: {}, changed_states: {}, selected: "", label: "" };
     const model = { get: (key) => traits[key], set() {}, save_changes() {}, on() {}, off() {} };
     await frame();
-    const told = { round, name, floor, drawn: await took(() => widget.render({ model, el })) };
-    const open = [...el.querySelectorAll("button")].find((one) => one.textContent === "Open all");
-    if (open) told.opened = await took(() => open.click());
-    told.boxes = el.querySelectorAll("g[data-node]").length;
-    await fetch("/", { method: "POST", body: JSON.stringify(told) });
+    const report = { round, name, floor, drawn: await took(() => widget.render({ model, el })) };
+    const open = [...el.querySelectorAll("button")].find((b) => b.textContent === "Open all");
+    if (open) report.opened = await took(() => open.click());
+    report.boxes = el.querySelectorAll("g[data-node]").length;
+    await fetch("/", { method: "POST", body: JSON.stringify(report) });
   }
 }
 </script>"""
@@ -92,11 +93,11 @@ from toolkit.notebook import WorkflowGraph
 graph = WorkflowGraph(submitted)
 graph
 """
-COUNT = "sum(one['status'] == 'completed' for one in graph.view.states.values())"
+COUNT = "sum(state['status'] == 'completed' for state in graph.view.states.values())"
 
 
 def make_layers() -> dict[str, list[str]]:
-    """Make the dependencies of a layered graph: each node on two of the layer before."""
+    """Make the dependencies of a layered graph: each node on two nodes of the layer before."""
     chance = random.Random(1)
     return {
         f"n{i}": [f"n{i - i % LAYER - LAYER + j}" for j in chance.sample(range(LAYER), 2)]
@@ -107,7 +108,7 @@ def make_layers() -> dict[str, list[str]]:
 
 
 def lay_out(depends_on: Mapping[str, Sequence[str]]) -> tuple[dict[str, object], float]:
-    """Lay a graph out; return it with the seconds that took."""
+    """Lay out a graph; return it with the seconds of the layout."""
     began = time.perf_counter()
     graph = layout_graph(dict.fromkeys(depends_on, "llm.generate@1"), depends_on)
     json.dumps(graph)
@@ -115,7 +116,7 @@ def lay_out(depends_on: Mapping[str, Sequence[str]]) -> tuple[dict[str, object],
 
 
 def measure_drawing(browser: str, rounds: int) -> bool:
-    """Measure how soon graphs are drawn; tell if the limits are kept."""
+    """Measure the time to draw graphs; returns True if the limits are kept."""
     chain = {f"n{i}": [f"n{i - 1}"] if i else [] for i in range(NODES)}
     laid = {"chain": lay_out(chain), "layers": lay_out(make_layers())}
     page = PAGE % {
@@ -127,25 +128,25 @@ def measure_drawing(browser: str, rounds: int) -> bool:
     }
     drawn: dict[str, list[float]] = {"chain": [], "layers": []}
     opened, floors = [], []
-    with open_page(browser, page) as told:
+    with open_page(browser, page) as messages:
         for _ in range(2 * (rounds + 1)):
-            said = json.loads(told.get(timeout=REPLY_S))
-            assert said["boxes"] == NODES
-            if not said["round"]:
-                continue  # what is done first is compiled first
-            name = said["name"]
-            drawn[name].append(laid[name][1] + said["drawn"])
+            message = json.loads(messages.get(timeout=REPLY_S))
+            assert message["boxes"] == NODES
+            if not message["round"]:
+                continue  # the first round compiles the script
+            name = message["name"]
+            drawn[name].append(laid[name][1] + message["drawn"])
             if name == "layers":
-                floors.append(said["floor"])
-                opened.append(laid[name][1] + said["drawn"] + said["opened"])
+                floors.append(message["floor"])
+                opened.append(laid[name][1] + message["drawn"] + message["opened"])
     slower = max(drawn.values(), key=statistics.median)
-    kept = report_rounds("live_graph.drawn", slower, "s", floors=floors, limit=LIMIT_S)
-    return report_rounds("live_graph.opened", opened, "s", floors=floors, limit=LIMIT_S) and kept
+    is_kept = report_rounds("live_graph.drawn", slower, "s", floors=floors, limit=LIMIT_S)
+    return report_rounds("live_graph.opened", opened, "s", floors=floors, limit=LIMIT_S) and is_kept
 
 
 @contextmanager
 def start_kernel() -> Iterator[tuple[BlockingKernelClient, int]]:
-    """Start a notebook's kernel; yield a client of it and its process id."""
+    """Start a notebook's kernel; yield its client and its process id."""
     manager = KernelManager(transport="ipc")
     manager.start_kernel()
     client = manager.blocking_client()
@@ -160,20 +161,20 @@ def start_kernel() -> Iterator[tuple[BlockingKernelClient, int]]:
 
 def run_cell(client: BlockingKernelClient, code: str) -> str:
     """Run a cell; return its result as text, or raise its error."""
-    shown = [""]
+    texts = [""]
 
     def keep(message: dict[str, Any]) -> None:
         if message["msg_type"] == "execute_result":
-            shown.append(message["content"]["data"]["text/plain"])
+            texts.append(message["content"]["data"]["text/plain"])
 
     reply = client.execute_interactive(code, output_hook=keep, timeout=REPLY_S)
     if reply["content"]["status"] != "ok":
         raise RuntimeError(reply["content"])
-    return shown[-1]
+    return texts[-1]
 
 
 def measure_kernel(seconds: float) -> bool:
-    """Measure what a kernel spends on a graph that changes; tell if the limit is kept."""
+    """Measure the CPU time of a kernel with a live graph; returns True if the limit is kept."""
     with (
         tempfile.TemporaryDirectory() as name,
         serve_cloud() as cloud,
@@ -188,23 +189,23 @@ def measure_kernel(seconds: float) -> bool:
         length = NODES // CHAINS
         run_cell(client, SUBMIT.format(url=url, key=key, chains=CHAINS, length=length) + SHOW)
         time.sleep(WARM_S)
-        done = int(run_cell(client, COUNT))
+        completed = int(run_cell(client, COUNT))
         began, before, base = time.monotonic(), read_cpu_s(pid), read_cpu_s(idle_pid)
         time.sleep(seconds)
-        took, used = time.monotonic() - began, read_cpu_s(pid) - before
+        took, cpu_s = time.monotonic() - began, read_cpu_s(pid) - before
         floor = (read_cpu_s(idle_pid) - base) / took
-        changed = (int(run_cell(client, COUNT)) - done) / took
+        changed = (int(run_cell(client, COUNT)) - completed) / took
     return report(
-        "live_graph.kernel", used / took, "of a core", floor=floor, limit=LIMIT_SHARE,
+        "live_graph.kernel", cpu_s / took, "of a core", floor=floor, limit=LIMIT_SHARE,
         nodes_per_s=round(changed, 1),
     )  # fmt: skip
 
 
 def main(rounds: int = ROUNDS, seconds: float = MEASURE_S) -> int:
-    """Measure; exit code 1 if a limit is not kept."""
+    """Run the benchmark; the exit code is 1 if a figure misses its limit."""
     browser = find_browser()
-    kept = measure_drawing(browser, rounds) if browser else True
-    return 0 if measure_kernel(seconds) and kept else 1
+    is_kept = measure_drawing(browser, rounds) if browser else True
+    return 0 if measure_kernel(seconds) and is_kept else 1
 
 
 if __name__ == "__main__":

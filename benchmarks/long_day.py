@@ -1,31 +1,31 @@
-"""A day of mixed work in bad weather, in little time: memory and files stay flat, nothing is lost.
+"""A day of mixed work with vendor faults, accelerated: memory and files stay flat, no work is lost.
 
-Run `python -m benchmarks.long_day`; `--small` only shows that it works. A simulated hour is a
-fixed amount of runs, workflows and tasks, 24 at once, which takes as long as it takes: some
-seconds. Every wait of the product is shortened (`SHORT`, in seconds, and how old bytes that nobody
-names must be before `prune` takes them), so a breaker, a lease or a retry comes as often an hour as
-it would, or more often. What is not accelerated is what goes by real time alone, such as memory
-that an idle process would lose in a day.
+Run `python -m benchmarks.long_day`; `--small` only checks that it works. A simulated hour is a
+fixed number of runs, workflows and tasks, 24 at once, and takes some seconds. All waits are
+shortened (`SHORT`, in seconds, and the minimum age of unreferenced bytes before `prune` removes
+them), so that breakers, leases and retries occur as often per hour as in real time, or more often.
+Effects of real time alone are not accelerated, for example memory that an idle process would leak
+in a day.
 
-The vendors are the sandbox in a process of its own, over real sockets: of all calls 8 % are
-answered 429, 5 % 500, 2 % lose their connection and all take 1 to 9 ms; at some hours a vendor, or
-two, answer nothing but 503. The encyclopedia is spared all but the latency: how long `research`
-waits for it is the one wait that no setting shortens. All data older than an hour is pruned every
-six hours.
+The vendors are the sandbox in a separate process, over real sockets: of all calls 8 % are answered
+with 429, 5 % with 500, 2 % lose their connection, and all take 1 to 9 ms. In some hours one or two
+vendors answer only 503. The encyclopedia has the latency but no faults, because no setting shortens
+the wait of `research` for it. Data older than an hour is pruned every six hours.
 
-At the end of each hour, when its work has ended, the process is looked at as it is, with no
-garbage collected first. The first six hours are warm-up.
+At the end of each hour, when its work has ended, the process is measured without collecting garbage
+first. The first six hours are warm-up.
 
 - `memory` is the slope of the resident memory over the last 18 hours, by least squares, as a share
-  of its mean (limit 1 % an hour); its floor is the slope of as many looks at the same engine when
-  it does nothing, at the end.
-- `files` is the most files open at the end of an hour after the warm-up, less the most in it (limit
-  0). `sockets` is how many are left, less those before any work, once the pools of connections
-  have had the time for which they keep one open (limit 0).
-- `tasks` is how many asyncio tasks are left, less those of the engine before any work (limit 0).
-- `lost` is what was accepted and did not come to an end, with an error or without (limit 0).
-- `database` is the largest that the database has been in the second half of the day over the
-  largest in the first half (limit 1.1); its floor is a database that does not grow.
+  of its mean (limit 1 % an hour); its floor is the slope of as many samples of the same engine when
+  it is idle at the end.
+- `files` is the maximum number of open files at the end of an hour after the warm-up, less the
+  maximum in it (limit 0). `sockets` is the number of open sockets, less those before any work,
+  after the time that pools keep a connection open (limit 0).
+- `tasks` is the number of remaining asyncio tasks, less those of the engine before any work (limit
+  0).
+- `lost` is the number of accepted requests that did not end, with or without an error (limit 0).
+- `database` is the maximum size of the database in the second half of the day over the maximum in
+  the first half (limit 1.1); its floor is a database that does not grow.
 """
 
 import asyncio
@@ -58,7 +58,7 @@ from toolkit.settings import Settings
 
 HOURS, WARM_UP, PRUNED_EVERY, AT_ONCE, PATIENCE_S, LOOKS = 24, 6, 6, 24, 60.0, 5
 RUNS, WORKFLOWS, TASKS = 60, 12, 4
-POOLED_S = 20.0  # longer than a connection that nobody uses is kept
+POOLED_S = 20.0  # longer than an unused connection is kept
 VENDORS = ("minimax", "openai", "anthropic", "google", "elevenlabs")
 SHORT: dict[str, Any] = {
     "lease_s": 2.0,
@@ -79,10 +79,10 @@ from toolkit.store.sqlite.upkeep import SqliteUpkeep
 pruning.MIN_UNREFERENCED_AGE_S = 1.0  # an hour, when time is not accelerated
 folder, age = Path(sys.argv[1]), timedelta(seconds=float(sys.argv[2]))
 with SqliteUpkeep.open(folder) as database:
-    gone = pruning.prune_records(database, age, BlobFolder(folder / "artifacts"))
-print(json.dumps(gone.rows))
+    counts = pruning.prune_records(database, age, BlobFolder(folder / "artifacts"))
+print(json.dumps(counts.rows))
 """
-# Which vendors are down in which hours.
+# Vendors that are down, by hour.
 DOWN = {
     3: ("minimax",),
     8: ("openai",),
@@ -95,7 +95,7 @@ DOWN = {
 
 @dataclass(slots=True)
 class Look:
-    """What was seen at the end of an hour."""
+    """The measurements at the end of an hour."""
 
     memory_mb: float
     files: int
@@ -106,7 +106,7 @@ class Look:
 
 @dataclass(slots=True)
 class Day:
-    """What a day came to."""
+    """The results of a day."""
 
     ends: Counter[str] = field(default_factory=Counter)
     pruned: Counter[str] = field(default_factory=Counter)
@@ -120,7 +120,7 @@ class Day:
 
 
 def weather(hour: int) -> list[dict[str, object]]:
-    """The faults of an hour, as the sandbox takes them."""
+    """Return the faults of an hour, in the sandbox's format."""
     down = [{"vendor": vendor, "status": 503} for vendor in DOWN.get(hour, ())]
     often: list[dict[str, object]] = [
         {"status": 429, "share": 0.08, "headers": {"retry-after-ms": "10"}},
@@ -135,24 +135,24 @@ def weather(hour: int) -> list[dict[str, object]]:
 
 
 def runs(hour: int, count: int) -> list[RunCreate]:
-    """Texts mostly, some speech and research, and cards that this machine lays out."""
-    found = []
+    """Make runs: mostly texts, some speech and research, and local card layouts."""
+    requests = []
     for i in range(count):
         about = f"tea number {hour}-{i}"
-        name, given = "llm.generate", {"objective": f"One line on {about}"}
+        name, fields = "llm.generate", {"objective": f"One line on {about}"}
         if i % 10 == 3:
-            name, given = "speech.generate", {"text": f"This is {about}."}
+            name, fields = "speech.generate", {"text": f"This is {about}."}
         elif i % 10 == 6:
-            name, given = "research.gather", {"topic": "Tidal power"}
+            name, fields = "research.gather", {"topic": "Tidal power"}
         elif i % 20 == 9:
-            name, given = "composition.layout", {"title": about, "format": "svg"}
-        found.append(RunCreate.model_validate({"name": name, "input": given}))
-    return found
+            name, fields = "composition.layout", {"title": about, "format": "svg"}
+        requests.append(RunCreate.model_validate({"name": name, "input": fields}))
+    return requests
 
 
 def workflows(hour: int, count: int) -> list[WorkflowCreate]:
-    """Research, texts on it side by side, and one that is spoken."""
-    found = []
+    """Make workflows of research, parallel texts about it, and one spoken text."""
+    requests = []
     for i in range(count):
         texts = [
             {
@@ -166,12 +166,12 @@ def workflows(hour: int, count: int) -> list[WorkflowCreate]:
         spoken = {"id": "spoken", "capability": "speech.generate", "depends_on": ["text0"]}
         facts = {"id": "facts", "capability": "research.gather", "input": {"topic": "Tidal power"}}
         body = {"name": f"report {hour}-{i}", "max_retries": 2, "nodes": [facts, *texts, spoken]}
-        found.append(WorkflowCreate.model_validate(body))
-    return found
+        requests.append(WorkflowCreate.model_validate(body))
+    return requests
 
 
 def tasks(hour: int, count: int) -> list[TaskCreate]:
-    """Objectives to be planned, carried out and reviewed."""
+    """Make objectives to plan, execute and review."""
     return [
         TaskCreate(objective=f"Research tidal power and write a short post {hour}-{i} about it")
         for i in range(count)
@@ -179,7 +179,7 @@ def tasks(hour: int, count: int) -> list[TaskCreate]:
 
 
 async def ended(engine: Engine, context: RequestContext, request: object) -> str:
-    """Submit something and wait for its end: its kind and status, or that it is lost."""
+    """Submit a request and wait for its end; return its kind with its status, or with `lost`."""
     match request:
         case RunCreate():
             kind, resource_id = "run", (await engine.runs.create(context, request)).id
@@ -207,24 +207,24 @@ async def ended(engine: Engine, context: RequestContext, request: object) -> str
 async def hour_of(
     engine: Engine, context: RequestContext, requests: list[object], day: Day
 ) -> None:
-    """Carry out what an hour brings, so many at once."""
+    """Run the requests of an hour, `AT_ONCE` at once."""
     room = asyncio.Semaphore(AT_ONCE)
 
-    async def one(request: object) -> None:
+    async def run_request(request: object) -> None:
         async with room:
             day.ends[await ended(engine, context, request)] += 1
 
     async with asyncio.TaskGroup() as group:
         for request in requests:
-            group.create_task(one(request))
+            group.create_task(run_request(request))
 
 
 async def look(data_dir: Path) -> Look:
-    """The process and the database as they are now."""
+    """Measure the process and the database now."""
     memory = resident_mb()
     seen = []
     for _ in range(LOOKS):
-        # A checkpoint has the database open for a moment; what leaks is open every time.
+        # A checkpoint opens the database for a moment; a leaked file is open every time.
         seen.append(open_files())
         await asyncio.sleep(0.02)
     sockets, files = map(min, zip(*seen, strict=True))
@@ -233,29 +233,29 @@ async def look(data_dir: Path) -> Look:
 
 
 def count(data_dir: Path, what: str) -> int:
-    """A number that the database has."""
+    """Count the rows of a table."""
     with closing(sqlite3.connect(data_dir / "state.db")) as db:
         return int(db.execute(f"SELECT count(*) FROM {what}").fetchone()[0])
 
 
 def prune_data_dir(data_dir: Path, age: timedelta) -> Counter[str]:
-    """Prune in a process of its own, as an operator would; how many rows went, by table."""
+    """Prune in a separate process, as an operator would; return the removed rows by table."""
     command = [sys.executable, "-c", PRUNE, str(data_dir), str(age.total_seconds())]
-    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-    rows: dict[str, int] = json.loads(done.stdout)
+    process = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    rows: dict[str, int] = json.loads(process.stdout)
     return Counter(rows)
 
 
 async def count_leftover_tasks(base: int, seconds: float) -> int:
-    """How many asyncio tasks are left over what there were, once what ends has had time to."""
+    """Return the number of asyncio tasks above a base, after waiting for tasks that are ending."""
     until = time.monotonic() + seconds
-    while (left := len(asyncio.all_tasks()) - base) > 0 and time.monotonic() < until:  # noqa: ASYNC110
+    while (excess := len(asyncio.all_tasks()) - base) > 0 and time.monotonic() < until:  # noqa: ASYNC110
         await asyncio.sleep(0.05)
-    return left
+    return excess
 
 
 async def live(folder: Path, url: str, hours: int, size: float) -> Day:
-    """Live through a day; `size` is a factor on what each hour brings."""
+    """Run a day; `size` is a factor on the requests of each hour."""
     day = Day()
     settings = Settings(
         data_dir=folder,
@@ -302,14 +302,14 @@ async def live(folder: Path, url: str, hours: int, size: float) -> Day:
     return day
 
 
-def tell(day: Day, hours: int) -> bool:
-    """Print the figures of a day; whether all limits are kept."""
+def report_day(day: Day, hours: int) -> bool:
+    """Print the figures of a day; returns True if all limits are kept."""
     name = "long_day"
     warm = min(WARM_UP, hours // 2)
-    first, rest = day.looks[:warm], day.looks[warm:]
-    memory = [seen.memory_mb for seen in rest]
+    first, later = day.looks[:warm], day.looks[warm:]
+    memory = [seen.memory_mb for seen in later]
     mean = statistics.mean(memory)
-    kept = report(
+    are_kept = report(
         f"{name}.memory",
         100 * slope(memory) / mean,
         "% of it an hour",
@@ -320,8 +320,8 @@ def tell(day: Day, hours: int) -> bool:
         min=round(min(memory), 1),
         max=round(max(memory), 1),
     )
-    before, after = max(seen.files for seen in first), [seen.files for seen in rest]
-    kept &= report(
+    before, after = max(seen.files for seen in first), [seen.files for seen in later]
+    are_kept &= report(
         f"{name}.files",
         max(after) - before,
         "more files",
@@ -331,7 +331,7 @@ def tell(day: Day, hours: int) -> bool:
         max=max(after),
         in_warm_up=before,
     )
-    kept &= report(
+    are_kept &= report(
         f"{name}.sockets",
         day.sockets_left,
         "sockets left",
@@ -340,9 +340,9 @@ def tell(day: Day, hours: int) -> bool:
         most_at_the_end_of_an_hour=max(seen.sockets for seen in day.looks),
         most_in_warm_up=max(seen.sockets for seen in first),
     )
-    kept &= report(f"{name}.tasks", day.tasks_left, "asyncio tasks left", floor=0, limit=0)
+    are_kept &= report(f"{name}.tasks", day.tasks_left, "asyncio tasks left", floor=0, limit=0)
     lost = sum(times for end, times in day.ends.items() if end.endswith("lost"))
-    kept &= report(
+    are_kept &= report(
         f"{name}.lost",
         lost + day.open_roots,
         "requests",
@@ -356,7 +356,7 @@ def tell(day: Day, hours: int) -> bool:
     )
     sizes = [seen.database_mb + seen.log_mb for seen in day.looks]
     half = len(sizes) // 2
-    kept &= report(
+    are_kept &= report(
         f"{name}.database",
         max(sizes[half:]) / max(sizes[:half]),
         "x its size in the first half",
@@ -366,13 +366,13 @@ def tell(day: Day, hours: int) -> bool:
         of_it_log_mb=round(max(seen.log_mb for seen in day.looks), 1),
         pruned_jobs=day.pruned["jobs"],
     )
-    return kept
+    return are_kept
 
 
 async def main(hours: int = HOURS, size: float = 1.0) -> bool:
-    """Live through a day and say what came of it."""
+    """Run a day and report its figures; returns True if all limits are kept."""
     with tempfile.TemporaryDirectory() as folder, serve_cloud() as url:
-        return tell(await live(Path(folder), url, hours, size), hours)
+        return report_day(await live(Path(folder), url, hours, size), hours)
 
 
 if __name__ == "__main__":

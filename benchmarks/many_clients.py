@@ -1,21 +1,21 @@
 """64 clients at once for a minute: `toolkit serve` under mixed reads and runs.
 
-Run `python -m benchmarks.many_clients`. The server is a process of its own, the simulated vendors
-are another, and the clients share this one: raw HTTP, 16 accounts, no pauses. Of what each does
-next, chance decides: 40 % reads of every area, 40 % runs that are waited for, 10 % runs that are
-followed by their events, 10 % runs that are sent twice at once under one idempotency key.
+Run `python -m benchmarks.many_clients`. The server and the simulated vendors are separate
+processes, and the clients share this process: raw HTTP, 16 accounts, no pauses. Each client chooses
+its next action at random: 40 % reads of every area, 40 % runs that are waited for, 10 % runs that
+are followed by their events, 10 % runs that are sent twice at once with one idempotency key.
 
-- `faults` are answers of 400 and above, and refusals of the connection: none is allowed.
-- `lost` are runs that were accepted and did not complete, `doubled` those that a vendor carried
-  out twice, by its own log: no two runs ask for the same.
-- `memory` is what the server has resident at the end over what it had a third of the way in.
-- `throughput` is the requests a second that all clients come to. Its floor is what they come to
-  when all they ask for is `/v1/health`, for a few seconds in the same run; `read_p99` and
-  `accept_p99` are held against the median of those.
-- `beside_the_worst` is the 99th percentile of what others wait for, eight clients who read and
-  accept now and then, while one tenant does its worst (`_worst.py`); its floor is the same without
-  that tenant. Both are measured in turns, a few times each, and the figure is the ratio of their
-  medians. Alone: `python -m benchmarks.many_clients worst`.
+- `faults` are responses of 400 and above, and refused connections: none is allowed.
+- `lost` are accepted runs that did not complete; `doubled` are runs that a vendor executed twice,
+  by its own log, because no two runs have the same input.
+- `memory` is the server's resident memory at the end over its memory after a third of the time.
+- `throughput` is the number of requests per second of all clients. Its floor is their number when
+  every request is `/v1/health`, for a few seconds in the same run; the floor of `read_p99` and
+  `accept_p99` is the median of those requests.
+- `beside_the_worst` is the 99th percentile of the latency of eight clients that read and accept
+  from time to time while one tenant sends its worst load (`_worst.py`); its floor is the same
+  without that tenant. Both are measured in turns, a few times each, and the figure is the ratio of
+  their medians. Alone: `python -m benchmarks.many_clients worst`.
 """
 
 import asyncio
@@ -52,7 +52,7 @@ FINAL = ("completed", "failed", "cancelled")
 
 @dataclass
 class Ledger:
-    """What the clients were told."""
+    """The responses that the clients received."""
 
     statuses: Counter[int] = field(default_factory=Counter)
     refused: int = 0
@@ -64,12 +64,12 @@ class Ledger:
 
     @property
     def requests(self) -> int:
-        """How many were answered."""
+        """Return the number of responses."""
         return sum(self.statuses.values())
 
 
 class Clients:
-    """All clients: what they do next, and what they were told."""
+    """All clients, and the responses that they received."""
 
     def __init__(self, url: str, keys: list[str]) -> None:
         self.ledger = Ledger()
@@ -86,23 +86,23 @@ class Clients:
         self._number = itertools.count()
 
     async def all_of(self, do: Callable[[int, Random], Awaitable[None]], seconds: float) -> float:
-        """Have every client do something again and again; the requests a second it came to."""
+        """Repeat an action in every client; return the requests per second."""
         before, until = self.ledger.requests, time.monotonic() + seconds
         began = time.monotonic()
 
-        async def one(number: int) -> None:
+        async def repeat(number: int) -> None:
             chance = Random(number)
             while time.monotonic() < until:
                 await do(number, chance)
 
-        await asyncio.gather(*(one(number) for number in range(CLIENTS)))
+        await asyncio.gather(*(repeat(number) for number in range(CLIENTS)))
         return (self.ledger.requests - before) / (time.monotonic() - began)
 
     async def now_and_then(self, seconds: float) -> float:
-        """The 99th percentile of what a few clients wait for who are in no hurry, in ms."""
+        """Measure the 99th percentile of latencies, in ms, of clients that pause between calls."""
         took, until = list[float](), time.monotonic() + seconds
 
-        async def one(number: int) -> None:
+        async def repeat(number: int) -> None:
             chance = Random(number)
             while not took or time.monotonic() < until:
                 began = time.perf_counter()
@@ -113,7 +113,7 @@ class Clients:
                 took.append((time.perf_counter() - began) * 1000)
                 await asyncio.sleep(PAUSE_S)
 
-        await asyncio.gather(*(one(number) for number in range(NEIGHBOURS)))
+        await asyncio.gather(*(repeat(number) for number in range(NEIGHBOURS)))
         return percentile(took, 0.99)
 
     async def _send(self, number: int, kind: str, method: str, path: str, **options: object):  # type: ignore[no-untyped-def]
@@ -130,11 +130,11 @@ class Clients:
         return answer
 
     async def health(self, number: int, _: Random) -> None:
-        """Ask for next to nothing."""
+        """Request the health of the server."""
         await self._send(number, "health", "GET", "/health")
 
     async def anything(self, number: int, chance: Random) -> None:
-        """Do one of the things that clients do."""
+        """Send a random request of a client."""
         drawn = chance.random()
         if drawn < 0.4:
             await self._send(number, "read", "GET", chance.choice(READS))
@@ -155,18 +155,18 @@ class Clients:
             key = {"Idempotency-Key": f"{number}-{next(self._number)}"}
             same = next(self._number)
             twice = [self._run(number, "accept", key, same) for _ in range(2)]
-            one, other = await asyncio.gather(*twice)
-            self.ledger.duplicates += one is not None and one == other
+            first, second = await asyncio.gather(*twice)
+            self.ledger.duplicates += first is not None and first == second
 
     async def _run(
-        self, number: int, kind: str, headers: dict[str, str], named: int | None = None
+        self, number: int, kind: str, headers: dict[str, str], subject: int | None = None
     ) -> str | None:
-        """Ask for a run like no other; its id."""
-        named = next(self._number) if named is None else named
+        """Create a run with a new input, and return its id."""
+        subject = next(self._number) if subject is None else subject
         body = {"name": "llm.generate", "target": "capability"}
-        given = {"objective": f"Say one line on tea, number {named}", "max_tokens": 64}
+        fields = {"objective": f"Say one line on tea, number {subject}", "max_tokens": 64}
         answer = await self._send(
-            number, kind, "POST", "/runs", json={**body, "input": given}, headers=headers
+            number, kind, "POST", "/runs", json={**body, "input": fields}, headers=headers
         )
         if answer is None or answer.status_code >= 300:
             return None
@@ -175,7 +175,7 @@ class Clients:
         return str(run["id"])
 
     async def settle(self) -> None:
-        """Wait for every run that was accepted, and note what became of it."""
+        """Wait for every accepted run, and record its final status."""
         for run_id, status in self.ledger.runs.items():
             for http in self._https:
                 if status in FINAL:
@@ -188,7 +188,7 @@ class Clients:
                     status = self.ledger.runs[run_id] = answer.json()["status"]
 
     async def calm_down(self) -> None:
-        """Wait until the server has nothing under way, whoever asked for it."""
+        """Wait until the server has no job running."""
         for _ in itertools.count():
             health = (await self._https[0].get("/health")).json()["data"]
             if not health["jobs_running"]:
@@ -196,23 +196,23 @@ class Clients:
             await asyncio.sleep(PAUSE_S)
 
     async def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         for http in self._https:
             await http.aclose()
 
 
 async def sample_memory_mb(pid: int, seconds: float) -> list[float]:
-    """The memory of a process, in MB, a few times in each of so many seconds."""
-    found = []
+    """Sample the memory of a process in MB, a few times per second."""
+    samples = []
     until = time.monotonic() + seconds
     while time.monotonic() < until:
-        found.append(read_resident_mb(pid))
+        samples.append(read_resident_mb(pid))
         await asyncio.sleep(min(0.25, seconds / 40))
-    return found
+    return samples
 
 
 async def main(seconds: float = SECONDS, floor_s: float = FLOOR_S) -> int:
-    """Measure; exit code 1 if a limit is not kept."""
+    """Run the benchmark; the exit code is 1 if a figure misses its limit."""
     with (
         tempfile.TemporaryDirectory() as folder,
         serve_cloud() as cloud,
@@ -227,14 +227,14 @@ async def main(seconds: float = SECONDS, floor_s: float = FLOOR_S) -> int:
         await clients.settle()
         async with httpx.AsyncClient(base_url=cloud, trust_env=False) as http:
             calls = (await http.get("/_sandbox/calls")).json()["calls"]
-        kept = tell(clients.ledger, rate, bare, memory, calls)
-        kept &= await hold_beside_the_worst(clients, url, worst, seconds)
+        are_kept = report_load(clients.ledger, rate, bare, memory, calls)
+        are_kept &= await measure_beside_worst_tenant(clients, url, worst, seconds)
         await clients.close()
-    return 0 if kept else 1
+    return 0 if are_kept else 1
 
 
 async def measure_worst_tenant(seconds: float = SECONDS) -> int:
-    """Measure what others wait for beside one tenant; exit code 1 if that is too long."""
+    """Measure the latency of others next to the worst tenant; the exit code is 1 if too long."""
     with (
         tempfile.TemporaryDirectory() as folder,
         serve_cloud() as cloud,
@@ -242,38 +242,40 @@ async def measure_worst_tenant(seconds: float = SECONDS) -> int:
     ):
         *keys, worst = open_accounts(url, ACCOUNTS + 1, VENDORS)
         clients = Clients(url, keys)
-        kept = await hold_beside_the_worst(clients, url, worst, seconds)
+        is_kept = await measure_beside_worst_tenant(clients, url, worst, seconds)
         await clients.close()
-    return 0 if kept else 1
+    return 0 if is_kept else 1
 
 
-async def hold_beside_the_worst(clients: Clients, url: str, worst: str, seconds: float) -> bool:
-    """Measure others in turns without and beside a tenant at its worst; whether it is kept to."""
-    quiet, beside = list[float](), list[float]()
-    await clients.now_and_then(seconds / 20)  # what is done first is imported first
+async def measure_beside_worst_tenant(
+    clients: Clients, url: str, worst: str, seconds: float
+) -> bool:
+    """Measure others with and without the worst tenant; returns True if the limit is kept."""
+    quiet, loaded = list[float](), list[float]()
+    await clients.now_and_then(seconds / 20)  # so that imports are not measured
     async with start_tenant(url, worst) as tenant:
         for _ in range(ROUNDS):
             quiet.append(await clients.now_and_then(seconds / 3 / ROUNDS))
             await tenant.begin()
-            beside.append(await clients.now_and_then(seconds / 3 / ROUNDS))
+            loaded.append(await clients.now_and_then(seconds / 3 / ROUNDS))
             await tenant.end()
             await clients.calm_down()
     middle = statistics.median(quiet)
     return report(
-        "many_clients.beside_the_worst", statistics.median(beside) / middle, "of quiet", floor=1,
-        limit=MOST_TIMES_SLOWER, p99_ms=[round(one, 1) for one in beside],
-        quiet_p99_ms=[round(one, 1) for one in quiet],
+        "many_clients.beside_the_worst", statistics.median(loaded) / middle, "of quiet", floor=1,
+        limit=MOST_TIMES_SLOWER, p99_ms=[round(ms, 1) for ms in loaded],
+        quiet_p99_ms=[round(ms, 1) for ms in quiet],
     )  # fmt: skip
 
 
-def tell(
+def report_load(
     ledger: Ledger,
     rate: float,
     bare: float,
     memory: list[float],
     calls: list[dict[str, object]],
 ) -> bool:
-    """Print the figures; whether all limits are kept."""
+    """Print the figures; returns True if all limits are kept."""
     name, took = "many_clients", ledger.took_ms
     health = statistics.median(took["health"])
     faults = ledger.refused + sum(n for status, n in ledger.statuses.items() if status >= 400)
@@ -282,17 +284,17 @@ def tell(
     doubled = sum(times - 1 for times in billed.values())
     third = memory[len(memory) // 3 : len(memory) // 3 + 5] or memory
     statuses = {str(status): count for status, count in sorted(ledger.statuses.items())}
-    kept = report(
+    are_kept = report(
         f"{name}.faults", faults, "answers", floor=0, limit=0, clients=CLIENTS, statuses=statuses
     )
     runs = len(ledger.runs)
-    kept &= report(f"{name}.lost", lost, "runs", floor=0, limit=0, runs=runs)
-    # What a run of ours asked for is in the log once; what is not in it was not carried out.
-    kept &= report(
+    are_kept &= report(f"{name}.lost", lost, "runs", floor=0, limit=0, runs=runs)
+    # Every run is in the log once; a run that is missing in it was not executed.
+    are_kept &= report(
         f"{name}.doubled", doubled + abs(len(billed) - runs), "runs", floor=0, limit=0,
         calls=sum(billed.values()), sent_twice=ledger.duplicates,
     )  # fmt: skip
-    kept &= report(
+    are_kept &= report(
         f"{name}.memory",
         statistics.median(memory[-5:]) / statistics.median(third),
         "of a third of the way in",
@@ -306,7 +308,7 @@ def tell(
         value = percentile(took[kind], 0.99)
         p50 = round(statistics.median(took[kind]), 1)
         report(f"{name}.{kind}_p99", value, "ms", floor=health, limit=None, p50=p50)
-    return kept
+    return are_kept
 
 
 if __name__ == "__main__":

@@ -1,19 +1,20 @@
-"""1,000 workflows of 10 nodes at once: acceptance, throughput, memory, and whether all get a turn.
+"""1,000 workflows of 10 nodes at once: acceptance, throughput, memory and fair share.
 
-Run `python -m benchmarks.many_workflows`; `--small` only shows that it works. All workflows are
-submitted at the same moment, each is one node, eight that need it and a last one, of 10 ms each,
-and at most 256 jobs run at once (the setting's default). Every round is a process of its own.
+Run `python -m benchmarks.many_workflows`; `--small` only checks that it works. All workflows are
+submitted at once. Each has a first node, eight nodes that depend on it, and a last node that
+depends on those, of 10 ms each; at most 256 jobs run at once (the setting's default). Every round
+runs in its own process.
 
 - `throughput` is the wall time per workflow, from the first submission to the last end. Its floor
-  is that of `dag_overhead` on the same 10,000 nodes as one graph: bare asyncio, no sleeping.
-- `accepted` is how long a caller waits until its workflow is durable, in that burst. Its floor is
-  the median of 20 workflows that are submitted alone, one after another, to the idle engine.
-- `small_run` is how long a run of one such node takes that is asked for when half of the workflows
-  have ended, as a share of what the whole burst takes; without turns it would wait for all that is
-  left, half of the burst. Its floor is the same run on the idle engine.
-- `overtaken` is the share of the workflows that ended before a workflow of one node that was
-  submitted as the very last; without turns it would be all of them. Its floor is none.
-- `memory` is the peak of the process; its floor is what it had when the burst began.
+  is the floor of `dag_overhead` on the same 10,000 nodes as one graph: bare asyncio, no sleeping.
+- `accepted` is the time until a caller's workflow is durable, in that burst. Its floor is the
+  median of 20 workflows that are submitted alone, one after the other, to the idle engine.
+- `small_run` is the time of a run of one node that is created after half of the workflows have
+  ended, as a share of the time of the burst. Without a fair share it would wait for the other half.
+  Its floor is the same run on the idle engine.
+- `overtaken` is the share of workflows that ended before a workflow of one node that was submitted
+  last; without a fair share it would be 1. Its floor is 0.
+- `memory` is the peak of the process; its floor is its memory when the burst began.
 """
 
 import asyncio
@@ -45,14 +46,14 @@ RUN = RunCreate.model_validate({"name": "bench.nap", "input": {"seconds": SECOND
 
 
 async def small_run(engine: Engine, context: RequestContext) -> float:
-    """Seconds from asking for a run of one node until it has ended."""
+    """Measure the seconds from the creation of a run of one node to its end."""
     loop = asyncio.get_running_loop()
     started = loop.time()
-    asked = await engine.runs.create(context, RUN)
-    while asked.status not in ("completed", "failed", "cancelled"):
-        await engine.wait(context, asked.id, 60)
-        asked = await engine.runs.get(context, asked.id)
-    assert asked.status == "completed", asked.error
+    run_record = await engine.runs.create(context, RUN)
+    while run_record.status not in ("completed", "failed", "cancelled"):
+        await engine.wait(context, run_record.id, 60)
+        run_record = await engine.runs.get(context, run_record.id)
+    assert run_record.status == "completed", run_record.error
     return loop.time() - started
 
 
@@ -60,20 +61,20 @@ async def burst(engine: Engine, context: RequestContext, workflows: int) -> dict
     """Submit all workflows at once and wait for all of them."""
     loop = asyncio.get_running_loop()
     accepted: list[float] = []
-    ended = 0
+    completed = 0
     half = asyncio.Event()
     began = loop.time()
 
-    async def one() -> None:
-        nonlocal ended
+    async def run_workflow() -> None:
+        nonlocal completed
         workflow = await engine.workflows.create(context, DIAMOND)
         accepted.append(loop.time() - began)
         while workflow.status not in ("completed", "failed", "cancelled"):
             await engine.wait(context, workflow.id, 120)
             workflow = await engine.workflows.get(context, workflow.id)
         assert workflow.status == "completed", workflow.error
-        ended += 1
-        if 2 * ended >= workflows:
+        completed += 1
+        if 2 * completed >= workflows:
             half.set()
 
     async def in_between() -> float:
@@ -82,12 +83,12 @@ async def burst(engine: Engine, context: RequestContext, workflows: int) -> dict
 
     async def at_last() -> tuple[float, int]:
         _, took = await run(engine, context, SINGLE)
-        return took, ended
+        return took, completed
 
     async with asyncio.TaskGroup() as group:
         for _ in range(workflows):
-            group.create_task(one())
-        asked = group.create_task(in_between())
+            group.create_task(run_workflow())
+        small = group.create_task(in_between())
         await asyncio.sleep(0)
         last = group.create_task(at_last())
     took = loop.time() - began
@@ -95,14 +96,14 @@ async def burst(engine: Engine, context: RequestContext, workflows: int) -> dict
         "took": took,
         "accepted_p50": statistics.median(accepted),
         "accepted_p95": percentile(accepted, 0.95),
-        "small_run": asked.result(),
+        "small_run": small.result(),
         "small_workflow": last.result()[0],
         "overtaken": last.result()[1] / workflows,
     }
 
 
 async def measure(workflows: int) -> dict[str, float]:
-    """One round in this process; times are in seconds."""
+    """Measure one round in this process; times are in seconds."""
     loop = asyncio.get_running_loop()
     union = {
         f"{i}-{node}": [f"{i}-{up}" for up in upstream]
@@ -121,29 +122,29 @@ async def measure(workflows: int) -> dict[str, float]:
                 alone.append(loop.time() - started)
                 await engine.wait(context, workflow.id, 60)
             before = peak_mb()
-            found = await burst(engine, context, workflows)
-            found |= {"peak_mb": peak_mb(), "floor_mb": before}
-        found["floor"] = await floor(union, Path(folder))
-    return {**found, "alone": statistics.median(alone), "idle": statistics.median(idle)}
+            result = await burst(engine, context, workflows)
+            result |= {"peak_mb": peak_mb(), "floor_mb": before}
+        result["floor"] = await floor(union, Path(folder))
+    return {**result, "alone": statistics.median(alone), "idle": statistics.median(idle)}
 
 
 def measure_in_process(workflows: int) -> dict[str, float]:
-    """The same, in a process of its own."""
+    """Measure one round in a separate process."""
     command = [sys.executable, "-m", "benchmarks.many_workflows", str(workflows)]
-    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-    answer: dict[str, float] = json.loads(done.stdout)
+    process = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    answer: dict[str, float] = json.loads(process.stdout)
     return answer
 
 
-def tell(rows: list[dict[str, float]], workflows: int) -> bool:
-    """Print the figures of some rounds; whether all limits are kept."""
+def report_figures(rows: list[dict[str, float]], workflows: int) -> bool:
+    """Print the figures of some rounds; returns True if all limits are kept."""
     name = "many_workflows"
 
     def all_of(key: str, by: str | None = None, factor: float = 1.0) -> list[float]:
         return [factor * row[key] / (row[by] if by else 1.0) for row in rows]
 
     per_workflow = all_of("took", factor=1000 / workflows)
-    kept = report(
+    are_kept = report(
         f"{name}.throughput",
         statistics.median(per_workflow),
         "ms/workflow",
@@ -160,7 +161,7 @@ def tell(rows: list[dict[str, float]], workflows: int) -> bool:
         value = statistics.median(waited)
         report(figure, value, "ms", floor=alone, limit=None, **spread(waited, 1))
     shares = all_of("small_run", "took")
-    kept &= report(
+    are_kept &= report(
         f"{name}.small_run",
         statistics.median(shares),
         "of the burst",
@@ -170,7 +171,7 @@ def tell(rows: list[dict[str, float]], workflows: int) -> bool:
         **spread(shares),
     )
     overtaken = all_of("overtaken")
-    kept &= report(
+    are_kept &= report(
         f"{name}.overtaken",
         statistics.median(overtaken),
         "of the workflows",
@@ -181,22 +182,23 @@ def tell(rows: list[dict[str, float]], workflows: int) -> bool:
         **spread(overtaken),
     )
     peaks = all_of("peak_mb")
-    least = statistics.median(all_of("floor_mb"))
-    kept &= report(
-        f"{name}.memory", max(peaks), "MB", floor=least, limit=MOST_MB, **spread(peaks, 1)
+    floor_mb = statistics.median(all_of("floor_mb"))
+    are_kept &= report(
+        f"{name}.memory", max(peaks), "MB", floor=floor_mb, limit=MOST_MB, **spread(peaks, 1)
     )
-    return kept
+    return are_kept
 
 
 def main() -> int:
-    """Measure; exit code 1 if a limit is not kept."""
-    return 0 if tell([measure_in_process(WORKFLOWS) for _ in range(ROUNDS)], WORKFLOWS) else 1
+    """Run the benchmark; the exit code is 1 if a figure misses its limit."""
+    rows = [measure_in_process(WORKFLOWS) for _ in range(ROUNDS)]
+    return 0 if report_figures(rows, WORKFLOWS) else 1
 
 
 if __name__ == "__main__":
     match sys.argv[1:]:
         case ["--small"]:
-            tell([asyncio.run(measure(10))], 10)
+            report_figures([asyncio.run(measure(10))], 10)
         case [workflows]:
             print(json.dumps(asyncio.run(measure(int(workflows)))))
         case _:

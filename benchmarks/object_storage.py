@@ -1,15 +1,17 @@
-"""What an artifact of 100 MB costs a server whose artifacts are in object storage, on Linux.
+"""The cost of an artifact of 100 MB to a server whose artifacts are in object storage, on Linux.
 
-Run `python -m benchmarks.object_storage`. The server is a process of its own, and so is the S3
-server, moto's; bytes are counted on the way to each by relays.
+Run `python -m benchmarks.object_storage`. The server and the S3 server (moto) are separate
+processes; relays count the bytes that are sent to each.
 
-- `presigned.bytes`: what the server sends while its client reads the artifact by a signed URL.
-- `proxied.bytes`: the same where the server sends the bytes itself; the artifact is the floor.
-- `upload.memory`, `read.memory`: what the server grows by meanwhile, proxied, in MB. The floors are
-  one part of an upload and one of a read, as they go to the storage and come from it.
-- `write`, `read`: seconds from a file to the storage through the server, and back into one, without
-  relays. The floors are s3fs, straight between the file and the storage. `cpu_ms` of the server
-  and `floor_cpu_ms` of s3fs are the least of the rounds.
+- `presigned.bytes`: bytes that the server sends while its client reads the artifact by a signed
+  URL.
+- `proxied.bytes`: the same if the server sends the content itself; the artifact's size is the
+  floor.
+- `upload.memory`, `read.memory`: growth of the server's memory meanwhile, proxied, in MB. The
+  floors are one part of an upload and one part of a read, as they are exchanged with the storage.
+- `write`, `read`: seconds from a file through the server to the storage, and back into a file,
+  without relays. The floors are s3fs, directly between the file and the storage. `cpu_ms` of the
+  server and `floor_cpu_ms` of s3fs are the lowest of the rounds.
 """
 
 import asyncio
@@ -35,24 +37,24 @@ from toolkit.store.blob_places.object_storage import PART_BYTES, READ_BYTES
 
 SIZE, ROUNDS = 100_000_000, 3
 MOST_MB = 50.0
-# Answers without bytes of the artifact: the link itself, and its head.
+# Responses without bytes of the artifact: the link itself, and its headers.
 MOST_LINK_MB = 0.01
 READS = ("proxied", "presigned")
 
 
 @dataclass
 class Transfers:
-    """What transfers of one kind took, one value a round."""
+    """The measured times of transfers of one kind, one value per round."""
 
     seconds: list[float] = field(default_factory=list)
     cpu_ms: list[float] = field(default_factory=list)
 
     async def measure(self, read_cpu: Callable[[], float], transfer: Awaitable[object]) -> None:
-        """Await a transfer, and add what it took.
+        """Await a transfer, and add its wall and CPU time.
 
         Args:
-            read_cpu: reads the CPU seconds so far of the process that is measured.
-            transfer: what is measured.
+            read_cpu: function that returns the CPU seconds so far of the measured process.
+            transfer: transfer to measure.
         """
         cpu_s, began = read_cpu(), time.perf_counter()
         await transfer
@@ -67,44 +69,44 @@ def serve_artifacts(
     """Serve a toolkit whose artifacts are in object storage, until the block ends.
 
     Args:
-        folder: its data directory.
-        cloud: the URL of its vendors.
-        storage: the URL of the object storage.
-        size: of the largest upload, in bytes.
+        folder: data directory.
+        cloud: URL of the vendors.
+        storage: URL of the object storage.
+        size: maximum size of an upload, in bytes.
         reads: `proxied` or `presigned`.
 
     Yields:
-        its URL, its process id, and the key of an account.
+        URL and process id of the server, and the key of an account.
     """
-    given = {
+    settings = {
         "artifact_url": f"s3://{BUCKET}/{folder.name}",
         "artifact_endpoint_url": storage,
         "artifact_reads": reads,
         "upload_limit_bytes": str(size),
     }
-    with serve_toolkit(folder, find_cloud_urls(cloud), **given) as (url, pid):
+    with serve_toolkit(folder, find_cloud_urls(cloud), **settings) as (url, pid):
         (key,) = open_accounts(url, 1, ("minimax", "openai"))
         yield url, pid, key
 
 
 async def warm_up(client: AsyncClient) -> None:
-    """Store and read an artifact: what is done first is imported first."""
+    """Store and read an artifact, so that imports are not measured."""
     small = await client.artifacts.upload(os.urandom(100_000))
     await client.artifacts.content(small.id)
 
 
 def write_random_file(path: Path, size: int) -> None:
-    """Write a file that no storage has yet."""
+    """Write a file with new content."""
     path.write_bytes(os.urandom(1_000_000) * (size // 1_000_000))
 
 
 async def count_bytes(
     folder: Path, cloud: str, storage: str, reads: str, size: int
 ) -> dict[str, float]:
-    """Upload and read an artifact, and count; in MB."""
+    """Upload and read an artifact; return the transferred bytes and the growth of memory, in MB."""
     file = folder / "large.bin"
     write_random_file(file, size)
-    found: dict[str, float] = {}
+    figures: dict[str, float] = {}
     with (
         TcpRelay(storage) as to_storage,
         serve_artifacts(folder / reads, cloud, to_storage.url, size, reads) as (url, pid, key),
@@ -117,21 +119,21 @@ async def count_bytes(
                 return (await client.artifacts.upload(file)).id
 
             sending = asyncio.ensure_future(send())
-            found["upload.memory"] = await growth_mb(pid, sending)
-            before, stored = relay.received, to_storage.received
+            figures["upload.memory"] = await growth_mb(pid, sending)
+            before, read_before = relay.received, to_storage.received
             reading = asyncio.ensure_future(client.artifacts.content(sending.result()))
-            found["read.memory"] = await growth_mb(pid, reading)
+            figures["read.memory"] = await growth_mb(pid, reading)
             assert reading.result() == file.read_bytes()
-            found["bytes"] = (relay.received - before) / MB
-            assert to_storage.received - stored >= size
-    return found
+            figures["bytes"] = (relay.received - before) / MB
+            assert to_storage.received - read_before >= size
+    return figures
 
 
 async def time_transfers(
     folder: Path, cloud: str, storage: str, size: int, rounds: int
 ) -> dict[str, Transfers]:
-    """Write and read an artifact, through a server and straight, in turns."""
-    found = {name: Transfers() for name in ("write", "read", "straight.write", "straight.read")}
+    """Write and read an artifact, through a server and directly, in turns."""
+    transfers = {name: Transfers() for name in ("write", "read", "straight.write", "straight.read")}
     file, copy = folder / "large.bin", folder / "copy.bin"
     straight = s3fs.S3FileSystem(endpoint_url=storage)
     with serve_artifacts(folder / "timed", cloud, storage, size, "proxied") as (url, pid, key):
@@ -142,20 +144,20 @@ async def time_transfers(
 
                 place = f"{BUCKET}/straight{number}"
                 put = asyncio.to_thread(straight.put_file, file, place, chunksize=PART_BYTES)
-                await found["straight.write"].measure(time.process_time, put)
+                await transfers["straight.write"].measure(time.process_time, put)
                 get = asyncio.to_thread(straight.get_file, place, copy)
-                await found["straight.read"].measure(time.process_time, get)
+                await transfers["straight.read"].measure(time.process_time, get)
 
                 sending = asyncio.ensure_future(client.artifacts.upload(file))
-                await found["write"].measure(lambda: read_cpu_s(pid), sending)
+                await transfers["write"].measure(lambda: read_cpu_s(pid), sending)
                 saving = sending.result().save(copy)
-                await found["read"].measure(lambda: read_cpu_s(pid), saving)
+                await transfers["read"].measure(lambda: read_cpu_s(pid), saving)
                 assert copy.read_bytes() == file.read_bytes()
-    return found
+    return transfers
 
 
 async def main(size: int = SIZE, rounds: int = ROUNDS) -> int:
-    """Measure; exit code 1 if a limit is not kept."""
+    """Run the benchmark; the exit code is 1 if a figure misses its limit."""
     os.environ.update(VARIABLES)
     with (
         tempfile.TemporaryDirectory() as name,
@@ -166,27 +168,27 @@ async def main(size: int = SIZE, rounds: int = ROUNDS) -> int:
         places = (Path(name), cloud, storage)
         counted = {reads: await count_bytes(*places, reads, size) for reads in READS}
         timed = await time_transfers(*places, size, rounds)
-    whole = size / MB
+    size_mb = size / MB
     proxied = counted["proxied"]
     lines = (
         ("presigned.bytes", counted["presigned"]["bytes"], 0.0, MOST_LINK_MB),
-        ("proxied.bytes", proxied["bytes"], whole, whole * 1.01 + MOST_LINK_MB),
+        ("proxied.bytes", proxied["bytes"], size_mb, size_mb * 1.01 + MOST_LINK_MB),
         ("upload.memory", proxied["upload.memory"], PART_BYTES / MB, MOST_MB),
         ("read.memory", proxied["read.memory"], READ_BYTES / MB, MOST_MB),
     )
-    kept = True
+    are_kept = True
     for figure, value, floor, limit in lines:
-        kept &= report(
-            f"object_storage.{figure}", value, "MB", floor=floor, limit=limit, size_mb=whole
+        are_kept &= report(
+            f"object_storage.{figure}", value, "MB", floor=floor, limit=limit, size_mb=size_mb
         )
     for figure in ("write", "read"):
         ours, floors = timed[figure], timed[f"straight.{figure}"]
         report_rounds(
             f"object_storage.{figure}", ours.seconds, "s", floors=floors.seconds, limit=None,
             cpu_ms=round(min(ours.cpu_ms), 1), floor_cpu_ms=round(min(floors.cpu_ms), 1),
-            size_mb=whole,
+            size_mb=size_mb,
         )  # fmt: skip
-    return 0 if kept else 1
+    return 0 if are_kept else 1
 
 
 if __name__ == "__main__":

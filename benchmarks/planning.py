@@ -1,15 +1,16 @@
-"""Plans of objectives that somebody wrote beside their right plans: how many are right.
+"""Plans of objectives with hand-written correct plans: the share of correct plans.
 
 Run `python -m benchmarks.planning`: the keyword planner, the recorded replies of a language model,
-and what planning by each provider's model may cost. `--lang en` is for one language, `--split work`
-for one half of the set, `--show` for what the keyword planner did wrong. Of the half that figures
-are told of, `report`, no line is ever shown: what was worked out on it would make its figures
-worthless. `--planner llm` has a language model plan; `benchmarks/_language_model.py` says how it is
-named. Every standard capability is there and every provider is connected.
+and the upper bound of the cost of planning by each provider's model. `--lang en` selects a
+language, `--split work` a split of the set, and `--show` prints the errors of the keyword planner.
+No line of the split for the figures, `report`, is ever shown, because figures of lines that the
+planner was tuned on would be worthless. `--planner llm` plans by a language model;
+`benchmarks/_language_model.py` documents its options. All standard capabilities are available and
+all providers are connected.
 
 The keyword planner abstains if it does not know every clause. So it has three figures: the share of
-exact plans among those that it runs, the share of the objectives that can be done that it runs, and
-the share of the impossible ones that it runs as something else.
+exact plans among the plans that it runs, the share of possible objectives that it runs, and the
+share of impossible objectives that it runs as a different plan.
 """
 
 import argparse
@@ -62,7 +63,7 @@ MIN_REPLIES_EXACT = 0.99
 LIMIT_MS = 5.0
 SIZES = (1_000, 2_000, 4_000, 10_000)  # characters of an objective
 MAX_EXPONENT, LONGEST_MS = 1.3, 50.0
-# An objective of an ordinary plan, and an answer to it that has to be repaired.
+# An objective of an ordinary plan, and a reply that needs a repair.
 OBJECTIVE = "A card about tides with a spoken summary in German, and a picture of a mill"
 FAILED = FailedTry("{} " * 700, [Detail("nodes.1.input.width", "Input should be a multiple")] * 3)
 REPLIES = SETS / "replies.jsonl"
@@ -72,7 +73,7 @@ _NUMBER = re.compile(r"\d+(?:[.,]\d+)?")
 
 @cache
 def build_view() -> PlannerView:
-    """Build the view of an account that has connected all there is."""
+    """Build the view of an account that has connected all providers."""
     capabilities = load_capabilities()
     return PlannerView(
         capabilities, frozenset({"every"}), {c.id: frozenset({"every"}) for c in capabilities}
@@ -81,7 +82,7 @@ def build_view() -> PlannerView:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A line, what was planned for it, and how long that took."""
+    """A line, its plan, and the time of planning."""
 
     line: SetLine
     draft: PlanDraft
@@ -90,31 +91,33 @@ class Outcome:
 
     @property
     def blocked(self) -> bool:
-        """True if the plan says that nothing here can do a part of it."""
+        """True if the plan reports that no capability can do a part of it."""
         return bool(self.draft.missing_capabilities)
 
     @property
     def question(self) -> bool:
-        """True if the plan asks something."""
+        """True if the plan asks a question."""
         return self.draft.question is not None and not self.blocked
 
     def agrees(self, *, strict: bool) -> bool:
-        """Tell whether the plan is right, and with `strict` in its fields and counts, too."""
+        """Return whether the plan is correct; `strict` includes its fields and counts."""
         if (self.blocked, self.question) != (self.line.blocked, self.line.question):
             return False
-        return any(can_lay(one, self.graph, strict=strict) for one in self.line.plans)
+        return any(can_lay(plan, self.graph, strict=strict) for plan in self.line.plans)
 
     @property
     def delivers(self) -> bool:
-        """True if the plan is right and hands over what was asked for, and nothing else."""
-        wanted = self.line.plans[0]
-        found = find_mappings(wanted, self.graph, strict=False)
-        same = any({m[d] for d in wanted.deliverables} == self.graph.deliverables for m in found)
-        return self.agrees(strict=False) and (same or not wanted.deliverables)
+        """True if the plan is correct and has exactly the deliverables that were asked for."""
+        expected = self.line.plans[0]
+        mappings = find_mappings(expected, self.graph, strict=False)
+        same = any(
+            {m[d] for d in expected.deliverables} == self.graph.deliverables for m in mappings
+        )
+        return self.agrees(strict=False) and (same or not expected.deliverables)
 
 
 def plan_line(line: SetLine) -> Outcome:
-    """Plan an objective by keywords; what would not be run has no graph."""
+    """Plan an objective by keywords; a plan that cannot run has no graph."""
     started = time.thread_time()
     draft = make_plan(line.objective, Constraints(), build_view())
     took = time.thread_time() - started
@@ -122,60 +125,60 @@ def plan_line(line: SetLine) -> Outcome:
 
 
 def make_graph(draft: PlanDraft) -> Graph:
-    """Make the graph that a plan would be run as: none, if it cannot be run."""
+    """Make the graph that a plan would run; it is empty if the plan cannot run."""
     if draft.missing_capabilities or draft.question is not None:
         return Graph()
     nodes = []
     for node in draft.nodes:
-        given = dict(node.input)
-        family = THEME_FAMILIES.get(str(given.get("theme")))
+        fields = dict(node.input)
+        family = THEME_FAMILIES.get(str(fields.get("theme")))
         if family is not None:
-            given["theme family"] = family
-        numbers = find_numbers(str(given.get("objective", "")))
+            fields["theme family"] = family
+        numbers = find_numbers(str(fields.get("objective", "")))
         nodes.append(
-            GraphNode(node.id, KINDS_BY_ID.get(node.capability, node.capability), given, numbers)
+            GraphNode(node.id, KINDS_BY_ID.get(node.capability, node.capability), fields, numbers)
         )
     edges = frozenset((up, node.id) for node in draft.nodes for up in node.depends_on)
     return Graph(tuple(nodes), edges, frozenset(draft.deliverables))
 
 
 def find_numbers(brief: str) -> frozenset[float]:
-    """Find the numbers that a brief has, in digits or in words."""
+    """Find the numbers in a brief, in digits or in words."""
     digits = (float(number.replace(",", ".")) for number in _NUMBER.findall(fold(brief)))
     terms = read_terms(brief, choose_vocabulary(brief))
     return frozenset(digits) | {float(t["numbers"]) for t in terms if t["numbers"]}
 
 
 def find_closest(outcome: Outcome) -> Graph:
-    """Find the right plan that a plan is closest to."""
+    """Return the correct plan that is closest to a plan."""
 
-    def count_shared(wanted: Graph) -> int:
-        nodes = wanted.count_kinds() & outcome.graph.count_kinds()
-        edges = wanted.count_edges() & outcome.graph.count_edges()
-        extra = len(wanted.nodes) + len(wanted.edges)
+    def count_shared(expected: Graph) -> int:
+        nodes = expected.count_kinds() & outcome.graph.count_kinds()
+        edges = expected.count_edges() & outcome.graph.count_edges()
+        extra = len(expected.nodes) + len(expected.edges)
         return 2 * (nodes.total() + edges.total()) - extra
 
     return max(outcome.line.plans, key=count_shared)
 
 
 def find_f1(outcomes: Sequence[Outcome], count: Callable[[Graph], Counter[T]]) -> float:
-    """Find the F1 of all plans' nodes or edges together, by kind."""
-    shared = wanted = made = 0
+    """Compute the F1 score of all plans' nodes or edges together, by kind."""
+    shared = expected = planned = 0
     for outcome in outcomes:
-        right, here = count(find_closest(outcome)), count(outcome.graph)
-        shared += sum(min(number, here[key]) for key, number in right.items())
-        wanted, made = wanted + right.total(), made + here.total()
-    return 2 * shared / (wanted + made) if wanted + made else 1.0
+        right, actual = count(find_closest(outcome)), count(outcome.graph)
+        shared += sum(min(number, actual[key]) for key, number in right.items())
+        expected, planned = expected + right.total(), planned + actual.total()
+    return 2 * shared / (expected + planned) if expected + planned else 1.0
 
 
 def find_share(answers: Iterable[bool]) -> float:
-    """Find the share of what is true; all of nothing is."""
+    """Return the share of true answers; 1 if there are no answers."""
     every = list(answers)
     return sum(every) / len(every) if every else 1.0
 
 
 def measure(outcomes: Sequence[Outcome]) -> dict[str, float]:
-    """Measure how right plans are, as shares."""
+    """Measure the correctness of plans, as shares."""
     return {
         "node_f1": find_f1(outcomes, Graph.count_kinds),
         "edge_f1": find_f1(outcomes, Graph.count_edges),
@@ -190,19 +193,19 @@ def measure(outcomes: Sequence[Outcome]) -> dict[str, float]:
 
 
 def show_failures(outcomes: Iterable[Outcome]) -> None:
-    """Print what was planned wrongly; of the half to work on alone."""
+    """Print the plans with errors, but only of the split to work on."""
     for outcome in outcomes:
         line = outcome.line
         if line.split != "work" or outcome.agrees(strict=True):
             continue
         right = "fields" if outcome.agrees(strict=False) else "GRAPH"
         print(f"\n{line.id} {right}: {line.objective}", file=sys.stderr)
-        wanted = line.plans[0]
-        print(f"  wanted {_draw(wanted, line.blocked, line.question)}", file=sys.stderr)
+        expected = line.plans[0]
+        print(f"  expected {_draw(expected, line.blocked, line.question)}", file=sys.stderr)
         print(
-            f"  made   {_draw(outcome.graph, outcome.blocked, outcome.question)}", file=sys.stderr
+            f"  planned  {_draw(outcome.graph, outcome.blocked, outcome.question)}", file=sys.stderr
         )
-        print(f"  says   {outcome.draft.rationale}", file=sys.stderr)
+        print(f"  says     {outcome.draft.rationale}", file=sys.stderr)
 
 
 def _draw(graph: Graph, blocked: bool, question: bool) -> str:
@@ -211,7 +214,7 @@ def _draw(graph: Graph, blocked: bool, question: bool) -> str:
     kinds = {node.id: node.kind for node in graph.nodes}
     needs = {n: [up for up, then in sorted(graph.edges) if then == n] for n in kinds}
     return "; ".join(
-        f"{n.id}={n.kind}{needs[n.id] or ''} {dict(n.given)}"
+        f"{n.id}={n.kind}{needs[n.id] or ''} {dict(n.fields)}"
         + (f" {sorted(n.numbers)}" if n.numbers else "")
         for n in graph.nodes
     )
@@ -228,40 +231,42 @@ def print_table(rows: Sequence[tuple[str, dict[str, float]]]) -> None:
 
 def measure_keywords(outcomes: Sequence[Outcome]) -> dict[str, float]:
     """Measure the three figures of a planner that abstains, as shares."""
-    run = [one for one in outcomes if one.graph.nodes]
-    possible = [one for one in outcomes if not (one.line.blocked or one.line.question)]
+    run = [o for o in outcomes if o.graph.nodes]
+    possible = [o for o in outcomes if not (o.line.blocked or o.line.question)]
     return {
-        "exact_of_run": find_share(one.agrees(strict=False) for one in run),
-        "with_fields_of_run": find_share(one.agrees(strict=True) for one in run),
-        "run_of_possible": find_share(bool(one.graph.nodes) for one in possible),
+        "exact_of_run": find_share(o.agrees(strict=False) for o in run),
+        "with_fields_of_run": find_share(o.agrees(strict=True) for o in run),
+        "run_of_possible": find_share(bool(o.graph.nodes) for o in possible),
         "impossible_run": find_share(bool(o.graph.nodes) for o in outcomes if o.line.blocked),
     }
 
 
-def tell_keywords(lines: Sequence[SetLine], languages: Sequence[str], *, shows: bool) -> bool:
-    """Tell how right the plans by keywords are; true if all bars are reached."""
+def report_keywords(lines: Sequence[SetLine], languages: Sequence[str], *, shows: bool) -> bool:
+    """Report the correctness of plans by keywords; returns True if all limits are kept."""
     outcomes = [plan_line(line) for line in lines]
     if shows:
         show_failures(outcomes)
-    rows = [(lang, [one for one in outcomes if one.line.lang == lang]) for lang in languages]
-    kept = True
-    for name, chosen in [*rows, ("all", outcomes)]:
-        figures = measure_keywords(chosen)
+    rows = [(lang, [o for o in outcomes if o.line.lang == lang]) for lang in languages]
+    are_kept = True
+    for name, group in [*rows, ("all", outcomes)]:
+        figures = measure_keywords(group)
         bars = {"exact_of_run": MIN_EXACT, "run_of_possible": MIN_RUN} if name == "all" else {}
         wrongly = figures.pop("impossible_run")
         for figure, value in figures.items():
-            kept &= report_share(f"planning.{name}.{figure}", value, at_least=bars.get(figure))
+            are_kept &= report_share(f"planning.{name}.{figure}", value, at_least=bars.get(figure))
         limit = MAX_IMPOSSIBLE_RUN if name == "all" else None
-        kept &= report(f"planning.{name}.impossible_run", wrongly, "share", floor=0, limit=limit)
-    took = sorted(1000 * one.seconds for one in outcomes)
-    kept &= report("planning.time", statistics.median(took), "ms", floor=0, limit=LIMIT_MS)
-    print_table([*((name, measure_keywords(chosen)) for name, chosen in rows),
+        are_kept &= report(
+            f"planning.{name}.impossible_run", wrongly, "share", floor=0, limit=limit
+        )
+    took = sorted(1000 * o.seconds for o in outcomes)
+    are_kept &= report("planning.time", statistics.median(took), "ms", floor=0, limit=LIMIT_MS)
+    print_table([*((name, measure_keywords(group)) for name, group in rows),
                  ("all", measure_keywords(outcomes))])  # fmt: skip
-    return kept
+    return are_kept
 
 
 def measure_growth(code: str) -> tuple[float, float]:
-    """Measure how the time of a plan grows with the length of an objective in a language.
+    """Measure the growth of planning time with the length of an objective in a language.
 
     Returns:
         the exponent of the growth, and the milliseconds of the longest objective.
@@ -283,29 +288,31 @@ def measure_growth(code: str) -> tuple[float, float]:
 
 
 def read_replies() -> list[Outcome]:
-    """Read the recorded replies of a language model, one try each, by the reader of today."""
+    """Read the recorded replies of a language model, one try each, by the current reader."""
     capabilities = load_capabilities()
     rules = PlanRules({c.id: c for c in capabilities} | {c.name: c for c in capabilities})
     lines = {line.id: line for line in read_lines()}
-    found = []
+    outcomes = []
     for row in map(json.loads, REPLIES.read_text("utf-8").splitlines()):
         draft = read_plan_reply(row["reply"], row["objective"], build_view(), rules).draft
-        found.append(Outcome(lines[row["id"]], draft, make_graph(draft)))
-    return found
+        outcomes.append(Outcome(lines[row["id"]], draft, make_graph(draft)))
+    return outcomes
 
 
-def tell_bounds() -> None:
-    """Tell the most that a plan and two repairs may cost with each provider's default model."""
+def report_bounds() -> None:
+    """Report the maximum cost of a plan and two repairs with each provider's default model."""
     capabilities = load_capabilities()
-    asked = ModelRequest(OBJECTIVE, capabilities, frozenset(c.id for c in capabilities))
-    tries = [build_planner_input(asked, [FAILED] * n) for n in range(3)]
+    request = ModelRequest(OBJECTIVE, capabilities, frozenset(c.id for c in capabilities))
+    tries = [build_planner_input(request, [FAILED] * n) for n in range(3)]
     with (
         tempfile.TemporaryDirectory() as folder,
         Client.local(Path(folder) / "data", sandbox=True) as client,
     ):
         for provider in client.providers.list():
             try:
-                routes = [client.route("llm.generate", one, provider=provider.id) for one in tries]
+                routes = [
+                    client.route("llm.generate", inputs, provider=provider.id) for inputs in tries
+                ]
             except ToolkitError:
                 continue  # it has no texts
             bounds = [route.record.reservation_usd or math.inf for route in routes]
@@ -316,10 +323,10 @@ def tell_bounds() -> None:
 
 
 def plan_line_by_model(line: SetLine, client: Client) -> tuple[Outcome, int, float]:
-    """Have an objective planned; by keywords where the model makes no plan that can be used.
+    """Plan an objective by a model; keywords plan it if the model makes no usable plan.
 
     Returns:
-        what came of it by the model, which is nothing where keywords planned; the calls; their
+        the outcome of the model, which is empty if keywords planned; the number of calls; their
         cost in US dollars.
     """
     plan = client.plans.create(line.objective, planner="auto").record
@@ -335,8 +342,8 @@ def plan_line_by_model(line: SetLine, client: Client) -> tuple[Outcome, int, flo
     return outcome, len(plan.llm_job_ids), plan.cost_incurred_usd
 
 
-def tell_model(args: argparse.Namespace) -> int:
-    """Tell how right the plans of a language model are; nothing has to be reached."""
+def report_model(args: argparse.Namespace) -> int:
+    """Report the correctness of the plans of a language model; there are no limits."""
     if not (args.base_url and args.model):
         report_skipped("planning.llm")
         return 0
@@ -361,29 +368,31 @@ def tell_model(args: argparse.Namespace) -> int:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Measure every language; exit code 1 if a bar is missed."""
+    """Measure every language; the exit code is 1 if a limit is missed."""
     parser = argparse.ArgumentParser(prog="benchmarks.planning")
     parser.add_argument("--lang", choices=LANGUAGES, action="append")
     parser.add_argument("--split", choices=("work", "report"), default="report")
-    parser.add_argument("--show", action="store_true", help="what went wrong, of the work half")
+    parser.add_argument(
+        "--show", action="store_true", help="print the wrong plans of the split `work`"
+    )
     parser.add_argument("--planner", choices=("rules", "llm"), default="rules")
     add_model_arguments(parser)
     args = parser.parse_args(argv)
     if args.planner == "llm":
-        return tell_model(args)
+        return report_model(args)
     languages = args.lang or LANGUAGES
     lines = read_lines(languages, "work" if args.show else args.split)
-    kept = tell_keywords(lines, languages, shows=args.show)
+    are_kept = report_keywords(lines, languages, shows=args.show)
     growths = [measure_growth(code) for code in CODES]
     exponent, longest_ms = (max(values) for values in zip(*growths, strict=True))
-    kept &= report("planning.growth", exponent, "exponent", floor=1, limit=MAX_EXPONENT)
-    kept &= report("planning.longest", longest_ms, "ms", floor=0, limit=LONGEST_MS)
+    are_kept &= report("planning.growth", exponent, "exponent", floor=1, limit=MAX_EXPONENT)
+    are_kept &= report("planning.longest", longest_ms, "ms", floor=0, limit=LONGEST_MS)
     replies = measure(read_replies())
     for figure, value in replies.items():
         bar = MIN_REPLIES_EXACT if figure == "exact" else None
-        kept &= report_share(f"planning.replies.{figure}", value, at_least=bar)
-    tell_bounds()
-    return 0 if kept else 1
+        are_kept &= report_share(f"planning.replies.{figure}", value, at_least=bar)
+    report_bounds()
+    return 0 if are_kept else 1
 
 
 if __name__ == "__main__":

@@ -1,16 +1,17 @@
-"""PostgreSQL as the store: durable nodes and runs, beside SQLite and DBOS, and several engines.
+"""PostgreSQL as the store: durable nodes and runs, compared with SQLite and DBOS.
 
-Run `python -m benchmarks.postgres`; `--small` only shows that it works. A cluster of PostgreSQL is
-started for it, whose commits wait for the disk as anywhere (`tests/_postgres.py`); SQLite's do, too
-(durability `full`). The peer is DBOS on the same cluster (`_dbos.py`), where `PEERS` names a Python
-that has it (`_peers.py`). All take turns.
+Run `python -m benchmarks.postgres`; `--small` only checks that it works. A PostgreSQL cluster is
+started for it, whose commits wait for the disk (`tests/_postgres.py`); SQLite's commits wait, too
+(durability `full`). The peer is DBOS on the same cluster (`_dbos.py`), if `PEERS` names a Python
+that has it (`_peers.py`). All measurements take turns.
 
-Engines are processes of their own on one database, 32 runs at once each. They share this machine's
-cores with PostgreSQL and with each other: the figure says that they do not hold each other up, not
-what so many machines would do. `run_cpu` is what an engine itself takes for such a run.
+Several engines run as separate processes on one database, with 32 runs at once each. They share the
+cores of this machine with PostgreSQL and with each other: the figure shows that they do not block
+each other, not the throughput of several machines. `run_cpu` is the CPU time of the engine itself
+for such a run.
 
-`takeover` is over the lease that the killed engine held (`lease_s`), which is the least. `limits`
-is what `shared_limits` measures, of four servers on one database.
+`takeover` is the time over the lease that the killed engine held (`lease_s`), which is the minimum.
+`limits` is the measurement of `shared_limits`, with four servers on one database.
 """
 
 import asyncio
@@ -43,7 +44,7 @@ from toolkit.store import AppendEvent, Lease, Store
 
 ROUNDS, NODES, RUNS, AT_ONCE, ENGINES = 3, 1_000, 1_500, 32, (1, 2, 4)
 NOTICES, NAP_S, NAPS = 100, 0.05, 2_000
-CLAIM_PAUSE_S = 0.07  # notices that come sooner after another are taken together
+CLAIM_PAUSE_S = 0.07  # notices within this time after another are handled together
 LEASE_S: float = Settings.model_fields["lease_s"].default
 
 
@@ -52,7 +53,7 @@ def serve_postgres() -> Iterator[PostgresCluster]:
     """Run a cluster until the block ends."""
     programs = find_postgres()
     if programs is None:
-        raise SystemExit("PostgreSQL is not installed.")
+        raise SystemExit("PostgreSQL is not installed; install it to run this benchmark.")
     cluster = PostgresCluster(programs, synced=True)
     try:
         cluster.start()
@@ -65,7 +66,7 @@ def serve_postgres() -> Iterator[PostgresCluster]:
 async def _open_durable_engine(
     database: str | None,
 ) -> AsyncIterator[tuple[Engine, RequestContext]]:
-    """Open an engine on a database, or on a data directory, and an account of it."""
+    """Open an engine on a database, or on a data directory, with an account."""
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder) / "data"
         async with open_noop_engine(data, database=database, durability="full") as engine:
@@ -82,22 +83,22 @@ async def measure_node_ms(shape: str, nodes: int, database: str | None, clock: C
 
 
 async def run_many(engine: Engine, context: RequestContext, runs: int) -> None:
-    """Carry out so many runs that do nothing, some at once."""
+    """Execute runs that do nothing, `AT_ONCE` at once."""
     request = RunCreate(target="capability", name="bench.nap", input={})
-    left = iter(range(runs))
+    numbers = iter(range(runs))
 
     async def call_again() -> None:
-        for _ in left:
-            made = await engine.runs.create(context, request)
-            ended = await engine.wait(context, made.id, 60)
-            assert ended is not None
-            assert ended.status == "completed", ended.error
+        for _ in numbers:
+            run = await engine.runs.create(context, request)
+            record = await engine.wait(context, run.id, 60)
+            assert record is not None
+            assert record.status == "completed", record.error
 
     await asyncio.gather(*[call_again() for _ in range(AT_ONCE)])
 
 
 async def measure_run_cpu_ms(runs: int, database: str | None) -> float:
-    """Measure the CPU milliseconds that an engine itself takes for a run that does nothing."""
+    """Measure the CPU milliseconds of the engine itself for a run that does nothing."""
     async with _open_durable_engine(database) as (engine, context):
         await run_many(engine, context, AT_ONCE)
         began = time.process_time()
@@ -106,7 +107,7 @@ async def measure_run_cpu_ms(runs: int, database: str | None) -> float:
 
 
 async def run_as_engine(database: str | None, runs: int) -> None:
-    """Be one of several engines: say when it is ready, then carry out runs when it is told to."""
+    """Run as one of several engines: print `ready`, wait for a line on stdin, then execute runs."""
     async with _open_durable_engine(database) as (engine, context):
         await run_many(engine, context, AT_ONCE)
         print("ready", flush=True)
@@ -117,7 +118,7 @@ async def run_as_engine(database: str | None, runs: int) -> None:
 
 @contextmanager
 def start_engine(*arguments: str) -> Iterator["subprocess.Popen[str]"]:
-    """Run an engine in a process of its own until the block ends."""
+    """Run an engine in a separate process until the block ends."""
     command = [sys.executable, "-m", "benchmarks.postgres", *arguments]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -134,10 +135,10 @@ def _await_line(process: "subprocess.Popen[str]", line: str) -> None:
 
 
 def measure_runs_per_s(engines: int, runs: int, database: str | None) -> float:
-    """Measure how many runs several engines on one database end in a second, together."""
-    each = runs // engines
+    """Measure the runs per second of several engines on one database, in total."""
+    share = runs // engines
     with ExitStack() as stack:
-        arguments = ("engine", database or "", str(each))
+        arguments = ("engine", database or "", str(share))
         processes = [stack.enter_context(start_engine(*arguments)) for _ in range(engines)]
         for process in processes:
             _await_line(process, "ready")
@@ -148,11 +149,11 @@ def measure_runs_per_s(engines: int, runs: int, database: str | None) -> float:
             process.stdin.flush()
         for process in processes:
             _await_line(process, "done")
-        return engines * each / (time.monotonic() - started)
+        return engines * share / (time.monotonic() - started)
 
 
 async def measure_notice_ms(database: str, notices: int) -> list[float]:
-    """Measure the milliseconds from when one store writes an event until another one knows."""
+    """Measure the milliseconds from an event's write in one store until another store knows it."""
     with tempfile.TemporaryDirectory() as folder:
         writer = await Store.open(Path(folder) / "one", database=database)
         reader = await Store.open(Path(folder) / "two", database=database)
@@ -175,32 +176,33 @@ async def measure_notice_ms(database: str, notices: int) -> list[float]:
 
 
 async def measure_bare_notice_ms(database: str, notices: int) -> list[float]:
-    """Measure the milliseconds from when a bare connection writes a row until another one knows."""
+    """Measure the milliseconds from a row's write on one connection until another knows it."""
     took = []
     async with (
         await psycopg.AsyncConnection.connect(database, autocommit=True) as listening,
-        await psycopg.AsyncConnection.connect(database, autocommit=True) as telling,
+        await psycopg.AsyncConnection.connect(database, autocommit=True) as sending,
     ):
-        await telling.execute("CREATE TABLE bare (number integer)")
+        await sending.execute("CREATE TABLE bare (number integer)")
         await listening.execute("LISTEN bare")
-        heard = listening.notifies()
+        notifications = listening.notifies()
         for number in range(notices):
-            hearing = asyncio.ensure_future(anext(heard))
+            hearing = asyncio.ensure_future(anext(notifications))
             await asyncio.sleep(0.02)  # until it listens
             began = time.perf_counter()
-            async with telling.transaction():
-                await telling.execute("INSERT INTO bare VALUES (%s)", [number])
-                await telling.execute("NOTIFY bare")
+            async with sending.transaction():
+                await sending.execute("INSERT INTO bare VALUES (%s)", [number])
+                await sending.execute("NOTIFY bare")
             await hearing
             took.append(1000 * (time.perf_counter() - began))
-        await heard.aclose()
+        await notifications.aclose()
     return took
 
 
 async def measure_claims_ms(database: str, claims: int) -> list[float]:
-    """Measure the milliseconds from when work is let go of until another engine has claimed it.
+    """Measure the milliseconds from the release of work until another engine has claimed it.
 
-    From before the release to the first step of the work: two commits, and a notice between them.
+    The time runs from before the release to the first step of the work: two commits, and a notice
+    between them.
     """
     took: list[float] = []
     async with open_noop_store(database) as first:
@@ -216,7 +218,7 @@ async def measure_claims_ms(database: str, claims: int) -> list[float]:
                 for number in range(claims):
                     root, lease = first.leases.build_root(f"run_{number:04}", "run", "acc")
                     await first.write([root])
-                    await asyncio.sleep(CLAIM_PAUSE_S)  # until it looks again
+                    await asyncio.sleep(CLAIM_PAUSE_S)  # until the engine looks again
                     claimed.clear()
                     began = time.perf_counter()
                     await first.leases.release(lease, is_done=False, is_announced=True)
@@ -226,7 +228,7 @@ async def measure_claims_ms(database: str, claims: int) -> list[float]:
 
 @asynccontextmanager
 async def open_noop_store(database: str) -> AsyncIterator[Store]:
-    """Open a store of another machine, without an engine."""
+    """Open a store without an engine, as on another machine."""
     with tempfile.TemporaryDirectory() as folder:
         store = await Store.open(Path(folder), database=database)
         try:
@@ -236,7 +238,7 @@ async def open_noop_store(database: str) -> AsyncIterator[Store]:
 
 
 async def nap_as_engine(database: str, lease_s: float) -> None:
-    """Be an engine that works on one long workflow, until it is killed."""
+    """Run as an engine that works on one long workflow, until it is killed."""
     with tempfile.TemporaryDirectory() as folder:
         async with open_noop_engine(
             Path(folder), database=database, lease_s=lease_s, max_nodes=NAPS
@@ -244,13 +246,15 @@ async def nap_as_engine(database: str, lease_s: float) -> None:
             account, _ = await engine.accounts.open_local_account()
             chain = shapes(NAPS)["chain"]
             seconds = dict.fromkeys(chain, NAP_S)
-            made = await engine.workflows.create(RequestContext(account.id), graph(chain, seconds))
-            print(made.id, flush=True)
+            workflow = await engine.workflows.create(
+                RequestContext(account.id), graph(chain, seconds)
+            )
+            print(workflow.id, flush=True)
             await asyncio.Event().wait()
 
 
 async def measure_takeover_s(database: str, lease_s: float) -> float:
-    """Measure the seconds from the kill of an engine until another one goes on with its work."""
+    """Measure the seconds from the kill of an engine until another engine resumes its work."""
     with (
         tempfile.TemporaryDirectory() as folder,
         start_engine("nap", database, str(lease_s)) as first,
@@ -273,9 +277,9 @@ async def measure_takeover_s(database: str, lease_s: float) -> float:
 def measure_peer(python: str, url: str, steps: int, runs: int) -> dict[str, float]:
     """Measure DBOS: `step_ms` of a chain, and `runs_per_s`."""
     program = [python, str(Path(__file__).with_name("_dbos.py"))]
-    asked = json.dumps({"url": url, "steps": steps, "runs": runs})
-    done = subprocess.run(program, check=True, input=asked, stdout=subprocess.PIPE, text=True)
-    answer: dict[str, float] = json.loads(done.stdout)
+    request = json.dumps({"url": url, "steps": steps, "runs": runs})
+    process = subprocess.run(program, check=True, input=request, stdout=subprocess.PIPE, text=True)
+    answer: dict[str, float] = json.loads(process.stdout)
     return answer
 
 
@@ -287,7 +291,7 @@ def report_work(
     rounds: int,
     clock: Clock,
 ) -> None:
-    """Measure and print nodes and runs, on PostgreSQL, on SQLite and by DBOS, in turns."""
+    """Measure and report nodes and runs on PostgreSQL, on SQLite and by DBOS, in turns."""
     ours: dict[str, list[float]] = {"chain": [], "layered": []}
     floors: dict[str, list[float]] = {"chain": [], "layered": []}
     totals: dict[int, list[float]] = {many: [] for many in engines}
@@ -308,38 +312,38 @@ def report_work(
             theirs = measure_peer(dbos, cluster.create_database(), nodes, runs)
             steps.append(theirs["step_ms"])
             flows.append(theirs["runs_per_s"])
-    for shape, found in ours.items():
+    for shape, values in ours.items():
         peers = steps if shape == "chain" else ()
         report_rounds(
-            f"postgres.node.{shape}", found, "ms/node", floors=floors[shape], limit=None,
+            f"postgres.node.{shape}", values, "ms/node", floors=floors[shape], limit=None,
             peers=peers, peer="DBOS",
         )  # fmt: skip
     report_rounds("postgres.run_cpu", cpu, "ms/run", floors=sqlite_cpu, limit=None)
-    for many, found in totals.items():
+    for many, values in totals.items():
         report_rounds(
-            f"postgres.runs.{many}", found, "runs/s", floors=sqlite, limit=None,
+            f"postgres.runs.{many}", values, "runs/s", floors=sqlite, limit=None,
             peers=flows, peer="DBOS", engines=many,
         )  # fmt: skip
 
 
 def report_notices(cluster: PostgresCluster, notices: int) -> None:
-    """Measure and print how soon another engine knows of a commit."""
+    """Measure and report the time until another engine knows of a commit."""
     url = cluster.create_database()
-    found = asyncio.run(measure_notice_ms(url, notices))
+    took_ms = asyncio.run(measure_notice_ms(url, notices))
     bare = asyncio.run(measure_bare_notice_ms(url, notices))
-    report_rounds("postgres.notice", found, "ms", floors=bare, limit=None)
-    found = asyncio.run(measure_claims_ms(url, notices))
-    p99 = sorted(found)[math.ceil(0.99 * len(found)) - 1]
-    report_rounds("postgres.claim", found, "ms", floors=bare, limit=None, p99=round(p99, 3))
+    report_rounds("postgres.notice", took_ms, "ms", floors=bare, limit=None)
+    took_ms = asyncio.run(measure_claims_ms(url, notices))
+    p99 = sorted(took_ms)[math.ceil(0.99 * len(took_ms)) - 1]
+    report_rounds("postgres.claim", took_ms, "ms", floors=bare, limit=None, p99=round(p99, 3))
 
 
 def report_takeovers(cluster: PostgresCluster, takeovers: int, lease_s: float) -> None:
-    """Measure and print how soon the work of a killed engine goes on."""
-    found = [
+    """Measure and report the time until the work of a killed engine is resumed."""
+    took_s = [
         asyncio.run(measure_takeover_s(cluster.create_database(), lease_s))
         for _ in range(takeovers)
     ]
-    report_rounds("postgres.takeover", found, "s", floors=[lease_s], limit=None)
+    report_rounds("postgres.takeover", took_s, "s", floors=[lease_s], limit=None)
 
 
 def main(
@@ -354,30 +358,30 @@ def main(
     limits_s: float = shared_limits.SECONDS,
     clock: Clock = time.monotonic,
 ) -> int:
-    """Measure all of it; exit code 1 if a vendor's limit is not kept.
+    """Run the benchmark; the exit code is 1 if a vendor's limit is exceeded.
 
     Args:
-        nodes: of a workflow.
-        runs: of each turn, by all engines together.
-        engines: how many work on one database at once, in each of the turns.
-        rounds: turns.
-        notices: commits that another engine waits for.
-        takeovers: engines that are killed; 0 leaves that out.
-        lease_s: the lease of those.
-        limits_s: how long servers call a vendor with a limit; 0 leaves that out.
-        clock: what nodes are measured by.
+        nodes: number of nodes of a workflow.
+        runs: number of runs in each turn, of all engines together.
+        engines: numbers of engines on one database, one per turn.
+        rounds: number of rounds.
+        notices: number of commits that another engine waits for.
+        takeovers: number of engines that are killed; 0 skips this measurement.
+        lease_s: lease of the killed engines, in seconds.
+        limits_s: seconds for which servers call a vendor with a limit; 0 skips this measurement.
+        clock: clock that measures nodes.
     """
-    kept = True
+    is_kept = True
     with serve_postgres() as cluster:
         report_work(cluster, nodes, runs, engines, rounds, clock)
         report_notices(cluster, notices)
         if takeovers:
             report_takeovers(cluster, takeovers, lease_s)
         if limits_s:
-            kept = shared_limits.report_vendor(
+            is_kept = shared_limits.report_vendor(
                 "postgres.limits", shared_limits.ENGINES, limits_s, cluster.create_database()
             )
-    return 0 if kept else 1
+    return 0 if is_kept else 1
 
 
 if __name__ == "__main__":

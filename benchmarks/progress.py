@@ -1,8 +1,8 @@
-"""What a shown wait costs: the kernel's share of a core, while ten nodes a second change.
+"""The kernel's share of a core while progress is shown and ten nodes per second change.
 
-Run `python -m benchmarks.progress`. Two notebooks' kernels wait for a workflow of their own at one
-server, ten chains of nodes that take a second each: one shows the display of progress in its cell,
-the other (`progress=False`) shows nothing and is the floor.
+Run `python -m benchmarks.progress`. Two notebook kernels each wait for their own workflow on one
+server, ten chains of nodes that take a second each. One kernel shows the display of progress in its
+cell; the other (`progress=False`) shows nothing and is the floor.
 """
 
 import sys
@@ -23,7 +23,8 @@ from benchmarks.live_graph import REPLY_S, SUBMIT, run_cell, start_kernel
 
 LIMIT_SHARE = 0.05  # of a core, as for the live graph
 WARM_S, MEASURE_S = 5.0, 60.0
-CHAINS, SPARE_NODES = 10, 10  # in each chain, beyond those that are done while it is measured
+CHAINS = 10
+SPARE_NODES = 10  # per chain, so that no chain ends during the measurement
 WAIT = """
 from toolkit.contract.errors import ServiceTimeoutError
 try:
@@ -35,12 +36,12 @@ COUNT = "sum(node.status == 'completed' for node in submitted.refresh().record.n
 
 
 def begin_wait(client: BlockingKernelClient, seconds: float, *, progress: bool) -> None:
-    """Begin to wait in a kernel, as a person's cell does."""
+    """Begin to wait in a kernel, as a user's cell does."""
     client.execute(WAIT.format(seconds=seconds, progress=progress), store_history=False)
 
 
 def count_drawn(client: BlockingKernelClient) -> int:
-    """Count how often a kernel has drawn its display anew."""
+    """Count the updates of a kernel's display."""
     drawn = 0
     with suppress(Empty):
         while True:
@@ -50,20 +51,20 @@ def count_drawn(client: BlockingKernelClient) -> int:
 
 
 def main(seconds: float = MEASURE_S) -> int:
-    """Measure; exit code 1 if the limit is not kept."""
+    """Run the benchmark; the exit code is 1 if a figure misses its limit."""
     with (
         tempfile.TemporaryDirectory() as name,
         serve_cloud() as cloud,
         serve_toolkit(Path(name, "data"), find_cloud_urls(cloud)) as (url, _),
         start_kernel() as (quiet, quiet_pid),
-        start_kernel() as (shown, shown_pid),
+        start_kernel() as (display, shown_pid),
     ):
         slow = {"vendor": "*", "delay_ms": 1_000, "times": None}
         httpx.post(f"{cloud}/_sandbox/faults", json=slow, trust_env=False).raise_for_status()
         (key,) = open_accounts(url, 1, ("openai",))
         whole_s = WARM_S + seconds + 1
         length = int(whole_s) + SPARE_NODES
-        for client, progress in ((quiet, False), (shown, True)):
+        for client, progress in ((quiet, False), (display, True)):
             run_cell(client, SUBMIT.format(url=url, key=key, chains=CHAINS, length=length))
             begin_wait(client, whole_s, progress=progress)
         time.sleep(WARM_S)
@@ -72,15 +73,15 @@ def main(seconds: float = MEASURE_S) -> int:
         took_s = time.monotonic() - began
         quiet_s = read_cpu_s(quiet_pid) - quiet_s
         shown_s = read_cpu_s(shown_pid) - shown_s
-        shown.get_shell_msg(timeout=REPLY_S)
-        drawn = count_drawn(shown)
-        done = int(run_cell(shown, COUNT))
-    kept = report(
+        display.get_shell_msg(timeout=REPLY_S)
+        drawn = count_drawn(display)
+        completed = int(run_cell(display, COUNT))
+    is_kept = report(
         "progress.kernel", shown_s / took_s, "of a core", floor=quiet_s / took_s,
-        limit=LIMIT_SHARE, nodes_per_s=round(done / (whole_s + 1), 1),
+        limit=LIMIT_SHARE, nodes_per_s=round(completed / (whole_s + 1), 1),
         drawn_per_s=round(drawn / whole_s, 1),
     )  # fmt: skip
-    return 0 if kept else 1
+    return 0 if is_kept else 1
 
 
 if __name__ == "__main__":

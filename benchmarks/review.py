@@ -166,7 +166,7 @@ def review_artifact(line: Row, artifact: str) -> Outcome:
     certain = [issue for issue in issues if not issue.is_hint]
     passes = {HARD: _passes(certain, evidence), CHECKS: _passes(issues, evidence)}
     reply = read_judgements().get((line["id"], artifact))
-    if not passes[HARD]:
+    if not passes[HARD]:  # the judge is not asked
         passes[JUDGE] = False  # nobody is asked
     elif reply is not None:
         brief = build_brief(objective, [evidence], [issue for issue in issues if issue.is_hint])
@@ -277,7 +277,7 @@ def _print_table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> None
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Review every artifact; exit code 1 if more is wrong than may be."""
+    """Review every artifact; the exit code is 1 if a limit is exceeded."""
     parser = argparse.ArgumentParser(prog="benchmarks.review")
     parser.add_argument("--kind", choices=KINDS, action="append")
     parser.add_argument("--split", choices=("work", "report"), default="report")

@@ -1,8 +1,8 @@
-"""False alarms of the reviewer: how many good artifacts, made by rule, it would not let pass.
+"""False alarms of the reviewer: the share of generated good artifacts that it blocks.
 
-Run `python -m benchmarks.review_alarms`; `--number 100` is quicker, `--kind sound` tries one kind.
-The makers are those of `tests/planning/review`, with seeds that no test has. Each figure is the
-share that is blocked, and has to stay below one in a hundred.
+Run `python -m benchmarks.review_alarms`; `--number 100` is quicker, `--kind sound` measures one
+kind. It uses the makers of `tests/planning/review`, with seeds that no test uses. Each figure is
+the share that is blocked, and must stay below one in a hundred.
 """
 
 import argparse
@@ -25,7 +25,7 @@ SENTENCE = "the tide turns below the pier and every boat swings slowly round on 
 
 
 def speak(seed: int) -> Evidence:
-    """Speak as soft or loud, rough or clear, in rooms as quiet as recordings are."""
+    """Make soft or loud, rough or clear speech with the background noise of a quiet room."""
     draw = np.random.default_rng(seed)
     seconds = float(draw.uniform(0.8, 20))
     voice = sounds.speak(seed, seconds, breath=float(draw.choice([0.02, 0.1, 0.3, 1])))
@@ -35,12 +35,12 @@ def speak(seed: int) -> Evidence:
     data = sounds.encode_mp3(voice + room[: len(voice)], kbps=int(draw.choice([32, 64, 128])))
     letters = seconds * float(draw.uniform(*LETTERS_PER_S))
     text = (SENTENCE * 20)[: round(letters * 1.2)]
-    told = {"duration_ms": None, "characters": len(text), "voice": None}
-    return _build("speech.generate", {"text": text}, told, Blob(data, "audio/mpeg"))
+    claims = {"duration_ms": None, "characters": len(text), "voice": None}
+    return _build("speech.generate", {"text": text}, claims, Blob(data, "audio/mpeg"))
 
 
 def paint(seed: int) -> Evidence:
-    """Paint one of all kinds of pictures, in one of three formats."""
+    """Paint a picture of a random kind, in one of three formats."""
     image = pictures.paint_good(seed, (448, 384))
     kind = "PNG" if image.mode == "RGBA" else ("PNG", "JPEG", "WEBP")[seed % 3]
     size = {"width": image.width, "height": image.height}
@@ -49,14 +49,14 @@ def paint(seed: int) -> Evidence:
 
 
 def _build(
-    capability_id: str, given: dict[str, object], told: dict[str, object], blob: Blob
+    capability_id: str, fields: dict[str, object], claims: dict[str, object], blob: Blob
 ) -> Evidence:
     capability = index_capabilities()[capability_id]
     output = {
         "artifact_id": cards.ARTIFACT, "media_type": blob.media_type,
-        "size_bytes": len(blob.data), "model": "rule", **told,
+        "size_bytes": len(blob.data), "model": "rule", **claims,
     }  # fmt: skip
-    node = PlanNode(id="made", capability=capability_id, input=given)
+    node = PlanNode(id="made", capability=capability_id, input=fields)
     return Evidence(node, capability, "completed", output, blob, None, None)
 
 
@@ -69,25 +69,25 @@ MAKERS: dict[str, Callable[[int], Evidence]] = {
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Make good artifacts and review them; exit code 1 if more are blocked than may be."""
+    """Make good artifacts and review them; the exit code is 1 if too many are blocked."""
     parser = argparse.ArgumentParser(prog="benchmarks.review_alarms")
     parser.add_argument("--kind", choices=MAKERS, action="append")
-    parser.add_argument("--number", type=int, default=500, help="of each kind")
+    parser.add_argument("--number", type=int, default=500, help="number of artifacts of each kind")
     args = parser.parse_args(argv)
-    kept = []
+    results = []
     for kind in args.kind or MAKERS:
         blocked = 0
         for seed in range(FIRST_SEED, FIRST_SEED + args.number):
-            found = find_issues("a task", [MAKERS[kind](seed)], ["made"], attempt=0)
-            alarms = [issue for issue in found if issue.is_blocking]
+            issues = find_issues("a task", [MAKERS[kind](seed)], ["made"], attempt=0)
+            alarms = [issue for issue in issues if issue.is_blocking]
             blocked += bool(alarms)
             for issue in alarms[:1]:
                 print(f"{kind} {seed}: {issue.check}: {issue.message}", file=sys.stderr)
         share = blocked / args.number
-        kept.append(
+        results.append(
             report(f"review.{kind}.alarms", share, "share", floor=0, limit=0.01, of=args.number)
         )
-    return 0 if all(kept) else 1
+    return 0 if all(results) else 1
 
 
 if __name__ == "__main__":

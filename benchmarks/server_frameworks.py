@@ -1,14 +1,15 @@
-"""The server, which routes from a table on Starlette, beside the same resource natively in FastAPI.
+"""The server, which routes from a table on Starlette, compared with plain FastAPI.
 
-Run `python -m benchmarks.server_frameworks`. Both serve the same engine in this process, behind the
-same middleware, in turns, without a network. Figures are CPU time of a request; the floor is that
-of FastAPI (`_native_runs.py`, which says what it does not do).
+Run `python -m benchmarks.server_frameworks`. Both serve the same resource of the same engine in
+this process, behind the same middleware, in turns, without a network. Figures are CPU time per
+request; the floor is the time of FastAPI (`_native_runs.py`, which lists its limitations).
 
-- `read`: `GET /v1/runs/{id}`. `accept`: `POST /v1/runs` of a run that does nothing, until done.
-- `engine_ms` is the same call of the engine without any server. `noise` is the ratio of the server
-  to itself, measured in the same turns: what differs by less is none.
-- `import`: the framework alone, over an engine, in a new process; `server_s` is the whole server.
-- `lines`: of the resource `runs`: its rows of the table, and its functions.
+- `read`: `GET /v1/runs/{id}`. `accept`: `POST /v1/runs` of a run that does nothing, until its end.
+- `engine_ms` is the same call of the engine without a server. `noise` is the ratio of the server to
+  itself, measured in the same turns: smaller differences mean nothing.
+- `import`: the framework alone, in addition to an engine, in a new process; `server_s` is the whole
+  server.
+- `lines`: of the resource `runs`: its rows in the table, and its functions.
 """
 
 import ast
@@ -46,7 +47,7 @@ Work = Callable[[int], Awaitable[None]]
 
 
 async def request(app: ASGIApp, key: str, method: str, path: str, body: bytes = b"") -> bytes:
-    """Ask an app for something as a server does."""
+    """Send a request to an app as a server does; return the body of the response."""
     answer: list[Message] = []
 
     async def receive() -> Message:
@@ -71,13 +72,13 @@ async def request(app: ASGIApp, key: str, method: str, path: str, body: bytes = 
         "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
     }
     await app(scope, receive, send)
-    whole = b"".join(message.get("body", b"") for message in answer)
-    assert answer[0]["status"] in (200, 202), whole
-    return whole
+    content = b"".join(message.get("body", b"") for message in answer)
+    assert answer[0]["status"] in (200, 202), content
+    return content
 
 
 def make_reads(app: ASGIApp, key: str, run_id: str) -> Work:
-    """So many reads of one run."""
+    """Make a function that reads a run `count` times."""
 
     async def read(count: int) -> None:
         for _ in range(count):
@@ -87,34 +88,34 @@ def make_reads(app: ASGIApp, key: str, run_id: str) -> Work:
 
 
 def make_accepts(app: ASGIApp, key: str, engine: Engine) -> Work:
-    """So many runs, until all are done."""
+    """Make a function that creates `count` runs and waits for their ends."""
     body = json.dumps(RUN).encode()
 
     async def accept(count: int) -> None:
-        made = [json.loads(await request(app, key, "POST", "/v1/runs", body)) for _ in range(count)]
+        runs = [json.loads(await request(app, key, "POST", "/v1/runs", body)) for _ in range(count)]
         context = await engine.accounts.authenticate(key)
-        for run in made:
+        for run in runs:
             await engine.wait(context, run["id"], 10.0)
 
     return accept
 
 
 async def measure_ms(works: dict[str, Work], rounds: int, count: int) -> dict[str, list[float]]:
-    """The CPU time of one request, by what does it: a round of each in turns."""
-    taken: dict[str, list[float]] = {name: [] for name in works}
+    """Measure the CPU time of a request by each function, in rounds of turns."""
+    times: dict[str, list[float]] = {name: [] for name in works}
     for work_ in works.values():
         await work_(count // 4)  # warm
     for _ in range(rounds):
         for name, work_ in works.items():
             began = time.process_time()
             await work_(count)
-            taken[name].append((time.process_time() - began) / count * 1000)
-    return taken
+            times[name].append((time.process_time() - began) / count * 1000)
+    return times
 
 
-def tell(figure: str, taken: dict[str, list[float]]) -> bool:
-    """Report the server beside FastAPI, with what is noise."""
-    medians = {name: statistics.median(each) for name, each in taken.items()}
+def report_times(figure: str, times: dict[str, list[float]]) -> bool:
+    """Report the server with FastAPI as its floor, and the noise."""
+    medians = {name: statistics.median(values) for name, values in times.items()}
     return report(
         f"server_frameworks.{figure}",
         medians["table"],
@@ -123,20 +124,20 @@ def tell(figure: str, taken: dict[str, list[float]]) -> bool:
         limit=None,
         engine_ms=round(medians["engine"], 4),
         noise=round(medians["again"] / medians["table"], 3),
-        spread=[round(f(taken["table"]), 4) for f in (min, max)],
-        floor_spread=[round(f(taken["native"]), 4) for f in (min, max)],
+        spread=[round(f(times["table"]), 4) for f in (min, max)],
+        floor_spread=[round(f(times["native"]), 4) for f in (min, max)],
     )
 
 
 def measure_import_s(module: str, rounds: int) -> float:
-    """The CPU time of an import over that of the engine, in new processes."""
+    """Measure the CPU time of an import in addition to the engine's, in new processes."""
     program = [sys.executable, "-c", IMPORT.format(module=module)]
-    taken = [float(subprocess.check_output(program)) for _ in range(rounds)]
-    return statistics.median(taken)
+    times = [float(subprocess.check_output(program)) for _ in range(rounds)]
+    return statistics.median(times)
 
 
 def count_lines() -> tuple[int, int]:
-    """The lines of `runs`: in the table, and natively."""
+    """Count the lines of `runs` in the table, and in plain FastAPI."""
     rows = [
         node.end_lineno - node.lineno + 1
         for node in ast.parse(inspect.getsource(work)).body
@@ -157,13 +158,13 @@ def count_lines() -> tuple[int, int]:
 
 
 async def main(rounds: int = ROUNDS, count: int = REQUESTS, imports: int = IMPORTS) -> int:
-    """Measure and report everything; 1 if a limit is not kept."""
+    """Measure and report everything; the exit code is 1 if a limit is missed."""
     with tempfile.TemporaryDirectory() as folder:
         async with open_noop_engine(
             Path(folder), rate_limit_per_s=1e9, rate_limit_burst=10**9
         ) as engine:
-            made = await engine.accounts.sign_up(AccountCreate(email="ada@example.org"), "")
-            key = made.api_key
+            account = await engine.accounts.sign_up(AccountCreate(email="ada@example.org"), "")
+            key = account.api_key
             context = await engine.accounts.authenticate(key)
             table, native = create_app(engine), create_native_app(engine)
             first = json.loads(
@@ -183,9 +184,13 @@ async def main(rounds: int = ROUNDS, count: int = REQUESTS, imports: int = IMPOR
             apps = {"table": table, "native": native, "again": table}
             reads = {name: make_reads(app, key, first["id"]) for name, app in apps.items()}
             accepts = {name: make_accepts(app, key, engine) for name, app in apps.items()}
-            kept = tell("read", await measure_ms({**reads, "engine": read}, rounds, count))
-            kept &= tell("accept", await measure_ms({**accepts, "engine": accept}, rounds, count))
-    kept &= report(
+            are_kept = report_times(
+                "read", await measure_ms({**reads, "engine": read}, rounds, count)
+            )
+            are_kept &= report_times(
+                "accept", await measure_ms({**accepts, "engine": accept}, rounds, count)
+            )
+    are_kept &= report(
         "server_frameworks.import",
         measure_import_s(STARLETTE, imports),
         "s",
@@ -194,8 +199,8 @@ async def main(rounds: int = ROUNDS, count: int = REQUESTS, imports: int = IMPOR
         server_s=round(measure_import_s("toolkit.server.app", imports), 4),
     )
     rows, routes = count_lines()
-    kept &= report("server_frameworks.lines", rows, "lines", floor=routes, limit=None)
-    return 0 if kept else 1
+    are_kept &= report("server_frameworks.lines", rows, "lines", floor=routes, limit=None)
+    return 0 if are_kept else 1
 
 
 if __name__ == "__main__":

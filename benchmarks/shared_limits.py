@@ -1,17 +1,18 @@
-"""Limits of a deployment: four servers on one data directory, and what they ask for together.
+"""Limits of a deployment: four servers on one data directory, and their combined requests.
 
-Run `python -m benchmarks.shared_limits`. The vendor (`_limited_vendor.py`) allows 50 calls a second
-and a few at once, takes 50 ms for each, and refuses the others by 429; its operator has told the
-servers so (`requests_per_minute`). Each server has more callers than it could serve alone, who wait
-for their runs. The servers, the vendor and the callers, who share this process, are six processes.
+Run `python -m benchmarks.shared_limits`. The vendor (`_limited_vendor.py`) allows 50 calls per
+second with a small burst, takes 50 ms for each, and rejects other calls with 429; the servers are
+configured with this limit (`requests_per_minute`). Each server has more callers than it could serve
+alone; the callers wait for their runs. The servers, the vendor and the callers, which share this
+process, are six processes.
 
-- `refused` is the share of calls that the vendor refused, by its own count.
+- `refused` is the share of calls that the vendor rejected, by its own count.
 - `used` is the share of its rate that was used.
-- `alone.refused` and `alone.used` are those of a single server, which asks nobody before a call.
-- `key_rate` is what a key of 50 requests a second gets at all four servers together, as a ratio to
-  that, once its burst is used up.
+- `alone.refused` and `alone.used` are the same for a single server, which needs no coordination.
+- `key_rate` is the total rate of a key limited to 50 requests per second at all four servers, as a
+  ratio to its limit, after its burst is used up.
 
-`python -m benchmarks.postgres` has the first two on a database of PostgreSQL.
+`python -m benchmarks.postgres` measures the first two on a PostgreSQL database.
 """
 
 import asyncio
@@ -36,7 +37,7 @@ MOST_REFUSED, LEAST_USED, MOST_OF_KEY_RATE = 0.01, 0.95, 1.05
 
 
 class Callers:
-    """Callers of several servers, all by one key."""
+    """Callers of several servers, all with the same key."""
 
     def __init__(self, urls: list[str], vendor_port: int) -> None:
         self._urls = urls
@@ -46,7 +47,7 @@ class Callers:
         self.statuses: Counter[int] = Counter()
 
     async def send_runs(self, seconds: float) -> dict[str, int]:
-        """Have all of them ask for runs; return what the vendor answered meanwhile, by status."""
+        """Create runs from all callers; return the number of the vendor's responses by status."""
         async with httpx.AsyncClient(trust_env=False) as http:
             callers = [asyncio.create_task(self._call(i, self._run)) for i in range(CALLERS)]
             await asyncio.sleep(WARM_UP_S)
@@ -57,7 +58,7 @@ class Callers:
         return counts
 
     async def send_reads(self, seconds: float) -> float:
-        """Have all of them ask for the account; return how many a second were answered."""
+        """Read the account from all callers; return the successful responses per second."""
         callers = [asyncio.create_task(self._call(i, self._read)) for i in range(CALLERS // 4)]
         await asyncio.sleep(WARM_UP_S + KEY_BURST / KEY_RATE)
         before = self.statuses[200]
@@ -85,26 +86,26 @@ class Callers:
                 self.statuses[answer.status_code] += 1
 
     async def _run(self, http: httpx.AsyncClient) -> httpx.Response:
-        given = {"objective": f"Say one line on tea, number {next(self._number)}"}
-        body = {"name": "llm.generate", "target": "capability", "input": given}
+        fields = {"objective": f"Say one line on tea, number {next(self._number)}"}
+        body = {"name": "llm.generate", "target": "capability", "input": fields}
         return await http.post("/runs", json=body, headers={"Prefer": "wait=30"})
 
     async def _read(self, http: httpx.AsyncClient) -> httpx.Response:
         answer = await http.get("/account")
-        if answer.status_code == 429:  # sooner than it is asked to, but not all the time
+        if answer.status_code == 429:  # sooner than the server asks, but not in a busy loop
             await asyncio.sleep(0.02)
         return answer
 
 
 @contextmanager
 def open_callers(engines: int, database: str | None = None, **settings: str) -> Iterator[Callers]:
-    """Open callers of so many servers on one deployment, and end them with the block.
+    """Open callers of several servers of one deployment until the block ends.
 
     Args:
-        engines: how many servers.
-        database: the URL of PostgreSQL, where each server has a data directory of its own; without
-            it they share one.
-        **settings: further settings of each.
+        engines: number of servers.
+        database: URL of a PostgreSQL database that servers with separate data directories share;
+            without it they share one data directory.
+        **settings: further settings of each server.
     """
     with ExitStack() as opened:
         folder = Path(opened.enter_context(tempfile.TemporaryDirectory()))
@@ -126,44 +127,44 @@ def open_callers(engines: int, database: str | None = None, **settings: str) -> 
 def measure_vendor(
     engines: int, seconds: float, database: str | None = None
 ) -> tuple[float, float]:
-    """Measure the share of calls that the vendor refused, and that of its rate that was used."""
+    """Measure the share of calls that the vendor rejected, and the used share of its rate."""
     with open_callers(engines, database) as callers:
         counts = asyncio.run(callers.send_runs(seconds))
-    done, refused = counts.get("200", 0), counts.get("429", 0)
-    return refused / max(1, done + refused), done / seconds / RATE
+    accepted, refused = counts.get("200", 0), counts.get("429", 0)
+    return refused / max(1, accepted + refused), accepted / seconds / RATE
 
 
 def measure_key(engines: int, seconds: float) -> float:
-    """Measure the requests a second that a limited key gets, as a ratio to its limit."""
+    """Measure the requests per second of a limited key, as a ratio to its limit."""
     limits = {"rate_limit_per_s": str(KEY_RATE), "rate_limit_burst": str(KEY_BURST)}
     with open_callers(engines, **limits) as callers:
         return asyncio.run(callers.send_reads(seconds)) / KEY_RATE
 
 
 def report_vendor(name: str, engines: int, seconds: float, database: str | None = None) -> bool:
-    """Measure and print what a vendor refused, and how much of its rate was used.
+    """Measure and report the calls that a vendor rejected, and the used share of its rate.
 
     Args:
-        name: what the names of both figures begin with.
-        engines: how many servers call it.
-        seconds: how long they do.
-        database: their database of PostgreSQL, if it is not a data directory.
+        name: prefix of the names of both figures.
+        engines: number of servers that call the vendor.
+        seconds: duration of the calls.
+        database: URL of their PostgreSQL database; None for a shared data directory.
 
     Returns:
-        true if both limits are kept.
+        True if both limits are kept.
     """
-    refused, used = measure_vendor(engines, seconds, database)
-    kept = report(f"{name}.refused", refused, "share", floor=0, limit=MOST_REFUSED)
-    return report_share(f"{name}.used", used, at_least=LEAST_USED) and kept
+    refused, used_share = measure_vendor(engines, seconds, database)
+    is_kept = report(f"{name}.refused", refused, "share", floor=0, limit=MOST_REFUSED)
+    return report_share(f"{name}.used", used_share, at_least=LEAST_USED) and is_kept
 
 
 def main(seconds: float = SECONDS) -> bool:
-    """Measure four servers, and one; false if a figure misses its limit."""
-    kept = report_vendor("shared_limits", ENGINES, seconds)
-    kept &= report_vendor("shared_limits.alone", 1, seconds)
+    """Measure four servers, and one server; returns False if a figure misses its limit."""
+    are_kept = report_vendor("shared_limits", ENGINES, seconds)
+    are_kept &= report_vendor("shared_limits.alone", 1, seconds)
     of_key = measure_key(ENGINES, seconds)
-    kept &= report("shared_limits.key_rate", of_key, "x", floor=1, limit=MOST_OF_KEY_RATE)
-    return kept
+    are_kept &= report("shared_limits.key_rate", of_key, "x", floor=1, limit=MOST_OF_KEY_RATE)
+    return are_kept
 
 
 if __name__ == "__main__":

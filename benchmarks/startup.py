@@ -1,12 +1,14 @@
 """Start-up: `import toolkit`, `toolkit --help`, a client, the first run, and the demo.
 
 Run `python -m benchmarks.startup`. Every figure is a whole process; the floor is a Python process
-that imports nothing, in turns with it. `import toolkit` is the process less that floor. A client of
-a server is CPU time, in turns with a process that imports httpx and pydantic: at most twice that.
+that imports nothing, measured in turns. `import toolkit` is the process less that floor. The client
+of a server is CPU time, in turns with a process that imports httpx and pydantic; its limit is twice
+that.
 
-`demo` is `toolkit demo` less what its vendors took: the longest chain of nodes that a vendor
-carried out. Its floor is papermill with a notebook of one empty cell, whose kernel starts and ends.
-Before start-up was worked on it took `DEMO_BEFORE` times its floor; half of that is the limit.
+`demo` is `toolkit demo` less the time of its vendors: the longest chain of nodes that a vendor
+executed. Its floor is papermill with a notebook of one empty cell, including the start and end of
+its kernel. Before start-up was optimised it took `DEMO_BEFORE` times its floor; half of that is the
+limit.
 """
 
 import json
@@ -55,14 +57,14 @@ Work = Callable[[], float]
 
 
 def run_process(*arguments: str, cwd: str | None = None) -> None:
-    """Run a new Python process until it ends, in a folder."""
+    """Run a new Python process in a folder until it ends."""
     command = [sys.executable, *arguments]
     environment = {"PYTHONPATH": os.getcwd(), **os.environ}
     subprocess.run(command, check=True, capture_output=True, env=environment, cwd=cwd)
 
 
 def measure_start_s(code: str) -> float:
-    """Seconds that a new process takes for `code`, in a folder of its own."""
+    """Measure the seconds of a new process that runs `code` in its own folder."""
     with tempfile.TemporaryDirectory() as folder:
         started = time.perf_counter()
         run_process("-c", code, folder)
@@ -70,43 +72,43 @@ def measure_start_s(code: str) -> float:
 
 
 def measure_help_s() -> float:
-    """Measure the seconds that `toolkit --help` takes."""
+    """Measure the seconds of `toolkit --help`."""
     started = time.perf_counter()
     run_process("-m", "toolkit", "--help")
     return time.perf_counter() - started
 
 
 def measure_demo_s() -> float:
-    """Measure the seconds that `toolkit demo` takes, less what its vendors took."""
+    """Measure the seconds of `toolkit demo`, less the time of its vendors."""
     with tempfile.TemporaryDirectory() as folder:
         started = time.perf_counter()
         run_process("-m", "toolkit", "demo", cwd=folder)
         took = time.perf_counter() - started
-        made = Path(folder, "demo-output", "report.json").read_text("utf-8")
-        nodes = json.loads(made)["workflow"]["nodes"]
+        report_text = Path(folder, "demo-output", "report.json").read_text("utf-8")
+        nodes = json.loads(report_text)["workflow"]["nodes"]
     return took - find_longest_chain_s(nodes)
 
 
 def find_longest_chain_s(nodes: Sequence[Mapping[str, Any]]) -> float:
-    """Find the longest time of vendors along dependencies, in seconds."""
+    """Return the longest time of vendors along dependencies, in seconds."""
     ends: dict[str, float] = {}
-    for node in nodes:  # each stands behind those that it depends on
-        own = find_time_s(node) if node["provider"] else 0.0
-        ends[node["id"]] = own + max((ends[up] for up in node["depends_on"]), default=0.0)
+    for node in nodes:  # each node follows the nodes that it depends on
+        node_s = find_time_s(node) if node["provider"] else 0.0
+        ends[node["id"]] = node_s + max((ends[up] for up in node["depends_on"]), default=0.0)
     return max(ends.values())
 
 
 def find_time_s(node: Mapping[str, Any]) -> float:
-    """Find the seconds that a node took; 0 for one that never ran."""
+    """Return the seconds of a node; 0 if it never ran."""
     times = [node["started_at"], node["completed_at"]]
     if None in times:
         return 0.0
-    started, ended = map(datetime.fromisoformat, times)
-    return (ended - started).total_seconds()
+    started, completed = map(datetime.fromisoformat, times)
+    return (completed - started).total_seconds()
 
 
 def count_cpu_s(work: Callable[[], object]) -> float:
-    """Count the seconds of CPU time that the processes of some work take."""
+    """Measure the CPU seconds of the child processes of a function."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     work()
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -136,52 +138,52 @@ def measure_in_turns(
     rounds: int,
     measure: Callable[[Work], float] = lambda work: work(),
 ) -> tuple[list[float], dict[str, list[float]]]:
-    """Measure a floor and each work once a round; a first time, which warms files, is left out."""
+    """Measure a floor and each work once per round, after a first time that warms files."""
     works = {"": FLOORS[floor], **works}
-    found: dict[str, list[float]] = {name: [] for name in works}
+    results: dict[str, list[float]] = {name: [] for name in works}
     for work in works.values():
         measure(work)
     for _ in range(rounds):
         for name, work in works.items():
-            found[name].append(measure(work))
-    return found.pop(""), found
+            results[name].append(measure(work))
+    return results.pop(""), results
 
 
 def measure_processes(rounds: int) -> bool:
-    """Measure what starts, and ends with a first result; true if all limits are kept."""
-    floors, found = measure_in_turns("bare", STARTS, rounds)
-    both = zip(found["import"], floors, strict=True)
-    found["import"] = [max(0.0, whole - bare) for whole, bare in both]
-    # A list: each is reported, whether the one before kept its limit or not.
-    kept = [
+    """Measure the starts and the first run; returns True if all limits are kept."""
+    floors, results = measure_in_turns("bare", STARTS, rounds)
+    both = zip(results["import"], floors, strict=True)
+    results["import"] = [max(0.0, total - bare) for total, bare in both]
+    # A list, so that every figure is reported even if an earlier figure missed its limit.
+    verdicts = [
         report_rounds(f"startup.{name}", took, "s", floors=floors, limit=LIMITS[name])
-        for name, took in found.items()
+        for name, took in results.items()
     ]
-    return all(kept)
+    return all(verdicts)
 
 
 def measure_clients(rounds: int) -> bool:
-    """Measure the clients of a server beside the libraries that they are made of."""
-    floors, found = measure_in_turns("libraries", CLIENTS, rounds, count_cpu_s)
+    """Measure the clients of a server in turns with the libraries that they use."""
+    floors, results = measure_in_turns("libraries", CLIENTS, rounds, count_cpu_s)
     limit = round(2 * statistics.median(floors), 4)
-    kept = [
+    verdicts = [
         report_rounds(f"startup.{name}", took, "s of CPU", floors=floors, limit=limit)
-        for name, took in found.items()
+        for name, took in results.items()
     ]
-    return all(kept)
+    return all(verdicts)
 
 
 def measure_demo(rounds: int) -> bool:
-    """Measure the demo beside an empty notebook; true if it takes half of what it did."""
-    floors, found = measure_in_turns("notebook", DEMO, rounds)
+    """Measure the demo in turns with an empty notebook; returns True if the limit is kept."""
+    floors, results = measure_in_turns("notebook", DEMO, rounds)
     limit = round(DEMO_BEFORE / 2 * statistics.median(floors), 4)
-    return report_rounds("startup.demo", found["demo"], "s", floors=floors, limit=limit)
+    return report_rounds("startup.demo", results["demo"], "s", floors=floors, limit=limit)
 
 
 def main(rounds: int = ROUNDS, demos: int = DEMOS) -> int:
-    """Measure all; exit code 1 if a limit is not kept."""
-    kept = [measure_processes(rounds), measure_clients(rounds), measure_demo(demos)]
-    return 0 if all(kept) else 1
+    """Run the benchmark; the exit code is 1 if a figure misses its limit."""
+    verdicts = [measure_processes(rounds), measure_clients(rounds), measure_demo(demos)]
+    return 0 if all(verdicts) else 1
 
 
 if __name__ == "__main__":

@@ -1,20 +1,20 @@
-"""What a job leaves in the store, whether pruned space is used again, and the price of durability.
+"""The size of a job in the store, the reuse of pruned space, and the cost of durability.
 
-Run `python -m benchmarks.store_growth`; `--small` only shows that it works.
+Run `python -m benchmarks.store_growth`; `--small` only checks that it works.
 
-- `bytes.*` is what a job leaves in a data directory of its own: the database with its log moved
-  into it, and the artifacts' files, less what an empty directory has. `node` is a node that does
-  nothing, of workflows of 10; `llm` and `speech` are runs in the sandbox, each with a text of its
-  own. The floor is what a caller gave and got: the input as JSON, and the artifact's bytes, counted
-  once where several jobs made the same. A text may leave 4,000 at most.
-- `again.*` is the size of the database after it was pruned of all that work and did as much again,
-  over its size before it was pruned (limit 1.1). Bytes of artifacts are files: they are taken out
-  by `prune` once nobody has named them for an hour, which is brought forward here.
-- `runs.*` is the time of a run that does nothing, 16 callers at once, with `durability` normal and
-  full in turns; `accepted.*` is how long one waits until its run is durable, by the median. Their
-  floor is SQLite alone, on the same disk and with the same `synchronous`: one row, one commit, one
-  after another, where the store puts what 16 callers want into one. `full_over_normal` is the ratio
-  of the two, which is a matter of the disk.
+- `bytes.*` is the size of a job in its own data directory: the database with its log merged, and
+  the artifacts' files, less the size of an empty directory. `node` is a node that does nothing, of
+  workflows of 10; `llm` and `speech` are runs in the sandbox, each with a different text. The floor
+  is the data of the caller: the input as JSON, and the artifact's bytes, counted once if several
+  jobs made the same bytes. A text may use at most 4,000 bytes.
+- `again.*` is the size of the database after all work was pruned and done again, over its size
+  before it was pruned (limit 1.1). Bytes of artifacts are files: `prune` removes them after they
+  have been unreferenced for an hour, which is simulated here.
+- `runs.*` is the time of a run that does nothing, with 16 callers at once, with `durability` normal
+  and full in turns; `accepted.*` is the median time until a caller's run is durable. Their floor is
+  SQLite alone, on the same disk and with the same `synchronous`: one row per commit, one after the
+  other, where the store groups the writes of 16 callers in one commit. `full_over_normal` is the
+  ratio of the two, which depends on the disk.
 """
 
 import asyncio
@@ -53,49 +53,49 @@ NAPPING = RunCreate.model_validate({"name": "bench.nap", "input": {}})
 
 
 async def run_until_ended(engine: Engine, context: RequestContext, request: RunCreate) -> float:
-    """Carry out a run; the seconds until it was accepted."""
+    """Execute a run; return the seconds until it was accepted."""
     started = time.perf_counter()
-    asked = await engine.runs.create(context, request)
+    job = await engine.runs.create(context, request)
     accepted = time.perf_counter() - started
-    while asked.status not in ("completed", "failed", "cancelled"):
-        await engine.wait(context, asked.id, 60)
-        asked = await engine.runs.get(context, asked.id)
-    assert asked.status == "completed", asked.error
+    while job.status not in ("completed", "failed", "cancelled"):
+        await engine.wait(context, job.id, 60)
+        job = await engine.runs.get(context, job.id)
+    assert job.status == "completed", job.error
     return accepted
 
 
 async def run_concurrently(
     engine: Engine, context: RequestContext, requests: list[RunCreate]
 ) -> list[float]:
-    """Carry out runs, so many at once; the seconds until each was accepted."""
+    """Execute runs, `AT_ONCE` at once; return the seconds until each was accepted."""
     room = asyncio.Semaphore(AT_ONCE)
 
-    async def one(request: RunCreate) -> float:
+    async def run_when_free(request: RunCreate) -> float:
         async with room:
             return await run_until_ended(engine, context, request)
 
-    return await asyncio.gather(*map(one, requests))
+    return await asyncio.gather(*map(run_when_free, requests))
 
 
 async def nodes(engine: Engine, context: RequestContext, count: int) -> None:
-    """Nodes that do nothing, in workflows of 10 beside each other."""
+    """Run nodes that do nothing, in workflows of 10 independent nodes."""
     side_by_side: dict[str, list[str]] = {f"n{i}": [] for i in range(WIDTH)}
     for _ in range(count // WIDTH):
         await run(engine, context, graph(side_by_side))
 
 
 async def llm(engine: Engine, context: RequestContext, count: int) -> None:
-    """Texts, no two of them asked for alike."""
-    asked = [{"objective": f"One line on tea {time.time_ns()} {i}"} for i in range(count)]
-    requests = [{"name": "llm.generate", "input": given} for given in asked]
-    await run_concurrently(engine, context, [RunCreate.model_validate(each) for each in requests])
+    """Generate texts, each with a different objective."""
+    inputs = [{"objective": f"One line on tea {time.time_ns()} {i}"} for i in range(count)]
+    requests = [{"name": "llm.generate", "input": fields} for fields in inputs]
+    await run_concurrently(engine, context, [RunCreate.model_validate(body) for body in requests])
 
 
 async def speech(engine: Engine, context: RequestContext, count: int) -> None:
-    """Speech, no two sentences alike."""
-    asked = [{"text": f"This is sentence {time.time_ns()} {i}."} for i in range(count)]
-    requests = [{"name": "speech.generate", "input": given} for given in asked]
-    await run_concurrently(engine, context, [RunCreate.model_validate(each) for each in requests])
+    """Generate speech, each with a different sentence."""
+    inputs = [{"text": f"This is sentence {time.time_ns()} {i}."} for i in range(count)]
+    requests = [{"name": "speech.generate", "input": fields} for fields in inputs]
+    await run_concurrently(engine, context, [RunCreate.model_validate(body) for body in requests])
 
 
 KINDS: dict[str, Work] = {"node": nodes, "llm": llm, "speech": speech}
@@ -104,7 +104,7 @@ KINDS: dict[str, Work] = {"node": nodes, "llm": llm, "speech": speech}
 async def run_workload(
     folder: Path, work: Work | None, count: int, durability: Durability = "normal"
 ) -> None:
-    """Open an engine on a folder, have work done, and close it, which empties the log."""
+    """Open an engine on a folder, run some work, and close the engine, which empties the log."""
     settings = Settings(data_dir=folder, sandbox=True, durability=durability)
     engine = await open_engine(settings, registry=Registry.load(extra=[NAP]))
     try:
@@ -116,25 +116,25 @@ async def run_workload(
 
 
 def measure_database_bytes(folder: Path) -> int:
-    """The bytes of the database and of what is left of its log."""
+    """Return the bytes of the database and of its remaining log."""
     return folder_bytes(folder, "state.db", "state.db-wal")
 
 
 def measure_least_bytes(folder: Path) -> int:
-    """The bytes of all inputs and artifacts of jobs."""
+    """Return the bytes of all inputs and artifacts of jobs."""
     with closing(sqlite3.connect(folder / "state.db")) as db:
         inputs = db.execute("SELECT sum(length(json_extract(doc, '$.input'))) FROM jobs")
-        # What several jobs made alike is one file.
-        made = db.execute(
+        # Equal bytes of several jobs are one file.
+        artifacts = db.execute(
             "SELECT sum(size) FROM (SELECT max(json_extract(doc, '$.size_bytes')) AS size"
             " FROM artifacts WHERE job_id IS NOT NULL"
             " GROUP BY CASE WHEN content IS NULL THEN sha256 ELSE id END)"
         )
-        return int(inputs.fetchone()[0] or 0) + int(made.fetchone()[0] or 0)
+        return int(inputs.fetchone()[0] or 0) + int(artifacts.fetchone()[0] or 0)
 
 
 def prune_ended(folder: Path) -> PruneResult:
-    """Prune all that has ended, as if an hour had passed."""
+    """Prune all ended work, as if an hour had passed."""
     long_ago = time.time() - 2 * MIN_UNREFERENCED_AGE_S
     for path in (folder / "artifacts").glob("*/*"):
         os.utime(path, (long_ago, long_ago))
@@ -143,13 +143,13 @@ def prune_ended(folder: Path) -> PruneResult:
 
 
 async def report_growth(kind: str, count: int, empty: int) -> bool:
-    """Report what jobs of a kind leave, and what doing them again after `prune` leaves."""
-    with tempfile.TemporaryDirectory() as each:
-        folder = Path(each)
+    """Report the size of jobs of a kind, and the size after `prune` and the same work again."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
         await run_workload(folder, KINDS[kind], count)
         before, files = measure_database_bytes(folder), folder_bytes(folder / "artifacts")
         floor = measure_least_bytes(folder) / count
-        kept = report(
+        is_kept = report(
             f"store_growth.bytes.{kind}",
             (before + files - empty) / count,
             "bytes/job",
@@ -158,10 +158,10 @@ async def report_growth(kind: str, count: int, empty: int) -> bool:
             jobs=count,
             of_it_files=round(files / count),
         )
-        gone = prune_ended(folder)
-        after, left = measure_database_bytes(folder), folder_bytes(folder / "artifacts")
+        pruned = prune_ended(folder)
+        after, files_left = measure_database_bytes(folder), folder_bytes(folder / "artifacts")
         await run_workload(folder, KINDS[kind], count)
-        return kept & report(
+        return is_kept & report(
             f"store_growth.again.{kind}",
             measure_database_bytes(folder) / before,
             "x the size before",
@@ -171,13 +171,13 @@ async def report_growth(kind: str, count: int, empty: int) -> bool:
             bytes_pruned=after,
             bytes_again=measure_database_bytes(folder),
             files_before=files,
-            files_pruned=left,
-            jobs_pruned=gone.rows["jobs"],
+            files_pruned=files_left,
+            jobs_pruned=pruned.rows["jobs"],
         )
 
 
 def measure_commits(folder: Path, durability: Durability, count: int) -> list[float]:
-    """Seconds of each of some commits of one row by SQLite alone."""
+    """Measure the seconds of each of some commits of one row by SQLite alone."""
     with closing(sqlite3.connect(folder / "floor.db", isolation_level=None)) as db:
         db.execute("PRAGMA journal_mode=WAL")
         db.execute(f"PRAGMA synchronous={durability}")
@@ -191,53 +191,53 @@ def measure_commits(folder: Path, durability: Durability, count: int) -> list[fl
 
 
 async def measure_pace(durability: Durability, count: int) -> dict[str, float]:
-    """Milliseconds of a run, of its acceptance, and of a bare commit."""
-    found: dict[str, float] = {}
+    """Measure the milliseconds of a run, of its acceptance, and of a bare commit."""
+    figures: dict[str, float] = {}
 
     async def work(engine: Engine, context: RequestContext, count: int) -> None:
         await run_concurrently(engine, context, [NAPPING] * AT_ONCE)  # warm
         started = time.perf_counter()
         accepted = await run_concurrently(engine, context, [NAPPING] * count)
-        found["runs"] = 1000 * (time.perf_counter() - started) / count
-        found["accepted"] = 1000 * statistics.median(accepted)
-        found["p95"] = 1000 * percentile(accepted, 0.95)
+        figures["runs"] = 1000 * (time.perf_counter() - started) / count
+        figures["accepted"] = 1000 * statistics.median(accepted)
+        figures["p95"] = 1000 * percentile(accepted, 0.95)
 
     with tempfile.TemporaryDirectory() as folder:
         floor = measure_commits(Path(folder), durability, count)
         await run_workload(Path(folder) / "data", work, count, durability)
-    return {**found, "floor": 1000 * statistics.median(floor)}
+    return {**figures, "floor": 1000 * statistics.median(floor)}
 
 
 async def report_durability(count: int, rounds: int) -> None:
-    """Report what runs and their acceptance take with either durability, in turns."""
+    """Report the time of runs and of their acceptance with each durability, in turns."""
     both: tuple[Durability, ...] = ("normal", "full")
-    rows: dict[Durability, list[dict[str, float]]] = {each: [] for each in both}
+    rows: dict[Durability, list[dict[str, float]]] = {durability: [] for durability in both}
     for _ in range(rounds):
-        for each in both:
-            rows[each].append(await measure_pace(each, count))
+        for durability in both:
+            rows[durability].append(await measure_pace(durability, count))
 
-    def middle(durability: Durability, what: str) -> float:
-        return statistics.median(row[what] for row in rows[durability])
+    def middle(level: Durability, key: str) -> float:
+        return statistics.median(row[key] for row in rows[level])
 
     name = "store_growth"
-    for each in both:
-        ms, accepted = middle(each, "runs"), [row["accepted"] for row in rows[each]]
+    for durability in both:
+        ms, accepted = middle(durability, "runs"), [row["accepted"] for row in rows[durability]]
         report(
-            f"{name}.runs.{each}",
+            f"{name}.runs.{durability}",
             ms,
             "ms/run",
-            floor=middle(each, "floor"),
+            floor=middle(durability, "floor"),
             limit=None,
             runs_per_s=round(1000 / ms),
-            **spread([row["runs"] for row in rows[each]]),
+            **spread([row["runs"] for row in rows[durability]]),
         )
         report(
-            f"{name}.accepted.{each}",
+            f"{name}.accepted.{durability}",
             statistics.median(accepted),
             "ms",
-            floor=middle(each, "floor"),
+            floor=middle(durability, "floor"),
             limit=None,
-            p95=round(middle(each, "p95"), 2),
+            p95=round(middle(durability, "p95"), 2),
             **spread(accepted),
         )
     report(
@@ -251,15 +251,15 @@ async def report_durability(count: int, rounds: int) -> None:
 
 
 async def main(share: float = 1.0, rounds: int = ROUNDS) -> bool:
-    """Measure it all; whether every limit is kept."""
+    """Run the benchmark; returns True if every limit is kept."""
     with tempfile.TemporaryDirectory() as folder:
         await run_workload(Path(folder), None, 0)
         empty = folder_bytes(Path(folder))
-    kept = True
+    are_kept = True
     for kind, count in JOBS.items():
-        kept &= await report_growth(kind, max(WIDTH, int(count * share)), empty)
+        are_kept &= await report_growth(kind, max(WIDTH, int(count * share)), empty)
     await report_durability(max(AT_ONCE, int(TIMED * share)), rounds)
-    return kept
+    return are_kept
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
-"""What a server's memory grows by while keys do their worst with bytes, on Linux.
+"""The growth of a server's memory while keys send the worst transfers, on Linux.
 
-Run `python -m benchmarks.transfers`. The server is a process of its own; each figure is what it has
-resident at most meanwhile, in MB, over what it had before.
+Run `python -m benchmarks.transfers`. The server is a separate process; each figure is its maximum
+resident memory meanwhile, in MB, less its memory before.
 
-- `slow_readers`: 20 downloads of 48 MB each by one key, of which next to nothing is taken.
+- `slow_readers`: 20 downloads of 48 MB each by one key, of which the reader takes almost nothing.
 - `half_uploads`: 20 uploads of 48 MB by as many keys, which stop one byte before their end.
-- `large_inputs`: 60 workflows of 0.9 MB each. They are kept, so their own size is the floor.
-- `uploads`: the same 20 uploads, sent to their end, and saved again by the client.
+- `large_inputs`: 60 workflows of 0.9 MB each. They are stored, so their own size is the floor.
+- `uploads`: the same 20 uploads, sent completely, and downloaded again by the client.
 """
 
 import asyncio
@@ -37,20 +37,20 @@ FORM = (
 
 
 async def growth_mb(pid: int, work: Awaitable[object]) -> float:
-    """The most that a process grows by while something is done."""
-    before = most = read_resident_mb(pid)
-    doing = asyncio.ensure_future(work)
-    while not doing.done():
-        most = max(most, read_resident_mb(pid))
-        await asyncio.wait([doing], timeout=WATCH_S)
-    await doing
-    return max(most, read_resident_mb(pid)) - before
+    """Return the maximum growth of a process, in MB, while some work is done."""
+    before = peak = read_resident_mb(pid)
+    task = asyncio.ensure_future(work)
+    while not task.done():
+        peak = max(peak, read_resident_mb(pid))
+        await asyncio.wait([task], timeout=WATCH_S)
+    await task
+    return max(peak, read_resident_mb(pid)) - before
 
 
 async def open_connection_with_head(
     url: str, key: str, head: str
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """A connection on which the head of a request was sent; little of the answer is taken in."""
+    """Open a connection with a small read buffer, and send the head of a request."""
     place = urlsplit(url)
     reader, writer = await asyncio.open_connection(place.hostname, place.port, limit=4096)
     writer.write(f"{head}\r\nHost: {place.netloc}\r\nAuthorization: Bearer {key}\r\n".encode())
@@ -58,7 +58,7 @@ async def open_connection_with_head(
 
 
 async def read_slowly(url: str, key: str, artifact_id: str, count: int, hold_s: float) -> None:
-    """Ask for an artifact so many times at once, and take the beginning of each."""
+    """Request an artifact `count` times at once, and read only the beginning of each response."""
     head = f"GET /v1/artifacts/{artifact_id}/content HTTP/1.1"
     opening = []
     for _ in range(count):
@@ -77,7 +77,7 @@ async def upload_half(url: str, keys: list[str], size: int, hold_s: float) -> No
     length = len(FORM[0]) + size + len(FORM[1])
     kind = f"Content-Type: multipart/form-data; boundary=b\r\nContent-Length: {length}\r\n\r\n"
 
-    async def one(key: str) -> asyncio.StreamWriter:
+    async def upload(key: str) -> asyncio.StreamWriter:
         _, writer = await open_connection_with_head(url, key, "POST /v1/artifacts HTTP/1.1")
         writer.write(kind.encode() + FORM[0])
         for at in range(0, size, CHUNK):
@@ -87,47 +87,51 @@ async def upload_half(url: str, keys: list[str], size: int, hold_s: float) -> No
         await writer.drain()
         return writer
 
-    writers = await asyncio.gather(*map(one, keys))
+    writers = await asyncio.gather(*map(upload, keys))
     await asyncio.sleep(hold_s)
     for writer in writers:
         writer.transport.abort()
 
 
-async def ask_for_much(url: str, key: str, count: int, size: int) -> None:
-    """Ask for so many workflows of so large an input, and end each; all have to be accepted."""
+async def create_large_workflows(url: str, key: str, count: int, size: int) -> None:
+    """Create workflows with large inputs and cancel each; all must be accepted."""
     node = {"capability": "llm.generate", "depends_on": []}
-    each = 18_000
+    node_bytes = 18_000
     async with httpx.AsyncClient(
         base_url=f"{url}/v1", headers={"Authorization": f"Bearer {key}"}, timeout=120,
         trust_env=False,
     ) as http:  # fmt: skip
         for n in range(count):
             nodes = [
-                {**node, "id": f"n{i}", "input": {"objective": f"{n} " + "tea " * (each // 4)}}
-                for i in range(size // each)
+                {
+                    **node,
+                    "id": f"n{i}",
+                    "input": {"objective": f"{n} " + "tea " * (node_bytes // 4)},
+                }
+                for i in range(size // node_bytes)
             ]
             body = json.dumps({"name": "large", "nodes": nodes})
             kind = {"Content-Type": "application/json"}
-            made = await http.post("/workflows", content=body, headers=kind)
-            assert made.status_code == 202, made.text
-            await http.post(f"/workflows/{made.json()['id']}/cancel")
+            response = await http.post("/workflows", content=body, headers=kind)
+            assert response.status_code == 202, response.text
+            await http.post(f"/workflows/{response.json()['id']}/cancel")
 
 
 async def send_and_save(url: str, keys: list[str], file: Path, folder: Path) -> None:
-    """Upload a file by each key, four at once, and save each again."""
+    """Upload a file by each key, four at once, and download each."""
     places = asyncio.Semaphore(4)
 
-    async def one(number: int, key: str) -> None:
+    async def send(number: int, key: str) -> None:
         async with places, AsyncClient(url, key) as client:
-            kept = await client.artifacts.upload(file)
-            saved = await kept.save(folder / str(number))
+            artifact = await client.artifacts.upload(file)
+            saved = await artifact.save(folder / str(number))
             saved.unlink()
 
-    await asyncio.gather(*(one(number, key) for number, key in enumerate(keys)))
+    await asyncio.gather(*(send(number, key) for number, key in enumerate(keys)))
 
 
 async def main(size: int = SIZE, hold_s: float = 2.0, workflows: int = WORKFLOWS) -> int:
-    """Measure; exit code 1 if a limit is not kept."""
+    """Run the benchmark; the exit code is 1 if a figure misses its limit."""
     with (
         tempfile.TemporaryDirectory() as name,
         serve_cloud() as cloud,
@@ -138,25 +142,25 @@ async def main(size: int = SIZE, hold_s: float = 2.0, workflows: int = WORKFLOWS
         file = folder / "large.bin"
         file.write_bytes(b"\xff" * size)
         async with AsyncClient(url, first) as client:
-            await client.artifacts.upload(b"\xff" * 100_000)  # what is done first is imported first
+            await client.artifacts.upload(b"\xff" * 100_000)  # so that imports are not measured
             artifact = await client.artifacts.upload(file)
         began = time.monotonic()
-        more = {"size_mb": size / MB}
+        sizes = {"size_mb": size / MB}
         reading = read_slowly(url, first, artifact.id, READERS, hold_s)
         grown = {"slow_readers": await growth_mb(pid, reading)}
         grown["half_uploads"] = await growth_mb(pid, upload_half(url, keys, size, hold_s))
         grown["uploads"] = await growth_mb(pid, send_and_save(url, keys, file, folder))
-        asking = ask_for_much(url, first, workflows, INPUT_BYTES)
+        asking = create_large_workflows(url, first, workflows, INPUT_BYTES)
         grown["large_inputs"] = await growth_mb(pid, asking)
         took_s = time.monotonic() - began
-    kept = True
+    are_kept = True
     for figure, value in grown.items():
         floor = workflows * INPUT_BYTES / MB if figure == "large_inputs" else 0.0
-        kept &= report(
+        are_kept &= report(
             f"transfers.{figure}", value, "MB", floor=floor, limit=MOST_MB + floor,
-            took_s=round(took_s, 1), **more,
+            took_s=round(took_s, 1), **sizes,
         )  # fmt: skip
-    return 0 if kept else 1
+    return 0 if are_kept else 1
 
 
 if __name__ == "__main__":

@@ -1,14 +1,14 @@
-"""What two workers of `toolkit serve` do more than one, on a data directory and on PostgreSQL.
+"""The throughput of two workers of `toolkit serve` over one, with SQLite and PostgreSQL.
 
-Run `python -m benchmarks.workers`, four minutes. As in `gateway`, callers have runs of
-`llm.generate` made at a vendor without latency, each another one, and wait for them.
+Run `python -m benchmarks.workers`; it takes four minutes. As in `gateway`, callers create runs of
+`llm.generate` at a vendor without latency, each with a new input, and wait for them.
 
-Two workers and what they work for need four cores, and this machine may have fewer. So the floor is
-twice what one does, as far as this machine can show it: two servers that share nothing, each with
-its own data directory or database, under half of the same load each at the same time. All of them
-together may have as many calls in flight as the two workers, which share one connection, and with
-it its limit. The figure is how many times one worker's runs two workers carry out, by that: 2 where
-it costs nothing to share. It is to be at least 1.7.
+Two workers and their load need four cores, and this machine may have fewer. So the floor is twice
+the throughput of one worker as measured on this machine: two servers that share nothing, each with
+its own data directory or database, under half of the load each at the same time. Together they may
+have as many calls in flight as the two workers, which share one connection and its limit. The
+figure is the throughput of two workers as a multiple of one worker's: 2 if sharing costs nothing.
+Its minimum is 1.7.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ LEAST_RATIO = 1.7
 
 @contextmanager
 def open_server(workers: int, vendor_port: int, database: str | None) -> Iterator[Service]:
-    """Serve with so many workers, on a database or a data directory."""
+    """Serve with several workers, on a database or a data directory."""
     with tempfile.TemporaryDirectory() as folder:
         settings = {"max_concurrent_calls": str(workers * CALLS_IN_FLIGHT)}
         if database is not None:
@@ -47,42 +47,42 @@ def open_server(workers: int, vendor_port: int, database: str | None) -> Iterato
 
 
 async def measure_runs_per_s(services: Sequence[Service], seconds: float) -> float:
-    """Measure how many runs end in a second at some servers, which share the callers."""
+    """Measure the total runs per second of several servers, which share the callers."""
     loads = [
         send_load(
-            each.port,
-            each.make_request,
+            service.port,
+            service.make_request,
             CALLERS // len(services),
             seconds,
-            expected=each.expected,
+            expected=service.expected,
         )
-        for each in services
+        for service in services
     ]
     return sum(per_s for _, per_s in await asyncio.gather(*loads))
 
 
 def report_workers(name: str, rounds: int, seconds: float, databases: Sequence[str | None]) -> bool:
-    """Measure workers and servers in turns, and print the ratio; true if its limit is kept.
+    """Measure workers and servers in turns, and report the ratio; returns True if it suffices.
 
     Args:
-        name: of the figure.
-        rounds: how often each is measured.
-        seconds: how long each time.
-        databases: that of the workers, and that of each server; none where it is a data directory.
+        name: name of the figure.
+        rounds: number of measurements of each.
+        seconds: duration of each measurement.
+        databases: URL of the workers' database, and of each server's; None for a data directory.
     """
     with ExitStack() as stack:
         vendor_port, _ = stack.enter_context(start_module("benchmarks._fake_vendor"))
         shared, *apart = databases
         together = [stack.enter_context(open_server(WORKERS, vendor_port, shared))]
-        alone = [stack.enter_context(open_server(1, vendor_port, each)) for each in apart]
-        for services in (together, alone):  # what is done first is imported first
+        alone = [stack.enter_context(open_server(1, vendor_port, database)) for database in apart]
+        for services in (together, alone):  # so that imports are not measured
             asyncio.run(measure_runs_per_s(services, seconds / 2))
         rates = [
             [asyncio.run(measure_runs_per_s(services, seconds)) for services in (together, alone)]
             for _ in range(rounds)
         ]
     ratios = [WORKERS * ours / theirs for ours, theirs in rates]
-    ours, theirs = (statistics.median(each) for each in zip(*rates, strict=True))
+    ours, theirs = (statistics.median(rates_of) for rates_of in zip(*rates, strict=True))
     return report_share(
         name,
         statistics.median(ratios),
@@ -96,14 +96,14 @@ def report_workers(name: str, rounds: int, seconds: float, databases: Sequence[s
 
 
 def main(rounds: int = ROUNDS, seconds: float = SECONDS) -> int:
-    """Measure; exit code 1 if a limit is not kept."""
+    """Run the benchmark; the exit code is 1 if a figure misses its limit."""
     count = 1 + WORKERS
-    kept = report_workers("workers.sqlite", rounds, seconds, [None] * count)
+    are_kept = report_workers("workers.sqlite", rounds, seconds, [None] * count)
     if find_postgres() is not None:
         with serve_postgres() as cluster:
             databases = [cluster.create_database() for _ in range(count)]
-            kept &= report_workers("workers.postgresql", rounds, seconds, databases)
-    return 0 if kept else 1
+            are_kept &= report_workers("workers.postgresql", rounds, seconds, databases)
+    return 0 if are_kept else 1
 
 
 if __name__ == "__main__":

@@ -86,7 +86,7 @@ def test_many_workflows(
 ) -> None:
     """Given ten workflows at once, then throughput, acceptance, turns and memory are told."""
     monkeypatch.setattr(many_workflows, "ALONE", 3)
-    many_workflows.tell([asyncio.run(many_workflows.measure(10))], 10)
+    many_workflows.report_figures([asyncio.run(many_workflows.measure(10))], 10)
     found = figures(capsys)
     names = ("throughput", "accepted_p50", "accepted_p95", "small_run", "overtaken", "memory")
     assert set(found) == {f"many_workflows.{name}" for name in names}
@@ -205,7 +205,7 @@ def test_a_page_that_says_something_else_is_told(page: Path) -> None:
     _page.keep_figures("other", [{"benchmark": "other"}, {"figure": "other.x", "value": 1}])
     unnamed, differs = _page.write_page(check=True)
     assert "other.x" in unnamed
-    assert "is not what" in differs
+    assert "differs from" in differs
 
 
 def test_what_was_not_measured_again_is_kept(page: Path) -> None:

@@ -35,7 +35,7 @@ Color = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Made:
-    """An artifact: its bytes, what they truly are and what a record could say of them."""
+    """An artifact: its bytes, their true properties, and the facts that a record could state."""
 
     data: bytes
     media_type: str
@@ -138,11 +138,11 @@ def _consonant(letter: str, seconds: float, pitch: float, grain: np.random.Gener
 
 
 def _letters(word: str) -> str:
-    """Write a word in Latin letters, roughly: what has none is turned into syllables by rule."""
-    found = []
+    """Write a word roughly in Latin letters; other characters become syllables by rule."""
+    letters = []
     for char in unicodedata.normalize("NFKD", word.lower()):
         if char.isascii() and char.isalnum():
-            found.append(
+            letters.append(
                 {
                     "0": "siro",
                     "1": "uan",
@@ -160,10 +160,10 @@ def _letters(word: str) -> str:
             code = ord(char)
             wide = 0x3040 <= code <= 0x9FFF or 0xAC00 <= code <= 0xD7A3
             if wide or code % 3 == 0:
-                found.append("ktsnhmr"[code % 7] + "aiueo"[code % 5])
+                letters.append("ktsnhmr"[code % 7] + "aiueo"[code % 5])
             else:
-                found.append("nrstlmdaeiou"[code % 12])
-    return "".join(found)
+                letters.append("nrstlmdaeiou"[code % 12])
+    return "".join(letters)
 
 
 def voice_samples(text: str, voice: str = "woman-1", speed: float = 1.0) -> np.ndarray:
@@ -209,9 +209,9 @@ def encode_mp3(samples: np.ndarray, rate: int = RATE, channels: int = 1, kbps: i
 
 
 def measure_mp3(data: bytes) -> int:
-    """Measure by decoding how many milliseconds an MP3 plays."""
-    found = miniaudio.decode(data, nchannels=1, sample_rate=RATE)
-    return round(len(found.samples) / RATE * 1000)
+    """Measure the duration of an MP3 in milliseconds, by decoding it."""
+    decoded = miniaudio.decode(data, nchannels=1, sample_rate=RATE)
+    return round(len(decoded.samples) / RATE * 1000)
 
 
 def _mp3(samples: np.ndarray, **options: int) -> Made:
@@ -298,13 +298,13 @@ def cut_speech(text: str, keep: float, voice: str = "woman-1", speed: float = 1.
 
 @maker
 def cut_bytes(of: Spec, keep: float) -> Made:
-    """A file of which only the first share of bytes arrived."""
-    whole = make(of)
-    data = whole.data[: round(keep * len(whole.data))]
+    """A file that was cut off after the first share of its bytes."""
+    original = make(of)
+    data = original.data[: round(keep * len(original.data))]
     facts = {"size_bytes": len(data)}
-    if whole.media_type == "audio/mpeg":
+    if original.media_type == "audio/mpeg":
         facts["duration_ms"] = measure_mp3(data)
-    return Made(data, whole.media_type, facts)
+    return Made(data, original.media_type, facts)
 
 
 @maker
@@ -529,7 +529,7 @@ def pixel_sprite(width: int, height: int, seed: int) -> Made:
 
 @maker
 def static_television(width: int, height: int, seed: int) -> Made:
-    """Good where it was asked: an old television that shows nothing but static."""
+    """Good if it was asked for: an old television that shows only static."""
     image = _to_image(_gradient(width, height, (122, 92, 66), (98, 72, 50), (70, 50, 36)))
     draw = ImageDraw.Draw(image)
     left, top, right, bottom = (
@@ -768,14 +768,14 @@ def as_file(of: Spec, kind: str) -> Made:
 
 @maker
 def card(fields: Mapping[str, Any], image: Spec | None = None, shorten_upstream: str = "") -> Made:
-    """A card as `composition.layout` draws it; its facts are what the capability answers with."""
+    """A card as `composition.layout` draws it; its facts are the output of the capability."""
     from toolkit.capabilities._card_drawing import draw_card
     from toolkit.capabilities.composition_layout import LayoutInput
 
-    given = LayoutInput(**{k: v for k, v in fields.items() if k != "image"})
+    layout = LayoutInput(**{k: v for k, v in fields.items() if k != "image"})
     picture = make(image).data if image else None
     upstream = [("text/plain", shorten_upstream.encode())] if shorten_upstream else []
-    facts, data, _ = draw_card(given.model_dump(exclude={"image"}), picture, upstream)
+    facts, data, _ = draw_card(layout.model_dump(exclude={"image"}), picture, upstream)
     return Made(data, str(facts["media_type"]), dict(facts))
 
 
@@ -783,8 +783,8 @@ def card(fields: Mapping[str, Any], image: Spec | None = None, shorten_upstream:
 def _font(size: int, bold: bool, name: str = "DejaVuSans") -> ImageFont.FreeTypeFont:
     import importlib.util
 
-    found = importlib.util.find_spec("matplotlib")
-    folder = Path(str(found.origin)).parent / "mpl-data/fonts/ttf"  # as composition.layout has it
+    package = importlib.util.find_spec("matplotlib")
+    folder = Path(str(package.origin)).parent / "mpl-data/fonts/ttf"  # as composition.layout
     return ImageFont.truetype(str(folder / f"{name}{'-Bold' if bold else ''}.ttf"), size)
 
 
@@ -815,10 +815,10 @@ def plain_card(
     fmt: str = "png",
     frame: Color | None = None,
 ) -> Made:
-    """A card from another, simpler painter: each text stands exactly where an item says.
+    """A card from another, simpler painter, which draws each text exactly at its item's place.
 
-    An item has role, text, x, y, size, color, and where wanted bold, wrap (in pixels; none: one
-    line however long), serif, and `told` for a text that the record tells instead of the drawn.
+    An item has role, text, x, y, size, color, and optionally bold, wrap (width in pixels; without
+    it the text is one line), serif, and `told`, the text in the record if it differs from `text`.
     """
     picture = Image.new("RGB", (width, height), tuple(background))
     draw = ImageDraw.Draw(picture)
@@ -846,12 +846,12 @@ def plain_card(
                 f"{' font-weight=' + chr(34) + '700' + chr(34) if item.get('bold') else ''}>"
                 f"{escape(line)}</text>"
             )
-        told = item.get("told", "\n".join(lines))
-        if told:
+        recorded_text = item.get("told", "\n".join(lines))
+        if recorded_text:
             boxes.append(
                 {
                     "role": item["role"],
-                    "text": told,
+                    "text": recorded_text,
                     "x": float(item["x"]),
                     "y": float(item["y"]),
                     "width": round(max(font.getlength(line) for line in lines), 2),
@@ -878,16 +878,16 @@ def plain_card(
 
 @maker
 def cropped_card(of: Spec, width: int, height: int, left: int = 0, top: int = 0) -> Made:
-    """A card of which only a part was kept: texts run out of the canvas, the record knows where."""
-    whole = make(of)
+    """A card that was cropped: texts run out of the canvas, and the record says where."""
+    original = make(of)
     image = (
-        Image.open(io.BytesIO(whole.data))
+        Image.open(io.BytesIO(original.data))
         .convert("RGB")
         .crop((left, top, left + width, top + height))
     )
-    made = _png(image)
+    cropped = _png(image)
     boxes = [
-        {**box, "x": box["x"] - left, "y": box["y"] - top} for box in whole.facts["text_boxes"]
+        {**box, "x": box["x"] - left, "y": box["y"] - top} for box in original.facts["text_boxes"]
     ]
-    facts = {**whole.facts, **made.facts, "text_boxes": boxes}
-    return Made(made.data, "image/png", facts)
+    facts = {**original.facts, **cropped.facts, "text_boxes": boxes}
+    return Made(cropped.data, "image/png", facts)

@@ -36,7 +36,7 @@ async def test_no_more_is_paid_than_is_allowed(rule: str, interleaving: str) -> 
     done = await try_rule(count, RULES[rule], interleaving, TEXTS)
     assert done.calls
     assert done.ratio <= 1
-    assert done.told <= 1 + 1e-9  # what is not known counts as the most it could be
+    assert done.of_recorded <= 1 + 1e-9  # an unknown cost is recorded as its upper bound
 
 
 async def test_most_of_a_budget_can_be_used() -> None:
