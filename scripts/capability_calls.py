@@ -1,7 +1,7 @@
 """Write a call for each built-in capability, with the fields of its input as its arguments.
 
 `python scripts/capability_calls.py` writes `toolkit/client/_capability_calls.py`; with `--check` it
-fails if that is not what it would write.
+fails if the module is out of date.
 """
 
 import subprocess
@@ -36,7 +36,7 @@ from toolkit.client._options import start_capability
 from toolkit.contract.run_options import RunOptions
 from toolkit.contract.short_tracebacks import UnknownAttributeError
 
-R = TypeVar("R")  # a run; in the async client, a coroutine that returns one
+R = TypeVar("R")  # a run; in the async client, a coroutine that returns a run
 
 
 class CapabilityCalls(ABC, Generic[R]):
@@ -69,7 +69,7 @@ class CapabilityCalls(ABC, Generic[R]):
         """Start a run of a capability that is not built in."""
         return self._start(name, fields, version, options)
 
-    if not TYPE_CHECKING:  # the calls of built-in ones are methods, with their types
+    if not TYPE_CHECKING:  # calls of built-in capabilities are typed methods
 
         def __getattr__(self, name: str) -> object:
             if name.startswith("_"):
@@ -107,9 +107,9 @@ METHOD = '''
 
 
 def name_type(schema: Mapping[str, Any]) -> str:
-    """Name the type of a field as a caller gives it."""
+    """Return the type of a field, as a caller passes it."""
     if "anyOf" in schema:
-        return " | ".join(name_type(one) for one in schema["anyOf"])
+        return " | ".join(name_type(option) for option in schema["anyOf"])
     if "enum" in schema:
         return f"Literal[{', '.join(map(repr, schema['enum']))}]"
     if schema["type"] == "null":
@@ -126,8 +126,8 @@ def write_call(capability: Capability) -> str:
     parameters, arguments = [], []
     for name, field in fields.items():
         default = field.get("default")
-        given = "" if name in required else f" = {tuple(default) if default == [] else default!r}"
-        parameters.append(f"        {name}: {name_type(field)}{given},")
+        suffix = "" if name in required else f" = {tuple(default) if default == [] else default!r}"
+        parameters.append(f"        {name}: {name_type(field)}{suffix},")
         words = f"{name}: {field.get('description', name)}."
         arguments.append(
             textwrap.fill(words, 100, initial_indent=" " * 12, subsequent_indent=" " * 16)
@@ -142,28 +142,28 @@ def write_call(capability: Capability) -> str:
 
 
 def write_module() -> str:
-    """Write the module, in the form that the formatter gives it."""
+    """Write the formatted module."""
     built_in = [c for c in load_capabilities() if c.input_model.__module__.startswith("toolkit.")]
     text = HEAD + "".join(map(write_call, built_in))
-    done = subprocess.run(  # noqa: S603 - our own formatter on our own text
+    process = subprocess.run(  # noqa: S603 - our own formatter on our own text
         [sys.executable, "-m", "ruff", "format", "--stdin-filename", str(TARGET), "-"],
         input=text,
         capture_output=True,
         text=True,
         check=True,
     )
-    return done.stdout
+    return process.stdout
 
 
 def main() -> int:
-    """Write or check the module; exit code 1 if it is not as it should be."""
+    """Write or check the module; the exit code is 1 if it is out of date."""
     text = write_module()
     if "--check" not in sys.argv[1:]:
         TARGET.write_text(text, encoding="utf-8")
         return 0
     if TARGET.exists() and TARGET.read_text(encoding="utf-8") == text:
         return 0
-    print(f"{TARGET.name} is not what {Path(__file__).name} writes: run scripts/fix")
+    print(f"{TARGET.name} is out of date; run scripts/fix")
     return 1
 
 

@@ -1,7 +1,7 @@
-"""Look for secrets in what git keeps, but for those that are known to be none.
+"""Search the files in git for secrets, except for those that are known to be false alarms.
 
-`python scripts/leaks.py` writes down what is found as known, `--check` only says what is new and
-exits with 1. Lines are not compared: what is known may move about in its file.
+`python scripts/leaks.py` records all findings as known; `--check` prints new findings and exits
+with 1. Line numbers are not compared, so a known finding may move within its file.
 """
 
 import json
@@ -16,16 +16,16 @@ from detect_secrets.settings import default_settings
 
 ROOT = Path(__file__).parent.parent
 BASELINE = ROOT / ".secrets.baseline"
-# Hashes by the hundred; scripts/lock.py sees to it that nothing else is in there.
+# The file has hundreds of hashes; scripts/lock.py checks that it has nothing else.
 LOCK = ROOT / "requirements.lock"
-# Tests give every secret a name that says so; what looks like a real one is looked for there too.
+# Tests name their invented secrets with this word; tests are still searched for real secrets.
 NAMED = "Secret Keyword"
-# Pictures and sounds in a notebook: bytes that look like chance, as a key does.
+# Pictures and sounds in a notebook, because their bytes look random, as a key does.
 MEDIA = re.compile(r'(?<="(?:image|audio)/\w{3}": ")[^"]+|(?<=;base64,)[A-Za-z0-9+/=]+')
 
 
 def find_secrets() -> dict[str, list[str]]:
-    """The kinds and hashes of what looks like a secret, by file."""
+    """Return the kinds and hashes of possible secrets, by file."""
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard"],  # noqa: S607
         cwd=ROOT,
@@ -46,11 +46,11 @@ def find_secrets() -> dict[str, list[str]]:
             *_scan_files(ROOT, [name for name in names if name not in notebooks]),
             *_scan_files(Path(bare), notebooks),
         ]
-    kept: dict[str, list[str]] = {}
+    findings: dict[str, list[str]] = {}
     for name, kind, hashed in secrets:
         if not (name.startswith("tests/") and kind == NAMED):
-            kept.setdefault(name, []).append(f"{kind}: {hashed}")
-    return {name: sorted(set(hashes)) for name, hashes in sorted(kept.items())}
+            findings.setdefault(name, []).append(f"{kind}: {hashed}")
+    return {name: sorted(set(hashes)) for name, hashes in sorted(findings.items())}
 
 
 def _scan_files(root: Path, names: list[str]) -> list[tuple[str, str, str]]:
@@ -65,14 +65,14 @@ def main() -> int:
     if "--check" not in sys.argv:
         BASELINE.write_text(json.dumps(present, indent=1) + "\n", encoding="utf-8")
         return 0
-    known = json.loads(BASELINE.read_text(encoding="utf-8"))
+    baseline = json.loads(BASELINE.read_text(encoding="utf-8"))
     new = {
         (name, entry.partition(":")[0])
         for name, entries in present.items()
-        for entry in set(entries) - set(known.get(name, []))
+        for entry in set(entries) - set(baseline.get(name, []))
     }
     for name, kind in sorted(new):
-        print(f"{name}: {kind}; if it is none, run python scripts/leaks.py")
+        print(f"{name}: {kind}; if it is no secret, run python scripts/leaks.py")
     return 1 if new else 0
 
 

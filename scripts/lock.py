@@ -1,8 +1,8 @@
-"""Keep `requirements.lock`: what the package and its engines need, each with its hashes.
+"""Maintain `requirements.lock`: the requirements of the package and its engines, with hashes.
 
-`python scripts/lock.py` writes it with `uv`, in the versions of constraints.txt, for every system
-and Python that we support. `--check` needs no network; it says what does not go together in
-pyproject.toml, constraints.txt, the lock and what is installed here, and exits with 1.
+`python scripts/lock.py` writes it with `uv`, in the versions of constraints.txt, for every
+supported system and Python version. `--check` needs no network; it reports differences between
+pyproject.toml, constraints.txt, the lock and the installed packages, and exits with 1.
 """
 
 import re
@@ -21,13 +21,14 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).parent.parent
 LOCK = ROOT / "requirements.lock"
 HEAD = """\
-# What the package and its engines need, on every system: python scripts/lock.py
+# The requirements of the package and its engines, on every system: python scripts/lock.py
 # pip install --require-hashes -r requirements.lock
 # pip install --no-deps --no-build-isolation .
 """
-# The package's own needs ("") and those of engines, on one machine or on several (docs/deploy.md).
+# The package's own requirements ("") and the extras of engines on one or more machines
+# (docs/deploy.md).
 LOCKED_EXTRAS = ("", "dask", "postgres", "remote", "s3", "server")
-# A name, a version, where it is for, and hashes; no address, no path, no option.
+# A name, a version, a marker and hashes; no address, path or option.
 PIN = re.compile(
     r"^(?P<name>[a-z0-9-]+)==(?P<version>[^\s;]+)(?: ; (?P<marker>[^\\\n]+?))?"
     r"(?: \\\n    --hash=sha256:[0-9a-f]{64})+$",
@@ -37,14 +38,14 @@ Pins = dict[str, tuple[str, Marker | None]]
 
 
 def read_needs() -> dict[str, list[Requirement]]:
-    """Read pyproject.toml: the requirements of the package with what builds it, and of extras."""
-    told = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    project = told["project"]
-    written = {"": [*project["dependencies"], *told["build-system"]["requires"]]}
-    written |= project["optional-dependencies"]
+    """Read pyproject.toml: the requirements of the package and its build, and of its extras."""
+    pyproject = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    project = pyproject["project"]
+    lines_by_extra = {"": [*project["dependencies"], *pyproject["build-system"]["requires"]]}
+    lines_by_extra |= project["optional-dependencies"]
     return {
         extra: [r for r in map(Requirement, lines) if r.name != project["name"]]
-        for extra, lines in written.items()
+        for extra, lines in lines_by_extra.items()
     }
 
 
@@ -58,49 +59,57 @@ def read_constraints() -> dict[str, str]:
 def read_pins(text: str) -> Pins:
     """Read a lock: versions and markers by name."""
     return {
-        found["name"]: (found["version"], Marker(found["marker"]) if found["marker"] else None)
-        for found in PIN.finditer(text)
+        pin["name"]: (pin["version"], Marker(pin["marker"]) if pin["marker"] else None)
+        for pin in PIN.finditer(text)
     }
 
 
 def find_unfit_lines(text: str) -> Iterator[str]:
-    """Say which lines of a lock are more or less than a pin with its hashes."""
+    """Yield the lines of a lock that are not a pin with its hashes."""
     if not text.startswith(HEAD):
-        yield "begins otherwise than it is written"
-    rest = PIN.sub("", text.removeprefix(HEAD))
+        yield "has another header"
+    unmatched = PIN.sub("", text.removeprefix(HEAD))
     yield from (
-        f"has a line that is no pin with hashes: {line}" for line in rest.split("\n") if line
+        f"has a line that is not a pin with hashes: {line}"
+        for line in unmatched.split("\n")
+        if line
     )
 
 
 def find_unmet(
-    wanted: list[Requirement], versions: dict[str, str], where: str, environment: dict[str, str]
+    requirements: list[Requirement],
+    versions: dict[str, str],
+    source: str,
+    environment: dict[str, str],
 ) -> Iterator[str]:
-    """Say which requirements that apply here have no version that fits, or none at all."""
-    for each in wanted:
-        if each.marker is not None and not each.marker.evaluate(environment):
+    """Yield the requirements that apply here and have no suitable version, or no version at all."""
+    for requirement in requirements:
+        if requirement.marker is not None and not requirement.marker.evaluate(environment):
             continue
-        version = versions.get(canonicalize_name(each.name))
+        version = versions.get(canonicalize_name(requirement.name))
         if version is None:
-            yield f"{each.name} is not in {where}"
-        elif not each.specifier.contains(version, prereleases=True):
-            yield f"{where} has {each.name} {version}, which is not {each.specifier}"
+            yield f"{requirement.name} is not in {source}"
+        elif not requirement.specifier.contains(version, prereleases=True):
+            yield f"{source} has {requirement.name} {version}, which is not {requirement.specifier}"
 
 
-def follow_installed(wanted: list[Requirement], versions: dict[str, str]) -> Iterator[str]:
-    """Follow what is installed here, and say what of it the lock does not have."""
-    todo = [(each, extra) for each in wanted for extra in ("", *each.extras)]
+def follow_installed(requirements: list[Requirement], versions: dict[str, str]) -> Iterator[str]:
+    """Follow the requirements of installed packages, and yield those that the lock lacks."""
+    todo = [
+        (requirement, extra) for requirement in requirements for extra in ("", *requirement.extras)
+    ]
     seen = set()
     while todo:
-        each, extra = todo.pop()
-        key = (canonicalize_name(each.name), extra)
+        requirement, extra = todo.pop()
+        key = (canonicalize_name(requirement.name), extra)
         if key in seen:
             continue
         seen.add(key)
         try:
-            inner = [Requirement(line) for line in requires(each.name) or ()]
+            inner = [Requirement(line) for line in requires(requirement.name) or ()]
         except PackageNotFoundError:
-            yield f"{each.name} is not installed here: pip install -c constraints.txt -e '.[dev]'"
+            command = "pip install -c constraints.txt -e '.[dev]'"
+            yield f"{requirement.name} is not installed here: {command}"
             continue
         needed = [r for r in inner if r.marker is None or r.marker.evaluate({"extra": extra})]
         yield from find_unmet(needed, versions, LOCK.name, {"extra": extra})
@@ -108,54 +117,54 @@ def follow_installed(wanted: list[Requirement], versions: dict[str, str]) -> Ite
 
 
 def find_disagreements() -> Iterator[str]:
-    """Say all that does not go together."""
+    """Yield all differences."""
     text = LOCK.read_text(encoding="utf-8") if LOCK.exists() else ""
     yield from (f"{LOCK.name} {fault}" for fault in find_unfit_lines(text))
-    wanted, tested, locked = read_needs(), read_constraints(), read_pins(text)
-    for extra, lines in wanted.items():
+    needs, tested, locked = read_needs(), read_constraints(), read_pins(text)
+    for extra, lines in needs.items():
         yield from find_unmet(lines, tested, "constraints.txt", {"extra": extra})
-    # What only other systems need is installed here by nobody, so no constraint names it.
+    # A requirement of other systems only is not installed here, so no constraint names it.
     for name, (version, marker) in locked.items():
         if tested.get(name, version if marker is not None else None) != version:
             yield f"{LOCK.name} has {name} {version}, constraints.txt {tested.get(name, 'none')}"
     versions = {n: v for n, (v, marker) in locked.items() if marker is None or marker.evaluate()}
-    locked_needs = [each for extra in LOCKED_EXTRAS for each in wanted[extra]]
+    locked_needs = [requirement for extra in LOCKED_EXTRAS for requirement in needs[extra]]
     yield from find_unmet(locked_needs, versions, LOCK.name, {"extra": ""})
     yield from follow_installed(locked_needs, versions)
 
 
 def write() -> None:
-    """Have uv resolve and hash; nothing of this machine or its index gets into the file."""
+    """Resolve and hash with uv, without paths of this machine and addresses of its index."""
     uv = shutil.which("uv")
     if uv is None:
         sys.exit("uv is needed to write the lock: pip install uv")
-    told = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    oldest = told["project"]["requires-python"].removeprefix(">=")
+    pyproject = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    oldest = pyproject["project"]["requires-python"].removeprefix(">=")
     command = [
         *(uv, "pip", "compile", "--quiet", "--universal", "--python-version", oldest),
         *("--generate-hashes", "--no-header", "--no-annotate", "--constraints", "constraints.txt"),
         *(f"--extra={extra}" for extra in LOCKED_EXTRAS if extra),
         *("pyproject.toml", "-"),
     ]
-    done = subprocess.run(  # noqa: S603 - our own arguments
+    process = subprocess.run(  # noqa: S603 - our own arguments
         command,
-        input="\n".join(told["build-system"]["requires"]),
+        input="\n".join(pyproject["build-system"]["requires"]),
         cwd=ROOT,
         check=True,
         stdout=subprocess.PIPE,
         text=True,
     )
-    LOCK.write_text(HEAD + done.stdout, encoding="utf-8")
+    LOCK.write_text(HEAD + process.stdout, encoding="utf-8")
 
 
 def main() -> int:
     """Write the lock, or check it."""
     if "--check" not in sys.argv:
         write()
-    found = list(find_disagreements())
-    for line in dict.fromkeys(found):
+    differences = list(find_disagreements())
+    for line in dict.fromkeys(differences):
         print(line)
-    return 1 if found else 0
+    return 1 if differences else 0
 
 
 if __name__ == "__main__":

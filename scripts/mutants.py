@@ -77,8 +77,8 @@ def copy_project(folder: Path) -> None:
 
 def try_mutant(mutant: Mutant, timeout_s: float) -> str:
     """Run the nearest tests on a mutant and return `caught`, `survived`, `hung` or `broken`."""
-    with tempfile.TemporaryDirectory() as made:
-        folder = Path(made)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
         copy_project(folder)
         plant(mutant, folder)
         command = [sys.executable, "-m", "pytest", "-n", "0", "-q", "-x", *mutant.tests]
@@ -86,10 +86,10 @@ def try_mutant(mutant: Mutant, timeout_s: float) -> str:
         command += ["--hypothesis-profile", "unshrunk"]
         began = time.monotonic()
         try:
-            done = subprocess.run(  # noqa: S603 - our own arguments
+            process = subprocess.run(  # noqa: S603 - our own arguments
                 command,
                 cwd=folder,
-                env={**os.environ, "PYTHONPATH": made},
+                env={**os.environ, "PYTHONPATH": name},
                 capture_output=True,
                 text=True,
                 timeout=timeout_s,
@@ -97,13 +97,13 @@ def try_mutant(mutant: Mutant, timeout_s: float) -> str:
             )
         except subprocess.TimeoutExpired:
             return report(mutant, "hung", began, "")
-    failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
-    outcome = {0: "survived", FAILED: "caught"}.get(done.returncode, "broken")
+    failed = [line for line in process.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    outcome = {0: "survived", FAILED: "caught"}.get(process.returncode, "broken")
     if outcome == "caught" and not any("::" in line for line in failed):
-        outcome = "broken"  # a file could not be imported, for whatever reason
-    if "from pytest-timeout" in done.stdout:
+        outcome = "broken"  # a file could not be imported
+    if "from pytest-timeout" in process.stdout:
         outcome = "hung"
-    detail = done.stdout[-2000:] if outcome == "broken" else "".join(failed[:1])
+    detail = process.stdout[-2000:] if outcome == "broken" else "".join(failed[:1])
     return report(mutant, outcome, began, detail)
 
 
@@ -116,19 +116,21 @@ def report(mutant: Mutant, outcome: str, began: float, detail: str) -> str:
 
 def main() -> int:
     """Try the mutants that are named, or all."""
-    parser = argparse.ArgumentParser(description="Plant bugs, and tell which the tests catch.")
+    parser = argparse.ArgumentParser(
+        description="Plant bugs, and report which of them the tests catch."
+    )
     parser.add_argument("names", nargs="*", help="names of mutants; all by default")
     parser.add_argument("--timeout", type=float, default=300.0, help="seconds for each mutant")
     parser.add_argument("--jobs", type=int, default=2, help="mutants at once")
     parser.add_argument("--caught", type=float, default=91.0, help="percent that must be caught")
-    given = parser.parse_args()
-    mutants = [m for m in read_mutants() if not given.names or m.name in given.names]
-    with ThreadPoolExecutor(given.jobs) as pool:
-        outcomes = list(pool.map(partial(try_mutant, timeout_s=given.timeout), mutants))
+    options = parser.parse_args()
+    mutants = [m for m in read_mutants() if not options.names or m.name in options.names]
+    with ThreadPoolExecutor(options.jobs) as pool:
+        outcomes = list(pool.map(partial(try_mutant, timeout_s=options.timeout), mutants))
     counts = {outcome: outcomes.count(outcome) for outcome in sorted(set(outcomes))}
     print(f"{len(mutants)} mutants: {counts}")
     caught = 100 * outcomes.count("caught") / max(1, len(outcomes))
-    return 0 if caught >= given.caught and "hung" not in outcomes else 1
+    return 0 if caught >= options.caught and "hung" not in outcomes else 1
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""Keep notebooks fit to commit: clean, with outputs that read well without a kernel.
+"""Check that notebooks are clean, and that their outputs are readable without a kernel.
 
-`python scripts/notebooks.py` cleans: fixed ids of cells, cells numbered from the top, no metadata
-of papermill, no state of widgets. `--check` only says what is wrong and exits with 1: what is not
-clean, and what no machine can put right. `--run [NAME…]` has papermill execute notebooks, those
-whose name begins so or all, and keeps the outputs: those of a sandbox without real speech, which
-the extra `[speech]` brings and the README's command does not.
+`python scripts/notebooks.py` cleans notebooks: fixed ids of cells, cells numbered from the top, no
+metadata of papermill, no state of widgets. `--check` only reports faults and exits with 1:
+notebooks that are not clean, and faults that need a person. `--run [NAME…]` executes with papermill
+all notebooks, or those with a name prefix, and stores the outputs: outputs of a sandbox without
+real speech, because the extra `[speech]` is not part of the README's command.
 """
 
 import importlib.util
@@ -19,7 +19,7 @@ NOTEBOOKS = Path(__file__).parent.parent / "notebooks"
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 CELL_TIMEOUT_S = 300
 PARAMETER = re.compile(r'[a-z_]+: (bool|float|int|str) = (True|False|"[^"]*"|[\d.]+)  # \S.*')
-# What must stand in no output: paths of a machine, objects that show nothing, keys, faults.
+# Texts that no output may contain: paths of a machine, bare object reprs, keys, tracebacks.
 UNFIT = re.compile(
     r"(?:/(?:home|root|tmp|Users)/|[A-Z]:\\Users|site-packages)[^\s\"']*"
     r"|object at 0x[0-9a-f]+"
@@ -31,7 +31,7 @@ MOST_BYTES = 1_000_000
 
 
 def clean_notebook(notebook: dict) -> dict:
-    """The notebook as it is committed."""
+    """Return the notebook as it is committed."""
     cells = [c for c in notebook["cells"] if "injected-parameters" not in _tags(c)]
     number = 0
     for i, cell in enumerate(cells):
@@ -43,7 +43,8 @@ def clean_notebook(notebook: dict) -> dict:
         if "outputs" in cell:
             cell["outputs"] = _merge_streams(cell["outputs"])
         for output in cell.get("outputs", []):
-            # A widget's model ends with its kernel; what it shows without one is kept beside it.
+            # A widget's model ends with its kernel; the output next to it is shown without a
+            # kernel.
             if len(output.get("data", {})) > 1:
                 output["data"].pop(WIDGET, None)
             if "metadata" in output:
@@ -56,57 +57,57 @@ def clean_notebook(notebook: dict) -> dict:
 
 
 def find_faults(notebook: dict) -> Iterator[str]:
-    """What keeps a clean notebook from being committed."""
+    """Yield the reasons why a clean notebook cannot be committed."""
     cells = notebook["cells"]
     if not "".join(cells[0]["source"]).startswith("# "):
-        yield "begins with no title"
-    given = [c for c in cells if "parameters" in _tags(c)]
-    if len(given) != 1:
-        yield "has not one cell tagged `parameters`"
-    for line in (line for cell in given for line in "".join(cell["source"]).splitlines()):
+        yield "does not begin with a title"
+    parameter_cells = [c for c in cells if "parameters" in _tags(c)]
+    if len(parameter_cells) != 1:
+        yield "must have exactly one cell tagged `parameters`"
+    for line in (line for cell in parameter_cells for line in "".join(cell["source"]).splitlines()):
         if not PARAMETER.fullmatch(line):
-            yield f"has a parameter that is not `name: type = value  # help`: {line}"
+            yield f"has a parameter that is not of the form `name: type = value  # help`: {line}"
     if not any("image" in kind for kind in _kinds(cells)):
-        yield "keeps no picture"
+        yield "has no output with a picture"
     for cell in cells:
         if cell["cell_type"] == "code" and cell["execution_count"] is None:
             yield f"was not run: {cell['id']}"
         outputs = cell.get("outputs", [])
-        found = UNFIT.search(json.dumps([*outputs, cell["source"]], ensure_ascii=False))
-        if found:
-            yield f"shows what it should not: {cell['id']}, {found[0][:24]}…"
+        match = UNFIT.search(json.dumps([*outputs, cell["source"]], ensure_ascii=False))
+        if match:
+            yield f"shows a path, a key, an object or a traceback: {cell['id']}, {match[0][:24]}…"
         for output in outputs:
             if output["output_type"] == "error" or WIDGET in output.get("data", {}):
-                yield f"has an output that is nothing without a kernel: {cell['id']}"
+                yield f"has an error, or an output that needs a kernel: {cell['id']}"
     if len(format_notebook(notebook)) > MOST_BYTES:
         yield f"is larger than {MOST_BYTES} bytes"
 
 
 def format_notebook(notebook: dict) -> str:
-    """The text of a notebook's file."""
+    """Return the text of a notebook's file."""
     return json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
 
 
 def run(path: Path) -> None:
-    """Have papermill execute a notebook in an empty folder, and keep what it shows."""
+    """Execute a notebook with papermill in an empty folder, and store its outputs."""
     from papermill.execute import execute_notebook
 
     with tempfile.TemporaryDirectory() as folder:
-        made = Path(folder) / path.name
+        target = Path(folder) / path.name
         execute_notebook(
             str(path),
-            str(made),
+            str(target),
             cwd=folder,
             kernel_name="python3",
             progress_bar=False,
             execution_timeout=CELL_TIMEOUT_S,
         )
-        notebook = json.loads(made.read_text(encoding="utf-8"))
+        notebook = json.loads(target.read_text(encoding="utf-8"))
     path.write_text(format_notebook(clean_notebook(notebook)), encoding="utf-8")
 
 
 def _merge_streams(outputs: list[dict]) -> list[dict]:
-    """Outputs with the pieces of one stream put together, however they arrived."""
+    """Merge the pieces of each output stream."""
     merged: list[dict] = []
     for output in outputs:
         before = merged[-1] if merged else {}
@@ -132,7 +133,7 @@ def main(arguments: list[str]) -> int:
     """Clean, check or run notebooks."""
     if arguments[:1] == ["--run"]:
         if importlib.util.find_spec("espeakng_loader"):
-            sys.exit("Uninstall espeakng_loader: with it, the sandbox speaks in another way.")
+            sys.exit("Uninstall espeakng_loader, because with it the sandbox's speech differs.")
         for path in sorted(NOTEBOOKS.glob("[0-9]*.ipynb")):
             if path.name.startswith(tuple(arguments[1:] or [""])):
                 run(path)

@@ -1,7 +1,7 @@
-"""Write the index of operations, from the table of them.
+"""Write the index of operations from their table.
 
 `python scripts/operations.py` writes `toolkit/contract/operations/index.py`; with `--check` it
-fails if that is not what it would write.
+fails if the module is out of date.
 """
 
 import sys
@@ -11,9 +11,9 @@ from toolkit.contract.operations.table import OPERATIONS
 
 TARGET = Path(__file__).parent.parent / "toolkit/contract/operations/index.py"
 LINE_LENGTH = 100
-HEAD = '''"""The operations in short, for whoever asks without pydantic.
+HEAD = '''"""A short index of the operations, for code that runs without pydantic.
 
-Written by `scripts/operations.py` from the table, which is where an operation is defined.
+Written by `scripts/operations.py` from the table, which defines the operations.
 """
 
 from typing import Final
@@ -26,15 +26,13 @@ TAIL = ''')
 
 
 def find_entry(method: str, path: str) -> OperationEntry | None:
-    """Find the operation of a request. Returns None for an unknown path or method."""
-    return next(
-        (entry for entry in INDEX if entry.method == method and matches_path(entry.path, path)),
-        None,
-    )
+    """Find the operation of a request; returns None for an unknown path or method."""
+    matches = (e for e in INDEX if e.method == method and matches_path(e.path, path))
+    return next(matches, None)
 
 
 def list_entries(resource: str) -> list[OperationEntry]:
-    """List the operations on a resource; empty for an unknown resource."""
+    """List the operations on a resource; the list is empty for an unknown resource."""
     return [entry for entry in INDEX if entry.resource == resource]
 '''
 
@@ -42,13 +40,14 @@ def list_entries(resource: str) -> list[OperationEntry]:
 def make_index() -> str:
     """Make the text of the module."""
     lines = []
-    for one in OPERATIONS:
+    for operation in OPERATIONS:
         text = ", ".join(
-            f'"{word}"' for word in (one.resource.name, one.verb, one.method, one.path)
+            f'"{word}"'
+            for word in (operation.resource.name, operation.verb, operation.method, operation.path)
         )
-        line = f"    OperationEntry({text}, {one.replays}),\n"
+        line = f"    OperationEntry({text}, {operation.replays}),\n"
         if len(line) > LINE_LENGTH + 1:
-            line = f"    OperationEntry(\n        {text}, {one.replays}\n    ),\n"
+            line = f"    OperationEntry(\n        {text}, {operation.replays}\n    ),\n"
         lines.append(line)
     return HEAD + "".join(lines) + TAIL
 
@@ -61,7 +60,7 @@ def main() -> int:
         return 0
     if TARGET.read_text(encoding="utf-8") == text:
         return 0
-    print(f"{TARGET.name} is not what scripts/operations.py writes")
+    print(f"{TARGET.name} is out of date; run scripts/fix")
     return 1
 
 

@@ -1,6 +1,6 @@
-"""Draw the pictures of the README into docs/pictures; `--check` only says whether they are current.
+"""Draw the pictures of the README into docs/pictures; `--check` only reports stale pictures.
 
-The workflow in them is made up, times and all, so that the same bytes are drawn everywhere.
+The workflow is invented, including its times, so that the same bytes are drawn everywhere.
 """
 
 import sys
@@ -19,15 +19,15 @@ START = datetime(2026, 11, 20, 8, tzinfo=UTC)
 def node(
     name: str, capability: str, ups: str, ran: tuple[float, float], **facts: str | float | None
 ) -> Node:
-    """A completed node; `ran` is from when to when, in seconds."""
+    """Make a completed node; `ran` is its start and its end, in seconds."""
     start, end = (START + timedelta(seconds=second) for second in ran)
-    given = {"id": name, "capability": capability, "depends_on": ups.split(), **facts}
+    fields = {"id": name, "capability": capability, "depends_on": ups.split(), **facts}
     times = {"status": "completed", "started_at": start, "completed_at": end}
-    return Node.model_validate({**given, **times})
+    return Node.model_validate({**fields, **times})
 
 
 def workflow() -> WorkflowRecord:
-    """A launch card with its picture and its voice, in two languages."""
+    """Make a workflow of a launch card with its picture and its voice, in two languages."""
     mini, runpod = {"provider": "minimax"}, {"provider": "runpod"}
     nodes = [
         node("facts", "research.gather@1", "", (0.05, 0.62), cost_usd=0.0),
@@ -41,13 +41,13 @@ def workflow() -> WorkflowRecord:
         node("card", "composition.layout@1", "headline artwork facts", (6.95, 7.2), cost_usd=0.0),
         node("card_fr", "composition.layout@1", "translation artwork", (6.96, 7.18), cost_usd=0.0),
     ]  # fmt: skip
-    made = {"id": "wfl_1", "name": "launch-card", "status": "completed", "created_at": START}
+    head = {"id": "wfl_1", "name": "launch-card", "status": "completed", "created_at": START}
     paid = {
         "cost_usd": 0.00951,
         "cost_incurred_usd": 0.00951,
         "completed_at": nodes[-2].completed_at,
     }
-    return WorkflowRecord.model_validate({**made, **paid, "nodes": nodes})
+    return WorkflowRecord.model_validate({**head, **paid, "nodes": nodes})
 
 
 def main() -> int:

@@ -1,6 +1,6 @@
-"""Write what `docs/reference` and `docs/limits.md` list of the code; `--check` only compares.
+"""Write the lists in `docs/reference` and `docs/limits.md` from the code; `--check` only compares.
 
-What stands above the marker in a page is written by hand, and stays.
+The part of a page above the marker is written by hand and stays.
 """
 
 import inspect
@@ -44,7 +44,7 @@ from toolkit.settings import Settings, Timeouts, VendorSettings
 DOCS = Path(__file__).parent.parent / "docs"
 CHECKS = {
     "Any result": (check_shape, check_deliverables, check_media, check_text_variety),
-    "What a plan expects": EXPECTATION_CHECKS,
+    "Expectations of a plan": EXPECTATION_CHECKS,
     "Texts, for certain": TEXT_CHECKS,
     "Texts, as hints to the judge": TEXT_HINTS,
     "Research": RESEARCH_CHECKS,
@@ -58,53 +58,56 @@ MARKER = "<!-- From here on: scripts/reference.py. -->\n"
 
 
 def text_of(thing: object) -> str:
-    """The docstring of something up to its sections, on one line."""
-    whole = re.split(
+    """Return the docstring of an object up to its sections, on one line."""
+    parts = re.split(
         r"\n\s*(?:Args|Raises|Attributes|Returns):|\n\s*>>>", inspect.getdoc(thing) or ""
     )
-    return " ".join(whole[0].split())
+    return " ".join(parts[0].split())
 
 
 def link_model(model: type) -> str:
-    """A model of the contract, as a link to the page of models."""
+    """Return a link to a contract model on the page of models."""
     return f"[{model.__name__}](models.md#{model.__name__.lower()})"
 
 
 def bodies(operation: ApiOperation[Any, Any]) -> str:
-    """What an operation takes, and what it gives."""
-    said = []
+    """Return the body that an operation takes, and the record or page that it gives."""
+    phrases = []
     if operation.body is not None:
-        said.append(f"takes {link_model(operation.body)}")
+        phrases.append(f"takes {link_model(operation.body)}")
     if operation.form != "bytes":
         a_page = "" if operation.form == "record" else "a page of "
-        said.append(f"gives {a_page}{link_model(operation.answer)}")
-    return f"<br>({', '.join(said)})" if said else ""
+        phrases.append(f"gives {a_page}{link_model(operation.answer)}")
+    return f"<br>({', '.join(phrases)})" if phrases else ""
 
 
 def statuses(operation: ApiOperation[Any, Any]) -> set[str]:
-    """Every status that an operation can answer with."""
+    """Return every status that an operation can answer with."""
     return set(build_openapi()["paths"][operation.path][operation.method.lower()]["responses"])
 
 
 def http() -> Iterator[str]:
-    """The operations, by heading."""
-    common = set.intersection(*(statuses(one) for one in OPERATIONS if one.scope is not None))
+    """Yield the operations, by heading."""
+    common = set.intersection(
+        *(statuses(operation) for operation in OPERATIONS if operation.scope is not None)
+    )
     yield f"Any may answer {', '.join(sorted(common))}; the last column has the other answers.\n"
-    for tag, operations in groupby(OPERATIONS, key=lambda one: one.resource.tag):
+    for tag, operations in groupby(OPERATIONS, key=lambda operation: operation.resource.tag):
         yield f"## {tag}\n"
         yield "| route | operation | scope | answers |\n|---|---|---|---|"
-        for one in operations:
+        for operation in operations:
             yield (
-                f"| `{one.method} {one.path}`<br>{one.summary}{bodies(one)} "
-                f"| `{one.id}` | {one.scope or 'no key'} "
-                f"| {', '.join(sorted(statuses(one) - common))} |"
+                f"| `{operation.method} {operation.path}`<br>"
+                f"{operation.summary}{bodies(operation)} "
+                f"| `{operation.id}` | {operation.scope or 'no key'} "
+                f"| {', '.join(sorted(statuses(operation) - common))} |"
             )
         yield ""
 
 
 def errors() -> Iterator[str]:
-    """The one enum of errors."""
-    yield "| code | HTTP | exception | again? | what to do |\n|---|---|---|---|---|"
+    """Yield the table of error codes."""
+    yield "| code | HTTP | exception | retry? | what to do |\n|---|---|---|---|---|"
     for code in ErrorCode:
         status = code.http_status or "on the record of work"
         again = "yes" if code.retryable else "no"
@@ -113,22 +116,22 @@ def errors() -> Iterator[str]:
 
 
 def attributes_of(text: str) -> dict[str, str]:
-    """What a docstring says of each attribute."""
+    """Return the description of each attribute in a docstring."""
     section = re.search(r"\n\s*Attributes:\n(.*?)(?:\n\s*\n|\Z)", text, re.S)
-    said: dict[str, str] = {}
+    descriptions: dict[str, str] = {}
     names: list[str] = []
     for line in section.group(1).splitlines() if section else []:
-        begun = re.match(r"\s*((?:\w+, )*\w+): (.*)", line)
-        if begun:
-            names = begun.group(1).split(", ")
-            said |= dict.fromkeys(names, begun.group(2))
+        match = re.match(r"\s*((?:\w+, )*\w+): (.*)", line)
+        if match:
+            names = match.group(1).split(", ")
+            descriptions |= dict.fromkeys(names, match.group(2))
         else:
-            said |= {name: f"{said[name]} {line.strip()}" for name in names}
-    return said
+            descriptions |= {name: f"{descriptions[name]} {line.strip()}" for name in names}
+    return descriptions
 
 
 def default_of(value: object) -> str:
-    """A default as one would write it, or nothing."""
+    """Return a default as it is written in code, or an empty text."""
     if value in (None, "", frozenset(), {}, []):
         return ""
     text = str(value).lower() if isinstance(value, bool) else str(value)
@@ -136,28 +139,28 @@ def default_of(value: object) -> str:
 
 
 def settings() -> Iterator[str]:
-    """Every setting, and what those of vendors and timeouts hold."""
+    """Yield every setting, and the settings of vendors and timeouts."""
     for kind in (Settings, VendorSettings, Timeouts):
-        said = attributes_of(inspect.getdoc(kind) or "")
+        descriptions = attributes_of(inspect.getdoc(kind) or "")
         yield f"\n## {kind.__name__}\n\n{text_of(kind)}\n"
-        yield "| setting | type | default | is |\n|---|---|---|---|"
+        yield "| setting | type | default | description |\n|---|---|---|---|"
         for name, field in kind.model_fields.items():
             default = field.get_default(call_default_factory=True)
-            shown = "" if isinstance(default, BaseModel) else default_of(default)
-            what = (field.description or said[name]).rstrip(".")
-            yield f"| `{name}` | {type_of(field.annotation)} | {shown} | {what} |"
+            default_text = "" if isinstance(default, BaseModel) else default_of(default)
+            what = (field.description or descriptions[name]).rstrip(".")
+            yield f"| `{name}` | {type_of(field.annotation)} | {default_text} | {what} |"
 
 
 def limits() -> Iterator[str]:
-    """Every setting that is a limit, by what has the limit."""
-    found = []
+    """Yield every setting that is a limit, by its scope."""
+    rows = []
     for prefix, kind in (("", Settings), ("vendors.<id>.", VendorSettings)):
         for name, field in kind.model_fields.items():
-            marks = [each for each in field.metadata if isinstance(each, Limit)]
-            found += [(mark, prefix + name, field) for mark in marks]
+            marks = [mark for mark in field.metadata if isinstance(mark, Limit)]
+            rows += [(mark, prefix + name, field) for mark in marks]
     yield "| scope | setting | default | description | counted in | beyond it | algorithm |"
     yield "|---|---|---|---|---|---|---|"
-    for mark, name, field in sorted(found, key=lambda each: each[0].scope.lower()):
+    for mark, name, field in sorted(rows, key=lambda row: row[0].scope.lower()):
         beyond = mark.beyond
         if isinstance(beyond, ErrorCode):
             beyond = f"`{beyond.name}`" + (f" ({beyond.http_status})" if beyond.http_status else "")
@@ -166,32 +169,32 @@ def limits() -> Iterator[str]:
 
 
 def checks() -> Iterator[str]:
-    """The checks of the reviewer, by kind of result, then the thresholds that they go by."""
+    """Yield the checks of the reviewer, by kind of result, then their thresholds."""
     for title, functions in CHECKS.items():
         if not functions:
             continue
-        yield f"\n## {title}\n\n| check | does |\n|---|---|"
+        yield f"\n## {title}\n\n| check | description |\n|---|---|"
         for function in functions:
             name = function.__name__.removeprefix("check_").replace("_", " ")
             yield f"| {name} | {text_of(function).rstrip('.')} |"
-    yield "\n## Thresholds\n\n| setting | default | is |\n|---|---|---|"
+    yield "\n## Thresholds\n\n| setting | default | description |\n|---|---|---|"
     yield from thresholds(ReviewThresholds, "review")
 
 
 def thresholds(kind: type[BaseModel], path: str) -> Iterator[str]:
-    """Each threshold of a model and of those within it, by the path of its setting."""
-    said = attributes_of(inspect.getdoc(kind) or "")
+    """Yield each threshold of a model and of the models within it, by the path of its setting."""
+    descriptions = attributes_of(inspect.getdoc(kind) or "")
     for name, field in kind.model_fields.items():
         inner = field.annotation
         if isinstance(inner, type) and issubclass(inner, BaseModel):
             yield from thresholds(inner, f"{path}.{name}")
             continue
-        what = (field.description or said[name]).rstrip(".")
+        what = (field.description or descriptions[name]).rstrip(".")
         yield f"| `{path}.{name}` | {default_of(field.get_default())} | {what} |"
 
 
 def type_of(annotation: Any) -> str:
-    """A type without its modules, what may be none told as optional."""
+    """Return a type without its modules and without `None`."""
     text = annotation.__name__ if isinstance(annotation, type) and not get_args(annotation) else ""
     text = text or WITH_MODULE.sub("", str(annotation))
     text = re.sub(r"Annotated\[(\w+), .*?\)\]", r"\1", text)
@@ -202,23 +205,24 @@ def type_of(annotation: Any) -> str:
 
 
 def models() -> Iterator[str]:
-    """The models of bodies and answers, in the order of the alphabet."""
+    """Yield the models of bodies and responses, in alphabetical order."""
     for name, schema in sorted(build_openapi()["components"]["schemas"].items()):
         if name.startswith(("Envelope_", "Page")) or "properties" not in schema:
             continue
-        whole = inspect.cleandoc(schema.get("description", ""))
-        said = attributes_of(f"\n{whole}")
-        yield f"\n## {name}\n\n{' '.join(whole.partition('Attributes:')[0].split())}\n"
-        yield "| field | type | is |\n|---|---|---|"
+        doc = inspect.cleandoc(schema.get("description", ""))
+        descriptions = attributes_of(f"\n{doc}")
+        yield f"\n## {name}\n\n{' '.join(doc.partition('Attributes:')[0].split())}\n"
+        yield "| field | type | description |\n|---|---|---|"
         needed = schema.get("required", [])
         for field, kind in schema["properties"].items():
-            what = (kind.get("description") or said.get(field, "")).rstrip(".")
-            given = schema.get("additionalProperties") is False and field in needed
-            yield f"| `{field}` | {schema_type(kind)}{', required' if given else ''} | {what} |"
+            what = (kind.get("description") or descriptions.get(field, "")).rstrip(".")
+            is_required = schema.get("additionalProperties") is False and field in needed
+            text = schema_type(kind) + (", required" if is_required else "")
+            yield f"| `{field}` | {text} | {what} |"
 
 
 def schema_type(schema: dict[str, Any]) -> str:
-    """A schema's type, with links to models, its values if it has few, and its default."""
+    """Return a schema's type, with links to models, its values if it has few, and its default."""
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
         return f"[{name}](#{name.lower()})"
@@ -242,50 +246,50 @@ def schema_type(schema: dict[str, Any]) -> str:
 
 
 def describe_default(schema: dict[str, Any]) -> str:
-    """What it is unless it is given."""
-    shown = default_of(schema.get("default"))
-    return f"; default {shown}" if shown else ""
+    """Return the default of a field as a text."""
+    default = default_of(schema.get("default"))
+    return f"; default {default}" if default else ""
 
 
 def answers_of(kind: type) -> dict[str, str]:
-    """What the calls that both clients share answer, by the variable that stands for it."""
-    found: dict[str, str] = {}
+    """Return the types that the shared calls of both clients return, by type variable."""
+    types: dict[str, str] = {}
     for base in kind.__mro__:
         for generic in vars(base).get("__orig_bases__", ()):
             variables = getattr(get_origin(generic), "__parameters__", ())
-            for variable, given in zip(variables, get_args(generic), strict=False):
-                answer = get_args(given)[0] if get_origin(given) is Annotated else given
+            for variable, argument in zip(variables, get_args(generic), strict=False):
+                answer = get_args(argument)[0] if get_origin(argument) is Annotated else argument
                 if not isinstance(answer, TypeVar):
                     text = getattr(answer, "__forward_arg__", None) or inspect.formatannotation(
                         answer
                     )
-                    found.setdefault(str(variable), WITH_MODULE.sub("", text))
-    return found
+                    types.setdefault(str(variable), WITH_MODULE.sub("", text))
+    return types
 
 
-def signature_of(name: str, function: Any, owner: type, made: str = "") -> str:
-    """A call as one writes it, types without their modules."""
+def signature_of(name: str, function: Any, owner: type, handle: str = "") -> str:
+    """Return a call as a user writes it, with types without their modules."""
     signature = inspect.signature(function)
-    own = [p for p in signature.parameters.values() if p.name != "self"]
-    text = WITH_MODULE.sub("", str(signature.replace(parameters=own)))
+    parameters = [p for p in signature.parameters.values() if p.name != "self"]
+    text = WITH_MODULE.sub("", str(signature.replace(parameters=parameters)))
     text = re.sub(r"(: |-> )'([^']*)'", r"\1\2", text)  # an annotation that is written as text
-    for variable, kind in (answers_of(owner) | ({"~H": made} if made else {})).items():
+    for variable, kind in (answers_of(owner) | ({"~H": handle} if handle else {})).items():
         text = text.replace(variable, kind)
     return f"`{name}{text}`"
 
 
 def methods_of(kind: type) -> Iterator[tuple[str, Any]]:
-    """The public methods of a class."""
+    """Yield the public methods of a class."""
     for name, function in inspect.getmembers(kind, inspect.isfunction):
         if not name.startswith("_"):
             yield name, function
 
 
 def client() -> Iterator[str]:
-    """The areas of the client and their methods, then what these answer."""
-    made = Client("http://service.invalid")
+    """Yield the areas of the client and their methods, then the handles that they return."""
+    toolkit_client = Client("http://service.invalid")
     offered = {
-        name: getattr(made, name)
+        name: getattr(toolkit_client, name)
         for kind in Client.__mro__  # in the order in which each is defined
         for name, value in vars(kind).items()
         if isinstance(value, cached_property)
@@ -300,25 +304,27 @@ def client() -> Iterator[str]:
             made_here = handle.__name__ if handle else ""
             call = signature_of(f"client.{area_name}.{name}", function, type(area), made_here)
             yield f"- {call}<br>{text_of(function)}"
-    yield "\n## What they answer\n"
-    yield "Each has its `record`, `to_dict()` and `to_frame()`, and shows itself in a notebook.\n"
+    yield "\n## Handles\n"
+    yield "Each handle has `record`, `to_dict()` and `to_frame()`, and a display in notebooks.\n"
     kinds = {area.handle for area in offered.values() if hasattr(area, "handle")}
     for kind in sorted(kinds, key=lambda kind: str(kind.__name__)):
-        own = [f"`{name}`" for name, value in inspect.getmembers(kind) if is_property(name, value)]
+        properties = [
+            f"`{name}`" for name, value in inspect.getmembers(kind) if is_property(name, value)
+        ]
         calls = [
             f"`{name}()`" for name, function in methods_of(kind)
             if not (hasattr(RecordView, name) or hasattr(GraphView, name))
         ]  # fmt: skip
-        yield f"- **{kind.__name__}**: {', '.join(own + calls)}"
+        yield f"- **{kind.__name__}**: {', '.join(properties + calls)}"
 
 
 def is_property(name: str, value: object) -> bool:
-    """Whether a member of a class is a public property."""
+    """Return whether a member of a class is a public property."""
     return isinstance(value, property) and not name.startswith("_")
 
 
 def spell_parameter(parameter: Any) -> str:
-    """An argument or an option as one types it."""
+    """Return an argument or an option as a user types it."""
     choices = "|".join(map(str, getattr(parameter.type, "choices", ())))
     if parameter.param_type_name == "argument":
         name = choices or (parameter.metavar or parameter.name).upper()
@@ -328,36 +334,36 @@ def spell_parameter(parameter: Any) -> str:
 
 
 def describe_command(name: str, command: Any) -> Iterator[str]:
-    """A command, and those below it."""
+    """Yield a command and its subcommands."""
     below = getattr(command, "commands", None)
     if below is not None:
         yield f"\n## {name}\n\n{command.help}\n"
-        for each, inner in below.items():
-            yield from describe_command(f"{name} {each}", inner)
+        for child, inner in below.items():
+            yield from describe_command(f"{name} {child}", inner)
         return
     shared = set(TARGET_OPTIONS) if command_is_shared(command) else set()
     hidden = {p.name for p in command.params if getattr(p, "hidden", False)}
-    own = [p for p in command.params if p.name not in shared | hidden | {"help"}]
-    arguments = [spell_parameter(p) for p in own if p.param_type_name == "argument"]
-    where = "" if shared else " (*here*)"
-    yield f"- `{' '.join([name, *arguments])}`{where}<br>{text(command.help)}"
-    for parameter in own:
+    parameters = [p for p in command.params if p.name not in shared | hidden | {"help"}]
+    arguments = [spell_parameter(p) for p in parameters if p.param_type_name == "argument"]
+    marker = "" if shared else " (*here*)"
+    yield f"- `{' '.join([name, *arguments])}`{marker}<br>{text(command.help)}"
+    for parameter in parameters:
         if parameter.name != "id":
             yield f"  - `{spell_parameter(parameter)}`: {text(parameter.help)}"
 
 
 def command_is_shared(command: Any) -> bool:
-    """Whether a command speaks to a service, with the options that all of those have."""
+    """Return whether a command calls a service, with the options that all such commands share."""
     return set(TARGET_OPTIONS) <= {p.name for p in command.params}
 
 
 def text(help: str | None) -> str:
-    """A help text on one line."""
+    """Return a help text on one line."""
     return " ".join((help or "").split())
 
 
 def cli() -> Iterator[str]:
-    """The commands, by group."""
+    """Yield the commands, by group."""
     root: Any = get_command(command_line)
     alone = {n: c for n, c in root.commands.items() if not hasattr(c, "commands")}
     groups = {n: c for n, c in root.commands.items() if n not in alone and not c.hidden}
@@ -369,8 +375,8 @@ def cli() -> Iterator[str]:
     for parameter in example.params:
         if parameter.name in TARGET_OPTIONS:
             yield f"- `{spell_parameter(parameter)}`: {parameter.help}"
-    yield "\nCommands marked *here* ask nothing of a service, and have options of their own only.\n"
-    yield "## Commands of their own\n"
+    yield "\nCommands marked *here* call no service, and have only their own options.\n"
+    yield "## Commands\n"
     for name, command in alone.items():
         yield from describe_command(f"toolkit {name}", command)
     for name, command in groups.items():
@@ -380,11 +386,11 @@ def cli() -> Iterator[str]:
 def main() -> int:
     """Write the pages, or check them."""
     stale = []
-    for made in (http, client, cli, errors, settings, checks, models, limits):
-        folder = DOCS if made is limits else DOCS / "reference"
-        page = folder / f"{made.__name__}.md"
+    for render_page in (http, client, cli, errors, settings, checks, models, limits):
+        folder = DOCS if render_page is limits else DOCS / "reference"
+        page = folder / f"{render_page.__name__}.md"
         old = page.read_text(encoding="utf-8")
-        new = old.partition(MARKER)[0] + MARKER + "\n" + "\n".join(made()).strip() + "\n"
+        new = old.partition(MARKER)[0] + MARKER + "\n" + "\n".join(render_page()).strip() + "\n"
         if new != old:
             stale.append(page.name)
             if "--check" not in sys.argv:

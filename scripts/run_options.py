@@ -1,7 +1,7 @@
-"""Write the options of a run as keyword arguments, from the contract's model of them.
+"""Write the options of a run as keyword arguments, from the contract's model.
 
 `python scripts/run_options.py` writes `toolkit/contract/run_options.py`; with `--check` it fails if
-that is not what it would write.
+the module is out of date.
 """
 
 import sys
@@ -14,11 +14,11 @@ from toolkit.contract import choices
 from toolkit.contract.jobs import Options
 
 TARGET = Path(__file__).parent.parent / "toolkit/contract/run_options.py"
-# Elsewhere than here these are no options: a job names its pod, a workflow has members of its own.
+# These are options of a run only: a job names its pod, and a workflow has members for them.
 PLACEMENT = ("endpoint_id", "compute_id")
-HEAD = '''"""The options of a run as keyword arguments, for callers without pydantic.
+HEAD = '''"""The options of a run as keyword arguments, for code that runs without pydantic.
 
-Written by `scripts/run_options.py` from `Options`, which is where an option is defined.
+Written by `scripts/run_options.py` from `Options`, which defines the options.
 """
 
 from typing import Final, TypedDict
@@ -27,19 +27,19 @@ from toolkit.contract.choices import OptimizeFor
 
 
 class WorkOptions(TypedDict, total=False):
-    """The options of any work; an option of None counts as omitted."""
+    """The options of any work; None means that an option is omitted."""
 
 '''
 PLACED = '''
 
 class RunOptions(WorkOptions, total=False):
-    """The options of a run: those of any work, and the place where GPU work runs."""
+    """The options of a run: the options of any work, and the place of GPU work."""
 
 '''
 ATTRIBUTES = '''
 
 class RunOptionAttributes:
-    """The options of a run as attributes; an omitted option is None."""
+    """The options of a run as attributes; None if an option is omitted."""
 
 '''
 LISTS = '''
@@ -52,12 +52,12 @@ RUN_OPTIONS: Final[dict[str, str]] = {{
 WORK_OPTIONS: Final[dict[str, str]] = {{
     name: words for name, words in RUN_OPTIONS.items() if name not in PLACEMENT_OPTIONS
 }}
-"""Those of any work."""
+"""The descriptions of the options of any work."""
 '''
 
 
 def name_type(annotation: object) -> str:
-    """Name the type that a caller may give: a plain one, or one of the contract's choices."""
+    """Return the type that a caller may pass: a plain type, or one of the contract's choices."""
     while get_origin(annotation) is Annotated:
         annotation = get_args(annotation)[0]
     for name, choice in vars(choices).items():
@@ -70,7 +70,7 @@ def name_type(annotation: object) -> str:
 
 
 def write_options() -> str:
-    """Write the module."""
+    """Write the text of the module."""
     names = {name: name not in PLACEMENT for name in Options.model_fields}
 
     def declare(of_any_work: bool) -> str:
@@ -98,14 +98,14 @@ def write_options() -> str:
 
 
 def main() -> int:
-    """Write or check the module; exit code 1 if it is not as it should be."""
+    """Write or check the module; the exit code is 1 if it is out of date."""
     text = write_options()
     if "--check" not in sys.argv[1:]:
         TARGET.write_text(text, encoding="utf-8")
         return 0
     if TARGET.read_text(encoding="utf-8") == text:
         return 0
-    print(f"{TARGET.name} is not what {Path(__file__).name} writes: run scripts/fix")
+    print(f"{TARGET.name} is out of date; run scripts/fix")
     return 1
 
 

@@ -1,7 +1,7 @@
-"""Make the sync client from the async one; `--check` only says whether it is current.
+"""Generate the sync client from the async client; `--check` only checks that it is current.
 
-Tokens are replaced, not text, so strings and comments stay as they are, but for the names of
-classes in strings. A substitution that is used nowhere is a mistake, and fails.
+Tokens are replaced, not text, so strings and comments stay unchanged, except for names of classes
+in strings. A substitution without a use is an error.
 """
 
 import io
@@ -31,7 +31,7 @@ USED: set[str] = set()
 
 
 def rename_for_sync(name: str) -> str:
-    """A name as the sync client has it."""
+    """Return a name as the sync client has it."""
     if name in NAMES:
         USED.add(name)
         return NAMES[name]
@@ -41,7 +41,7 @@ def rename_for_sync(name: str) -> str:
 
 
 def convert_to_sync(source: str) -> str:
-    """The sync module for an async one."""
+    """Convert an async module to a sync module."""
     out: list[tokenize.TokenInfo] = []
     lines = source.splitlines(keepends=True)
     result: list[str] = []
@@ -53,7 +53,7 @@ def convert_to_sync(source: str) -> str:
         between = _between(lines, position, token.start)
         position = token.end
         if skip_until is not None:
-            # The indentation before the dropped method is there for the one after it.
+            # The indentation before the dropped method belongs to the method after it.
             if token.type == tokenize.DEDENT and token.start[1] <= skip_until:
                 skip_until = None
             continue
@@ -81,42 +81,42 @@ def _between(lines: list[str], start: tuple[int, int], end: tuple[int, int]) -> 
 
 
 def format_source(text: str) -> str:
-    """The text as ruff formats and sorts it."""
+    """Return the text as ruff formats and sorts it."""
     for arguments in (["check", "--fix-only", "--select", "I,F401"], ["format"]):
         command = [sys.executable, "-m", "ruff", *arguments, "--quiet", "--stdin-filename"]
-        done = subprocess.run(  # noqa: S603 - our own linter on our own text
+        process = subprocess.run(  # noqa: S603 - our own linter on our own text
             [*command, str(TARGET / "module.py"), "-"],
             input=text,
             capture_output=True,
             text=True,
             check=True,
         )
-        text = done.stdout
+        text = process.stdout
     return text
 
 
 def main() -> int:
     """Write the sync modules, or check them."""
     names = {str(path.relative_to(SOURCE)) for path in SOURCE.rglob("*.py")}
-    made = {
+    modules = {
         name: format_source(convert_to_sync(Path(SOURCE, name).read_text("utf-8")))
         for name in names
     }
-    there = {
+    present = {
         str(path.relative_to(TARGET)): path.read_text("utf-8") for path in TARGET.rglob("*.py")
     }
-    stale = sorted(name for name in {*made, *there} if made.get(name) != there.get(name))
+    stale = sorted(name for name in {*modules, *present} if modules.get(name) != present.get(name))
     if "--check" not in sys.argv:
         for name in stale:
             target = TARGET / name
-            if name not in made:
+            if name not in modules:
                 target.unlink()
                 continue
             target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_text(made[name], encoding="utf-8")
+            target.write_text(modules[name], encoding="utf-8")
     unused = set(NAMES) - USED
     if unused:
-        print(f"substitutions that nothing uses: {', '.join(sorted(unused))}")
+        print(f"unused substitutions: {', '.join(sorted(unused))}")
         return 1
     if stale and "--check" in sys.argv:
         print(f"stale, run scripts/fix: {', '.join(stale)}")

@@ -1,4 +1,4 @@
-"""The lock, the constraints and the project file agree: what is installed is what was tested."""
+"""The lock, the constraints and the project file agree: the tested versions are installed."""
 
 import os
 import re
@@ -17,27 +17,27 @@ pytest.importorskip("packaging", reason="packaging is not installed: pip install
 
 
 def find_other_versions() -> list[str]:
-    """List the locked packages that are installed here in another version than the lock's."""
+    """List the locked packages that are installed here in other versions than the lock's."""
     lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
-    others = []
+    differences = []
     for name, locked in re.findall(r"^([a-z0-9-]+)==([^\s;]+)", lock, re.M):
         try:
             if version(name) != locked:
-                others.append(f"{name} {version(name)} instead of {locked}")
+                differences.append(f"{name} {version(name)} instead of {locked}")
         except PackageNotFoundError:  # for other systems or Pythons
             continue
-    return others
+    return differences
 
 
-# The script follows the requirements of installed packages, so it judges the lock only if they have
-# the locked versions. `scripts/check` runs it too, and fails if the versions differ.
+# The script follows the requirements of installed packages, so it can only check the lock if they
+# have the locked versions. `scripts/check` runs it too, and fails if the versions differ.
 if differences := find_other_versions():
     pytest.skip(f"needs the locked versions: {', '.join(differences[:3])}", allow_module_level=True)
 
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    """The files that have to agree, in a folder of their own."""
+    """The files that must agree, in their own folder."""
     (tmp_path / "scripts").mkdir()
     for name in FILES:
         shutil.copy(ROOT / name, tmp_path / name)
@@ -45,20 +45,20 @@ def copy(tmp_path: Path) -> Path:
 
 
 def check(folder: Path) -> tuple[int, str]:
-    """Have the script check a folder, without a network and without uv."""
-    done = subprocess.run(
+    """Run the script's check on a folder, without a network and without uv."""
+    process = subprocess.run(
         [sys.executable, str(folder / "scripts" / "lock.py"), "--check"],
         capture_output=True,
         text=True,
         timeout=120,
         env={**os.environ, "PATH": "", "PYTHONPATH": ""},
     )
-    assert done.stderr == ""
-    return done.returncode, done.stdout
+    assert process.stderr == ""
+    return process.returncode, process.stdout
 
 
 def change(name: str, pattern: str, to: str) -> Callable[[Path], None]:
-    """Have the first match in a file replaced."""
+    """Return a function that replaces the first match in a file."""
 
     def apply(folder: Path) -> None:
         text = (folder / name).read_text(encoding="utf-8")
@@ -69,13 +69,13 @@ def change(name: str, pattern: str, to: str) -> Callable[[Path], None]:
     return apply
 
 
-def test_what_is_kept_agrees(copy: Path) -> None:
-    """Given the files as committed, then there is nothing to say."""
+def test_committed_files_agree(copy: Path) -> None:
+    """Given the files as committed, then the check reports nothing."""
     assert check(copy) == (0, "")
 
 
 @pytest.mark.parametrize(
-    ("damage", "said"),
+    ("damage", "message"),
     [
         (change("pyproject.toml", '"httpx>=[^"]+"', '"httpx>=99"'), "httpx"),
         (
@@ -86,14 +86,14 @@ def test_what_is_kept_agrees(copy: Path) -> None:
         (change("constraints.txt", "^httpx==.*", "httpx==0.27.0"), "constraints.txt 0.27.0"),
         (change("constraints.txt", "^nbval==.*\n", ""), "nbval is not in constraints.txt"),
         (change("requirements.lock", "^httpcore==.*", "teapot==1.0 \\\\"), "httpcore is not in"),
-        (change("requirements.lock", "^(# What)", r"--index-url x\n\1"), "begins otherwise"),
-        (change("requirements.lock", "^httpx==", "--find-links x\nhttpx=="), "no pin with hashes"),
+        (change("requirements.lock", "^(# The)", r"--index-url x\n\1"), "has another header"),
+        (change("requirements.lock", "^httpx==", "--find-links x\nhttpx=="), "not a pin"),
         (change("requirements.lock", r"^(httpx==[^ ]+)( \\\n.*)+\n(?=\w)", r"\1\n"), "httpx=="),
     ],
 )
-def test_what_does_not_agree_is_told(copy: Path, damage: Callable[[Path], None], said: str) -> None:
-    """Given one of them changed alone, when checked, then a line says what does not agree."""
+def test_reports_differences(copy: Path, damage: Callable[[Path], None], message: str) -> None:
+    """Given a change of one file alone, when it is checked, then a line reports the difference."""
     damage(copy)
-    status, told = check(copy)
+    status, output = check(copy)
     assert status == 1
-    assert said in told
+    assert message in output

@@ -1,4 +1,4 @@
-"""The OpenAPI document: every body, answer and error of every operation, from the table."""
+"""The OpenAPI document: every body, response and error of every operation, from the table."""
 
 from functools import cache
 from typing import Any
@@ -51,13 +51,13 @@ _CONTENT_TYPES: dict[str, Any] = {media_type: {} for media_type in MEDIA_TYPES}
 _CONTENT_RESPONSES: dict[str, dict[str, Any]] = {
     "200": {"description": "the bytes", "content": _CONTENT_TYPES, "headers": _CONTENT_HEADERS},
     "206": {
-        "description": "a range of them",
+        "description": "a range of the bytes",
         "content": _CONTENT_TYPES,
         "headers": _CONTENT_HEADERS | _PARTIAL_HEADERS,
     },
     "307": {
-        "description": "where they are to be had without a key, for a while: only of a service that"
-        " was set up so (`artifact_reads`)",
+        "description": "a temporary address of the bytes that needs no key: only of a service that"
+        " is configured for it (`artifact_reads`)",
         "headers": {
             name: {"required": True, "schema": {"type": "string"}} for name in ("Location", "ETag")
         },
@@ -67,7 +67,7 @@ _CONTENT_RESPONSES: dict[str, dict[str, Any]] = {
 
 @cache
 def build_openapi() -> dict[str, Any]:
-    """Build the document; `openapi.json` beside this package is what is served of it."""
+    """Build the document; the server serves a copy of it, `toolkit/server/openapi.json`."""
     paths: dict[str, dict[str, Any]] = {}
     tags: dict[str, str] = {}
     for operation in OPERATIONS:
@@ -95,7 +95,7 @@ def build_openapi() -> dict[str, Any]:
 
 
 def _describe_operation(operation: ApiOperation[Any, Any]) -> dict[str, Any]:
-    """Describe an operation: what it takes, and every answer that it can have."""
+    """Describe an operation: its parameters and body, and every response."""
     described: dict[str, Any] = {
         "tags": [operation.resource.tag],
         "summary": operation.verb.replace("_", " ").capitalize(),
@@ -119,15 +119,15 @@ def _describe_operation(operation: ApiOperation[Any, Any]) -> dict[str, Any]:
 
 
 def _describe_parameters(operation: ApiOperation[Any, Any]) -> list[dict[str, Any]]:
-    """Describe what is in the path, the query and the headers of a request."""
+    """Describe the parameters in the path, the query and the headers of a request."""
     parameters: list[dict[str, Any]] = []
     if "{id}" in operation.path:
         schema = {"type": "string", "pattern": operation.resource.id_pattern}
         place = {"name": "id", "in": "path", "required": True}
         parameters.append({**place, "schema": schema, "description": "its id"})
     parameters += [
-        {"name": one.name, "in": "query", "description": one.text, "schema": one.schema}
-        for one in (operation.query.PARAMETERS if operation.query is not None else ())
+        {"name": item.name, "in": "query", "description": item.text, "schema": item.schema}
+        for item in (operation.query.PARAMETERS if operation.query is not None else ())
     ]
     headers = (
         (RANGE, operation.form == "bytes"),
@@ -139,7 +139,7 @@ def _describe_parameters(operation: ApiOperation[Any, Any]) -> list[dict[str, An
 
 
 def _describe_success(operation: ApiOperation[Any, Any]) -> dict[str, Any]:
-    """Describe the answers that are no refusals."""
+    """Describe the successful responses."""
     if operation.form == "bytes":
         return {
             status: {**described, "headers": {**described["headers"], "X-Request-Id": REQUEST_ID}}
@@ -151,22 +151,22 @@ def _describe_success(operation: ApiOperation[Any, Any]) -> dict[str, Any]:
     if operation.holds:
         headers["Preference-Applied"] = APPLIED_HEADER
     content: dict[str, Any] = {"schema": make_schema_ref(get_envelope(operation))}
-    known = EXAMPLES.get(operation.answer.__name__)
-    if known is not None and operation.form == "record":
-        beside = {member: known[member] for member in ("id", "status") if member in known}
-        content["example"] = {**beside, "data": known}
-    elif known is not None:
+    example = EXAMPLES.get(operation.answer.__name__)
+    if example is not None and operation.form == "record":
+        head = {member: example[member] for member in ("id", "status") if member in example}
+        content["example"] = {**head, "data": example}
+    elif example is not None:
         content["example"] = {
-            "data": {"items": [known], "count": 1, "total": 1, "next_cursor": None}
+            "data": {"items": [example], "count": 1, "total": 1, "next_cursor": None}
         }
     described = {"description": "success", "content": {"application/json": content}}
     return {str(operation.status): {**described, "headers": headers}}
 
 
 def _describe_errors(operation: ApiOperation[Any, Any]) -> dict[str, Any]:
-    """Describe the refusals, by status: each names its codes, of which the first is an example.
+    """Describe the errors by status; each names its codes, and the first code is the example.
 
-    The schema is the same for all: generators of clients make a class of each.
+    The schema is the same for all, because client generators make a class of each schema.
     """
     codes: dict[int, dict[str, ErrorCode]] = {}
     for code in operation.errors:
@@ -197,17 +197,17 @@ def _describe_error(status: int, codes: dict[str, ErrorCode]) -> dict[str, Any]:
 
 
 def _share_components(document: dict[str, Any]) -> None:
-    """Move what many operations share into components: parameters, headers and errors."""
+    """Move parameters, headers and errors that many operations share into components."""
     components = document["components"]
     headers = components["headers"] = {}
     parameters = components["parameters"] = {}
     errors = components["responses"] = {}
     for operations in document["paths"].values():
         for operation in operations.values():
-            for i, parameter in enumerate(given := operation["parameters"]):
+            for i, parameter in enumerate(references := operation["parameters"]):
                 if parameter in _SHARED_PARAMETERS:
                     parameters[parameter["name"]] = parameter
-                    given[i] = {"$ref": f"#/components/parameters/{parameter['name']}"}
+                    references[i] = {"$ref": f"#/components/parameters/{parameter['name']}"}
             for status, response in operation["responses"].items():
                 response["headers"]["X-Request-Id"] = {"$ref": "#/components/headers/X-Request-Id"}
                 if int(status) >= 400:

@@ -343,7 +343,7 @@ _MODELS: tuple[BaseModel, ...] = (
 
 
 def _dump_model(model: BaseModel) -> dict[str, Any]:
-    """Dump a model as it is on the wire: bodies without what they leave to defaults."""
+    """Dump a model as on the wire; bodies omit fields that have their default."""
     brief = isinstance(model, Request)
     return model.model_dump(mode="json", by_alias=True, exclude_unset=brief)
 

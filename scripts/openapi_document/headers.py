@@ -1,4 +1,4 @@
-"""Headers of requests and answers, as the OpenAPI document has them."""
+"""Headers of requests and responses in the OpenAPI document."""
 
 from typing import Any
 
@@ -12,19 +12,21 @@ def _build_header(text: str, pattern: str | None = None, *, always: bool = True)
     return {"description": text, "required": always, "schema": schema}
 
 
-REQUEST_ID = _build_header("finds the request in the log", build_id_pattern(Prefix.REQUEST))
+REQUEST_ID = _build_header(
+    "id of the request, as in the server's log", build_id_pattern(Prefix.REQUEST)
+)
 RETRY_AFTER = _build_header("seconds to wait before trying again", "^[0-9]+$")
 RATE_LIMIT_POLICY = _build_header(
-    "the limit of the key, if that refused the request: `q` requests in `w` seconds",
+    "the limit of the key, if it was exceeded: `q` requests in `w` seconds",
     '^"key";q=[0-9]+;w=[0-9]+$',
     always=False,
 )
 WWW_AUTHENTICATE = _build_header("how to authenticate", "^Bearer$")
 REPLAYED_HEADER = _build_header(
-    "there where the answer is that of an earlier request", "^true$", always=False
+    "`true` if the response is that of an earlier request", "^true$", always=False
 )
 APPLIED_HEADER = _build_header(
-    "how long the answer was held at most, and whether texts are streamed",
+    "maximum time for which the response was held, and whether texts are streamed",
     "^(wait=[0-9]+(, stream)?|stream)$",
     always=False,
 )
@@ -33,7 +35,8 @@ APPLIED_HEADER = _build_header(
 IDEMPOTENCY_KEY = {
     "name": "Idempotency-Key",
     "in": "header",
-    "description": "sent again with the same key, a request has its first answer for 24 hours",
+    "description": "a request that is sent again with the same key within 24 hours returns the"
+    " first response",
     "schema": {
         "type": "string",
         "minLength": 1,
@@ -44,21 +47,21 @@ IDEMPOTENCY_KEY = {
 PREFER = {
     "name": "Prefer",
     "in": "header",
-    "description": "`wait=N` holds the answer for up to N seconds, at most 60; `stream` has texts"
-    " come as they are written, as `event: delta` on the event stream; as with every preference,"
-    " what is none is passed over, and Preference-Applied says what was done",
+    "description": "`wait=N` holds the response for up to N seconds, at most 60; `stream` sends"
+    " texts as they are written, as `event: delta` on the event stream; unknown preferences are"
+    " ignored, and Preference-Applied names the applied preferences",
     "schema": {"type": "string"},
 }
 LAST_EVENT_ID = {
     "name": "Last-Event-ID",
     "in": "header",
-    "description": "the id of the last event that a stream gave",
+    "description": "id of the last event that the client received",
     "schema": {"type": "string", "pattern": "^[0-9]{1,15}$"},
 }
 RANGE = {
     "name": "Range",
     "in": "header",
-    "description": "one range of bytes; all others are passed over",
+    "description": "one range of bytes; other ranges are ignored",
     "schema": {"type": "string"},
     "example": "bytes=0-99",
 }

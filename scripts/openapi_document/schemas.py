@@ -1,4 +1,4 @@
-"""The schemas of the contract's models, as the OpenAPI document has them."""
+"""The schemas of the contract's models in the OpenAPI document."""
 
 from typing import Any
 
@@ -16,33 +16,33 @@ def _drop_nulls(members: dict[str, Any]) -> dict[str, Any]:
 
 
 class _SchemaGenerator(GenerateJsonSchema):
-    """pydantic's schemas without defaults of null: a field that may be left out need not say so."""
+    """Generates pydantic's schemas without defaults of null, which an optional field implies."""
 
     def default_schema(self, schema: core_schema.WithDefaultSchema) -> dict[str, Any]:
         """Make the schema of a field with a default."""
-        made = super().default_schema(schema)
-        if "default" in made and made["default"] is None:
-            del made["default"]
-        return made
+        json_schema = super().default_schema(schema)
+        if "default" in json_schema and json_schema["default"] is None:
+            del json_schema["default"]
+        return json_schema
 
     def encode_default(self, dft: Any) -> Any:
-        """Write a default as JSON, which is another model's where it is an object."""
-        made = super().encode_default(dft)
-        return _drop_nulls(made) if isinstance(made, dict) else made
+        """Encode a default as JSON; a model as a default omits its null members."""
+        default = super().encode_default(dft)
+        return _drop_nulls(default) if isinstance(default, dict) else default
 
 
 def build_schemas() -> dict[str, Any]:
-    """Build the schemas of all bodies and answers, by their names."""
-    wanted: dict[tuple[type[BaseModel], JsonSchemaMode], None] = {
+    """Build the schemas of all bodies and responses, by name."""
+    models: dict[tuple[type[BaseModel], JsonSchemaMode], None] = {
         (ErrorEnvelope, "serialization"): None
     }
     for operation in OPERATIONS:
         if operation.body is not None:
-            wanted[operation.body, "validation"] = None
+            models[operation.body, "validation"] = None
         if operation.form != "bytes":
-            wanted[get_envelope(operation), "serialization"] = None
+            models[get_envelope(operation), "serialization"] = None
     _, schemas = models_json_schema(
-        list(wanted),
+        list(models),
         ref_template="#/components/schemas/{model}",
         schema_generator=_SchemaGenerator,
     )
@@ -50,7 +50,7 @@ def build_schemas() -> dict[str, Any]:
 
 
 def get_envelope(operation: ApiOperation[Any, Any]) -> type[BaseModel]:
-    """Return the model of an operation's answer, with what is around the record or the page."""
+    """Return the model of an operation's response: the envelope around the record or the page."""
     answer: Any = operation.answer  # made at run time, as pydantic allows and mypy does not
     return Envelope[answer] if operation.form == "record" else PageEnvelope[answer]
 

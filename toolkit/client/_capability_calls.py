@@ -12,7 +12,7 @@ from toolkit.client._options import start_capability
 from toolkit.contract.run_options import RunOptions
 from toolkit.contract.short_tracebacks import UnknownAttributeError
 
-R = TypeVar("R")  # a run; in the async client, a coroutine that returns one
+R = TypeVar("R")  # a run; in the async client, a coroutine that returns a run
 
 
 class CapabilityCalls(ABC, Generic[R]):
@@ -45,7 +45,7 @@ class CapabilityCalls(ABC, Generic[R]):
         """Start a run of a capability that is not built in."""
         return self._start(name, fields, version, options)
 
-    if not TYPE_CHECKING:  # the calls of built-in ones are methods, with their types
+    if not TYPE_CHECKING:  # calls of built-in capabilities are typed methods
 
         def __getattr__(self, name: str) -> object:
             if name.startswith("_"):

@@ -1,6 +1,6 @@
-"""The options of a run as keyword arguments, for callers without pydantic.
+"""The options of a run as keyword arguments, for code that runs without pydantic.
 
-Written by `scripts/run_options.py` from `Options`, which is where an option is defined.
+Written by `scripts/run_options.py` from `Options`, which defines the options.
 """
 
 from typing import Final, TypedDict
@@ -9,7 +9,7 @@ from toolkit.contract.choices import OptimizeFor
 
 
 class WorkOptions(TypedDict, total=False):
-    """The options of any work; an option of None counts as omitted."""
+    """The options of any work; None means that an option is omitted."""
 
     optimize_for: OptimizeFor | None
     provider: str | None
@@ -20,14 +20,14 @@ class WorkOptions(TypedDict, total=False):
 
 
 class RunOptions(WorkOptions, total=False):
-    """The options of a run: those of any work, and the place where GPU work runs."""
+    """The options of a run: the options of any work, and the place of GPU work."""
 
     endpoint_id: str | None
     compute_id: str | None
 
 
 class RunOptionAttributes:
-    """The options of a run as attributes; an omitted option is None."""
+    """The options of a run as attributes; None if an option is omitted."""
 
     optimize_for: OptimizeFor | None = None
     provider: str | None = None
@@ -65,4 +65,4 @@ RUN_OPTIONS: Final[dict[str, str]] = {
 WORK_OPTIONS: Final[dict[str, str]] = {
     name: words for name, words in RUN_OPTIONS.items() if name not in PLACEMENT_OPTIONS
 }
-"""Those of any work."""
+"""The descriptions of the options of any work."""

@@ -1,6 +1,6 @@
-"""The operations in short, for whoever asks without pydantic.
+"""A short index of the operations, for code that runs without pydantic.
 
-Written by `scripts/operations.py` from the table, which is where an operation is defined.
+Written by `scripts/operations.py` from the table, which defines the operations.
 """
 
 from typing import Final
@@ -94,13 +94,11 @@ INDEX: Final = (
 
 
 def find_entry(method: str, path: str) -> OperationEntry | None:
-    """Find the operation of a request. Returns None for an unknown path or method."""
-    return next(
-        (entry for entry in INDEX if entry.method == method and matches_path(entry.path, path)),
-        None,
-    )
+    """Find the operation of a request; returns None for an unknown path or method."""
+    matches = (e for e in INDEX if e.method == method and matches_path(e.path, path))
+    return next(matches, None)
 
 
 def list_entries(resource: str) -> list[OperationEntry]:
-    """List the operations on a resource; empty for an unknown resource."""
+    """List the operations on a resource; the list is empty for an unknown resource."""
     return [entry for entry in INDEX if entry.resource == resource]
