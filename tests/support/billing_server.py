@@ -1,4 +1,4 @@
-"""A server of OpenAI's chat wire that bills by its own books, priced by a third party's table."""
+"""A server of OpenAI's chat protocol that keeps a ledger, priced by a third-party table."""
 
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -8,20 +8,20 @@ from genai_prices import Usage, calc_price
 
 from tests.support.loopback_server import JsonHandler, LoopbackServer
 
-# OpenAI's price list: what each service tier takes of the standard price.
+# OpenAI's price list: each service tier's share of the standard price.
 TIER_SHARES = {"default": Decimal(1), "flex": Decimal("0.5"), "priority": Decimal(2)}
 MIN_CACHED_TOKENS = 1024
 
 
 @dataclass(frozen=True, slots=True)
 class BillingRules:
-    """How the server bills and what it refuses.
+    """The way the server bills, and the fields that it rejects.
 
     Attributes:
-        project_tier: the tier of requests that ask for none.
-        refused: fields that the server answers 400 to, all named in one message.
-        ignored: fields that the server takes and does not obey.
-        wording: text of a refusal, with the names of the fields in place of `{}`.
+        project_tier: tier of requests that name none.
+        refused: fields that the server answers with 400, all named in one message.
+        ignored: fields that the server accepts without effect.
+        wording: text of the error, with the names of the fields in place of `{}`.
     """
 
     project_tier: str = "default"
@@ -32,13 +32,13 @@ class BillingRules:
 
 @dataclass(slots=True)
 class BillingServer:
-    """The server on loopback; it counts a token for each byte of a prompt, as the worst text has.
+    """The server on loopback; it counts a token for each byte of a prompt, which is the worst case.
 
     Attributes:
-        rules: how the server bills.
-        ledger: US dollars of each request that was billed.
-        asked: bodies of all requests, refused ones included.
-        answered: usage that each billed request was answered with.
+        rules: the way the server bills.
+        ledger: US dollars of each billed request.
+        asked: bodies of all requests, including rejected requests.
+        answered: usage in the response to each billed request.
     """
 
     rules: BillingRules = field(default_factory=BillingRules)
@@ -50,30 +50,34 @@ class BillingServer:
 
     @property
     def paid(self) -> Decimal:
-        """Return all that was billed."""
+        """Return the sum of all bills."""
         return sum(self.ledger, Decimal(0))
 
     def answer(self, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-        """Bill a request and answer it, unless a field of it is refused."""
+        """Bill a request and answer it, unless it has a rejected field."""
         self.asked.append(body)
         refused = [name for name in self.rules.refused if name in body]
         if refused:
             message = self.rules.wording.format("', '".join(refused))
             return 400, {"error": {"message": message, "type": "invalid_request_error"}}
         obeyed = {name: value for name, value in body.items() if name not in self.rules.ignored}
-        given = sum(len(one["content"].encode()) for one in body["messages"])
-        made = int(body["max_completion_tokens"])
+        input_tokens = sum(len(message["content"].encode()) for message in body["messages"])
+        output_tokens = int(body["max_completion_tokens"])
         mode = (obeyed.get("prompt_cache_options") or {}).get("mode", "implicit")
-        written = given if mode == "implicit" and given >= MIN_CACHED_TOKENS else 0
+        cache_writes = (
+            input_tokens if mode == "implicit" and input_tokens >= MIN_CACHED_TOKENS else 0
+        )
         asked_tier = obeyed.get("service_tier", "auto")
         tier = self.rules.project_tier if asked_tier == "auto" else asked_tier
-        used = Usage(input_tokens=given, cache_write_tokens=written, output_tokens=made)
-        price = calc_price(used, model_ref=body["model"], provider_id="openai").total_price
+        tokens = Usage(
+            input_tokens=input_tokens, cache_write_tokens=cache_writes, output_tokens=output_tokens
+        )
+        price = calc_price(tokens, model_ref=body["model"], provider_id="openai").total_price
         self.ledger.append(price * TIER_SHARES[tier])
         usage = {
-            "prompt_tokens": given,
-            "completion_tokens": made,
-            "prompt_tokens_details": {"cached_tokens": 0, "cache_write_tokens": written},
+            "prompt_tokens": input_tokens,
+            "completion_tokens": output_tokens,
+            "prompt_tokens_details": {"cached_tokens": 0, "cache_write_tokens": cache_writes},
         }
         self.answered.append(usage)
         message = {"role": "assistant", "content": "So it is."}

@@ -1,4 +1,4 @@
-"""A clock that only moves when it is told to, for what would else wait for time to pass."""
+"""A clock that a test moves, so that no test waits for time to pass."""
 
 from types import SimpleNamespace
 from typing import Final
@@ -6,7 +6,7 @@ from typing import Final
 import psycopg
 import pytest
 
-# Sessions that begin from now on find this function before the server's own.
+# New sessions find this function before the server's own.
 _MAKE_SQL: Final = """
 CREATE SCHEMA told;
 CREATE TABLE told.clock AS SELECT 1000.0::float8 AS at;
@@ -16,18 +16,18 @@ CREATE FUNCTION told.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE
 
 
 class LeaseClock:
-    """The clock that leases go by: this process's, or that of a database of PostgreSQL.
+    """The clock of leases: the clock of this process, or of a PostgreSQL database.
 
     Args:
-        url: the address of the database, which no store has open yet; none for SQLite.
+        url: address of the database, which no store has open yet; None for SQLite.
     """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, url: str | None = None) -> None:
         self._now = 1000.0
         self._database: psycopg.Connection[tuple[object, ...]] | None = None
         if url is None:
-            told = SimpleNamespace(monotonic=lambda: self._now)
-            monkeypatch.setattr("toolkit.store.leases.clock.time", told)
+            fake_time = SimpleNamespace(monotonic=lambda: self._now)
+            monkeypatch.setattr("toolkit.store.leases.clock.time", fake_time)
             return
         self._name = url.rpartition("/")[2]
         self._database = psycopg.connect(url, autocommit=True)
@@ -40,7 +40,7 @@ class LeaseClock:
 
     @property
     def now(self) -> float:
-        """The time in seconds."""
+        """Return the time in seconds."""
         return self._now
 
     @now.setter
@@ -50,7 +50,7 @@ class LeaseClock:
             self._run(f"UPDATE told.clock SET at = {at!r}")
 
     def close(self) -> None:
-        """Give the database its own clock back."""
+        """Restore the database's own clock."""
         if self._database is not None:
             self._run(f"ALTER DATABASE {self._name} RESET search_path")
             self._run("DROP SCHEMA told CASCADE")

@@ -15,7 +15,7 @@ FENCE = re.compile(
 
 @dataclass(frozen=True)
 class CodeBlock:
-    """A block, and why it is not run, where a comment above it says so."""
+    """A block, and the reason why it is not run, if a comment above it gives a reason."""
 
     language: str
     code: str
@@ -23,8 +23,8 @@ class CodeBlock:
 
 
 def find_blocks(page: Path, language: str | None = None) -> Iterator[CodeBlock]:
-    """The blocks of a page in order, those that are Sphinx's directives left out."""
-    for found in FENCE.finditer(page.read_text(encoding="utf-8")):
-        block = CodeBlock(found["language"], found["code"], found["reason"])
+    """Yield the blocks of a page in order, without Sphinx directives."""
+    for match in FENCE.finditer(page.read_text(encoding="utf-8")):
+        block = CodeBlock(match["language"], match["code"], match["reason"])
         if not block.language.startswith("{") and language in (None, block.language):
             yield block

@@ -6,12 +6,12 @@ from toolkit.cli import app
 
 
 def run_toolkit(*words: object) -> Result:
-    """Run a command; its result has what it raised."""
-    return CliRunner().invoke(app, [str(each) for each in words])
+    """Run a command; its result holds the exception that it raised."""
+    return CliRunner().invoke(app, [str(word) for word in words])
 
 
 def say(*words: object) -> str:
-    """Run a command that succeeds, and return what it prints."""
-    shown = run_toolkit(*words)
-    assert shown.exit_code == 0, (shown.output, shown.exception)
-    return shown.stdout
+    """Run a command that succeeds, and return its output."""
+    result = run_toolkit(*words)
+    assert result.exit_code == 0, (result.output, result.exception)
+    return result.stdout

@@ -1,4 +1,4 @@
-"""A proxy before PostgreSQL that cuts connections in the middle of a commit, or all of them."""
+"""A proxy before PostgreSQL that cuts connections in the middle of a commit, or all connections."""
 
 import asyncio
 from collections.abc import Callable
@@ -7,21 +7,21 @@ from typing import Literal
 
 from tests.support.socket_server import stop_listening
 
-# Whether a commit passes, or is lost on its way there, or its answer on its way back; or whether it
-# is lost and nobody is told, as where a network is cut.
+# A commit passes, or is lost before the server, or its response is lost; or it is lost without a
+# sign, as in a network partition.
 CommitFate = Literal["passes", "lost", "unanswered", "stuck"]
 CHUNK_BYTES = 65_536
 
 
 class CuttingProxy:
-    """A proxy on loopback, which decides on each commit that passes through.
+    """A proxy on loopback that decides on each commit.
 
     Args:
-        port: of the server.
-        decide: returns the fate of the next commit; all pass, by default.
+        port: port of the server.
+        decide: function that returns the fate of the next commit; by default all pass.
 
     Attributes:
-        is_down: whether it lets nobody through.
+        is_down: True if the proxy lets no connection through.
     """
 
     def __init__(self, port: int, decide: Callable[[], CommitFate] = lambda: "passes") -> None:
@@ -33,13 +33,13 @@ class CuttingProxy:
         self._is_closing = asyncio.Event()
 
     async def start(self) -> int:
-        """Begin to listen, and return the port."""
+        """Start to listen, and return the port."""
         self._listening = await asyncio.start_server(self._serve, "127.0.0.1", 0)
         port: int = self._listening.sockets[0].getsockname()[1]
         return port
 
     async def close(self) -> None:
-        """Cut everything, and listen no more."""
+        """Cut all connections, and stop listening."""
         self._is_closing.set()
         if self._listening is not None:
             await stop_listening(self._listening)
@@ -85,7 +85,7 @@ class CuttingProxy:
         with suppress(OSError):
             while chunk := await replies.read(CHUNK_BYTES):
                 if silent.is_set():
-                    break  # it has been made, and nobody is told
+                    break  # the commit was made, but the caller gets no response
                 answers.write(chunk)
                 await answers.drain()
         answers.close()

@@ -1,6 +1,6 @@
-"""A Dask cluster of processes on loopback, in a process of its own: `python -m`, or `DaskCluster`.
+"""A Dask cluster of processes on loopback, in a separate process: `python -m`, or `DaskCluster`.
 
-The tests are its remote client. It lives until its standard input closes, and may be killed.
+The tests are its remote client. It runs until its standard input closes, and may be killed.
 """
 
 import contextlib
@@ -26,16 +26,17 @@ class DaskCluster:
     """A cluster with two worker processes, of one thread each.
 
     Args:
-        port: of its scheduler.
-        workers: how many there are.
-        certificates: a folder of them, as `write_certificates` makes it; none to encrypt nothing.
+        port: port of its scheduler.
+        workers: number of workers.
+        certificates: folder of certificates, made by `write_certificates`; None disables
+            encryption.
     """
 
     def __init__(
         self, port: int | None = None, workers: int = WORKERS, certificates: Path | None = None
     ) -> None:
         self.port = port or free_port()
-        more = [] if certificates is None else [str(certificates)]
+        folders = [] if certificates is None else [str(certificates)]
         self._process = subprocess.Popen(
             [
                 sys.executable,
@@ -43,7 +44,7 @@ class DaskCluster:
                 "tests.support.dask_cluster",
                 str(self.port),
                 str(workers),
-                *more,
+                *folders,
             ],
             cwd=ROOT,
             env=clean_environment(),
@@ -55,16 +56,16 @@ class DaskCluster:
 
     @property
     def dispatch(self) -> str:
-        """Its address, as the setting says it."""
+        """Return its address, in the form of the setting."""
         return f"dask://127.0.0.1:{self.port}"
 
     @property
     def address(self) -> str:
-        """Its address, as Dask says it."""
+        """Return its address, in Dask's form."""
         return f"tcp://127.0.0.1:{self.port}"
 
     def wait_until_ready(self) -> Self:
-        """Wait until its workers are there."""
+        """Wait until its workers are ready."""
         assert self._process.stdout is not None
         assert self._process.stdout.readline() == b"ready\n"
         return self
@@ -88,17 +89,17 @@ class DaskCluster:
 
 
 def clean_environment() -> dict[str, str]:
-    """The variables of this process without settings, and with what leads to the tests' modules."""
-    kept = {name: text for name, text in os.environ.items() if not name.startswith("TOOLKIT_")}
+    """Return the variables of this process without settings, with the path of the tests."""
+    variables = {name: text for name, text in os.environ.items() if not name.startswith("TOOLKIT_")}
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
-    return {**kept, "PYTHONPATH": path}
+    return {**variables, "PYTHONPATH": path}
 
 
 @contextlib.contextmanager
 def start_worker(
     address: str, *options: str, environment: Mapping[str, str] | None = None
 ) -> Iterator["subprocess.Popen[bytes]"]:
-    """Start one more worker of a cluster, which is this very process."""
+    """Start one more worker of a cluster, as a single process."""
     command = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--no-nanny"]
     process = subprocess.Popen(
         [*command, "--no-dashboard", "--nthreads", "1", "--host", "127.0.0.1", *options],
@@ -115,20 +116,20 @@ def start_worker(
 
 
 def write_certificates(folder: Path) -> dict[str, Path]:
-    """Make an authority and one certificate by it; return the paths, as the setting names them."""
+    """Make an authority and a certificate signed by it; return the paths by setting name."""
     from distributed import Security
 
-    made = Security.temporary()
-    texts = {"ca_file": made.tls_ca_file, "cert_file": made.tls_client_cert}
+    security = Security.temporary()
+    texts = {"ca_file": security.tls_ca_file, "cert_file": security.tls_client_cert}
     folder.mkdir(exist_ok=True)
-    for name, text in {**texts, "key_file": made.tls_client_key}.items():
+    for name, text in {**texts, "key_file": security.tls_client_key}.items():
         (folder / name).touch(0o600)
         (folder / name).write_text(text)
     return {name: folder / name for name in (*texts, "key_file")}
 
 
 def load_security(folder: Path) -> "Security":
-    """Load what `write_certificates` made, for all processes of a cluster."""
+    """Load the files of `write_certificates`, for all processes of a cluster."""
     from distributed import Security
 
     cert, key = str(folder / "cert_file"), str(folder / "key_file")

@@ -1,7 +1,7 @@
-"""Databases of PostgreSQL that tests take in turn, as one of their own costs more than the test.
+"""PostgreSQL databases that tests reuse, because a new database per test costs more than a test.
 
-With `TOOLKIT_TEST_DATABASE=postgresql`, each data directory that a test opens has its rows in one
-of these, unless it comes with a database of its own. Once the test is over, all rows are deleted.
+With `TOOLKIT_TEST_DATABASE=postgresql`, each data directory that a test opens keeps its rows in one
+of these databases, unless the test names a database. All rows are deleted after the test.
 """
 
 import os
@@ -21,10 +21,10 @@ from toolkit.store.configuration_version import FIRST_VERSION_SQL
 from toolkit.store.postgres.schema import migrate_postgres_schema
 from toolkit.store.tables import metadata
 
-# Read before tests are kept from seeing it.
+# Read before the tests clear the variable.
 ON_POSTGRESQL: Final = os.environ.get("TOOLKIT_TEST_DATABASE", "sqlite") == "postgresql"
 MAX_LEAVING_CHECKS: Final = 50
-# The parameters of what is tried on both anyway, and need not be tried again.
+# Parameters of tests that run on both databases, and need not run a second time.
 BOTH_DATABASES: Final = (
     pytest.param("sqlite", marks=pytest.mark.sqlite("the other of two")),
     pytest.param("postgresql", marks=pytest.mark.postgresql),
@@ -34,12 +34,12 @@ _LIST_OTHERS_SQL: Final = (
     "SELECT pid FROM pg_stat_activity WHERE datname = current_database()"
     " AND backend_type = 'client backend' AND pid <> pg_backend_pid()"
 )
-# Triggers are off meanwhile: they would only sum up what is deleted.
+# Triggers are off, because they would only update sums of rows that are deleted.
 _WIPE_SQL: Final = "; ".join(
     [
         "SET session_replication_role = replica",
         *(f"DELETE FROM {name}" for name in metadata.tables),
-        "DELETE FROM input_texts",  # which triggers empty otherwise
+        "DELETE FROM input_texts",  # usually emptied by triggers
         FIRST_VERSION_SQL,
         "COMMENT ON TABLE configuration IS NULL",
     ]
@@ -47,10 +47,10 @@ _WIPE_SQL: Final = "; ".join(
 
 
 class DatabasePool:
-    """The databases that stand for data directories.
+    """The databases that hold the rows of data directories.
 
     Args:
-        cluster: where they are.
+        cluster: server of the databases.
     """
 
     def __init__(self, cluster: PostgresCluster) -> None:
@@ -61,7 +61,7 @@ class DatabasePool:
         self._taken: dict[Path, str] = {}
 
     def find_url(self, data_dir: Path) -> str:
-        """Find the address of a data directory's database, which is empty the first time."""
+        """Return the address of a data directory's database, which is empty the first time."""
         key = data_dir.resolve()
         with self._turn:
             if key not in self._taken:
@@ -72,7 +72,7 @@ class DatabasePool:
             return self._taken[key]
 
     def copy(self, data_dir: Path, target: Path) -> None:
-        """Give a data directory the rows of another one, which nobody has open."""
+        """Copy the rows of a data directory, which no process has open, to another directory."""
         with self._turn:
             name = self._taken[data_dir.resolve()].rpartition("/")[2]
             self._taken[target.resolve()] = self._cluster.create_database(name)
@@ -84,14 +84,14 @@ class DatabasePool:
 
     def _make(self) -> str:
         if self._template is None:
-            made = self._cluster.create_database()
-            self._template = made.rpartition("/")[2]
+            url = self._cluster.create_database()
+            self._template = url.rpartition("/")[2]
             with self._cluster.connect(self._template) as connection:
                 migrate_postgres_schema(connection)
         return self._cluster.create_database(self._template)
 
     def give_back(self, folder: Path = Path("/")) -> None:
-        """Wipe the databases of all data directories in a folder; others may have them then."""
+        """Wipe the databases of all data directories in a folder, for use by other tests."""
         with self._turn:
             self._wipe(path for path in self._taken if path.is_relative_to(folder.resolve()))
 
@@ -104,12 +104,12 @@ class DatabasePool:
                     connection.execute(_WIPE_SQL.encode())
             if is_left:
                 self._spare.append(url)
-            else:  # a test that failed may have left an engine, which would do others' work
+            else:  # an engine of a failed test may be running, and would do other tests' work
                 self._cluster.drop_database(url)
 
 
 def _wait_until_left(connection: "psycopg.Connection[tuple[object, ...]]") -> bool:
-    """Wait for the sessions that are just ending; tell whether nobody else is connected."""
+    """Wait for sessions that are just ending; return whether no other session is connected."""
     for _ in range(MAX_LEAVING_CHECKS):
         if not connection.execute(_LIST_OTHERS_SQL).fetchall():
             return True
@@ -119,12 +119,12 @@ def _wait_until_left(connection: "psycopg.Connection[tuple[object, ...]]") -> bo
 
 @contextmanager
 def open_rows(data_dir: Path, url: str | None, *, read_only: bool = False) -> Iterator[Any]:
-    """Open the rows of a data directory behind the back of whoever has it open.
+    """Open the rows of a data directory directly, while another process may have it open.
 
     Args:
-        data_dir: where they are, unless they are in a database.
-        url: the address of that.
-        read_only: do not take over the log of who has died, as who writes would.
+        data_dir: folder of the rows, unless they are in a database.
+        url: address of the database; None for SQLite.
+        read_only: True does not recover the log of a process that died, as a writer would.
     """
     if url is not None:
         with psycopg.connect(url, autocommit=True) as session:
@@ -136,7 +136,7 @@ def open_rows(data_dir: Path, url: str | None, *, read_only: bool = False) -> It
 
 
 def execute_sql(data_dir: Path, url: str | None, sql: str) -> list[tuple[Any, ...]]:
-    """Run a statement on the rows of a data directory, and fetch what it returns."""
+    """Run a statement on the rows of a data directory, and return the rows that it selects."""
     with open_rows(data_dir, url) as rows:
         cursor = rows.execute(sql)
         return list(cursor.fetchall()) if cursor.description else []
@@ -144,13 +144,13 @@ def execute_sql(data_dir: Path, url: str | None, sql: str) -> list[tuple[Any, ..
 
 @contextmanager
 def keep_rows_in(pool: DatabasePool) -> Iterator[None]:
-    """Have each data directory of this process keep its rows in a database of the pool."""
+    """Keep the rows of each data directory of this process in a database of the pool."""
     open_store = Store.open
 
-    async def open_pooled(data_dir: Path, *, database: str | None = None, **given: Any) -> Store:
+    async def open_pooled(data_dir: Path, *, database: str | None = None, **options: Any) -> Store:
         if database is None and not (data_dir / "state.db").exists():
             database = pool.find_url(data_dir)
-        return await open_store(data_dir, database=database, **given)
+        return await open_store(data_dir, database=database, **options)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Store, "open", open_pooled)
@@ -159,7 +159,7 @@ def keep_rows_in(pool: DatabasePool) -> Iterator[None]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what is of PostgreSQL itself, and so the same with and without the switch."""
+    """Mark tests of PostgreSQL itself, which are the same with and without the variable."""
     for item in items:
         if not _OF_POSTGRESQL.isdisjoint(getattr(item, "fixturenames", ())):
             item.add_marker("postgresql")
@@ -167,7 +167,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip what is SQLite's alone, with its reason."""
+    """Skip tests that apply to SQLite only, with their reason."""
     mark = item.get_closest_marker("sqlite")
     if mark is not None and ON_POSTGRESQL:
         pytest.skip(f"on SQLite alone: {mark.args[0]}")
@@ -175,7 +175,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.fixture(autouse=True, scope="session")
 def database_pool(request: pytest.FixtureRequest) -> Iterator[DatabasePool | None]:
-    """Given the tests on PostgreSQL, no data directory of this process has rows of its own."""
+    """Provide the pool in tests on PostgreSQL, so that no data directory has rows of its own."""
     if not ON_POSTGRESQL:
         yield None
         return
@@ -186,7 +186,7 @@ def database_pool(request: pytest.FixtureRequest) -> Iterator[DatabasePool | Non
 
 @pytest.fixture(autouse=True, scope="module")
 def _give_back_of_module(database_pool: DatabasePool | None) -> Iterator[None]:
-    """Given what the tests of a module shared, its databases are others' now."""
+    """Wipe the databases that the tests of a module shared."""
     yield
     if database_pool is not None:
         database_pool.give_back()
@@ -196,7 +196,7 @@ def _give_back_of_module(database_pool: DatabasePool | None) -> Iterator[None]:
 def _give_back_of_test(
     request: pytest.FixtureRequest, database_pool: DatabasePool | None
 ) -> Iterator[None]:
-    """Given a test that is over, its databases are others' now."""
+    """Wipe the databases of a test after its end."""
     if database_pool is None or "tmp_path" not in request.fixturenames:
         yield
         return
@@ -207,13 +207,13 @@ def _give_back_of_test(
 
 @pytest.fixture
 def find_url(database_pool: DatabasePool | None) -> Callable[[Path], str | None]:
-    """Finds the address of a data directory's database; none where it is a file there."""
+    """Returns the address of a data directory's database, or None for a file."""
     return lambda data_dir: None if database_pool is None else database_pool.find_url(data_dir)
 
 
 @pytest.fixture
 def name_dir(find_url: Callable[[Path], str | None]) -> Callable[[Path], tuple[str, ...]]:
-    """Names a data directory as the operator's commands do, with its database if it has one."""
+    """Returns the options of a command that name a data directory and its database."""
 
     def name(data_dir: Path) -> tuple[str, ...]:
         url = find_url(data_dir)

@@ -1,4 +1,4 @@
-"""A proxy before PostgreSQL that lets no notice through, as a pool of connections does."""
+"""A proxy before PostgreSQL that drops notifications, as a connection pool does."""
 
 import socket
 import threading
@@ -7,13 +7,13 @@ from contextlib import contextmanager, suppress
 from typing import BinaryIO
 
 NOTICE = b"A"
-# Each answer is a message then: a type, the length of the rest, and the rest.
+# Each response is then a message: a type, the length of the rest, and the rest.
 PLAIN = "sslmode=disable&gssencmode=disable"
 
 
 @contextmanager
 def run_deaf_proxy(port: int) -> Iterator[int]:
-    """Run a proxy before a server on a port of loopback; gives its own port."""
+    """Run a proxy before a server on a port of loopback; yields its own port."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         threading.Thread(target=_accept, args=(listener, port), daemon=True).start()
         yield listener.getsockname()[1]
@@ -41,6 +41,6 @@ def _pass_back(source: socket.socket, sink: socket.socket) -> None:
     stream: BinaryIO = source.makefile("rb")
     with suppress(OSError):
         while head := stream.read(5):
-            rest = stream.read(int.from_bytes(head[1:], "big") - 4)
+            payload = stream.read(int.from_bytes(head[1:], "big") - 4)
             if not head.startswith(NOTICE):
-                sink.sendall(head + rest)
+                sink.sendall(head + payload)

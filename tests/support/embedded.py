@@ -1,4 +1,4 @@
-"""The engine behind a client of this process, which the client itself keeps to itself."""
+"""Access to the engine behind an embedded client, which the client keeps private."""
 
 import httpx
 
@@ -15,7 +15,7 @@ class AppTransport(httpx.BaseTransport):
         self._app = httpx.ASGITransport(create_app(thread.engine), raise_app_exceptions=False)
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Have the app respond on the engine's loop, and wait for it."""
+        """Run the app on the engine's loop, and wait for its response."""
         request.read()
         return self._thread.call(self._answer(request))
 
@@ -26,7 +26,7 @@ class AppTransport(httpx.BaseTransport):
 
 
 def find_thread(client: Client) -> EngineThread | None:
-    """Find the thread of the engine that a client owns; none for a client of a server."""
+    """Return the thread of the engine that a client owns; None for a client of a server."""
     return client._thread
 
 
@@ -38,7 +38,7 @@ def get_thread(client: Client) -> EngineThread:
 
 
 def make_transport(client: Client) -> httpx.BaseTransport | None:
-    """Make a transport to the service of a client; none for httpx's own to a server."""
+    """Make a transport to the service of a client; None selects httpx's own transport."""
     thread = find_thread(client)
     return None if thread is None else AppTransport(thread)
 
@@ -52,7 +52,7 @@ def with_key(client: Client, api_key: str) -> Client:
 
 
 def open_in_process(thread: EngineThread, api_key: str) -> Client:
-    """Open a client of an engine that it does not own, without any HTTP between them."""
+    """Open a client of an engine that it does not own, without HTTP between them."""
     client = Client(LOCAL_URL, api_key, transport=httpx.BaseTransport())
     client._http.channel = LoopChannel(thread)
     return client

@@ -1,4 +1,4 @@
-"""The account of an engine's owner, which has connected vendors, and its runs to their end."""
+"""The account of an engine's owner with connections to vendors, and completed runs of it."""
 
 from collections.abc import Mapping
 
@@ -10,7 +10,7 @@ from toolkit.engine.request_context import RequestContext
 
 
 async def connect_account(engine: Engine, *providers: str) -> RequestContext:
-    """The owner's account, which has connected vendors by the variables of their own keys."""
+    """Return the owner's account, connected to vendors by the variables of their keys."""
     owner, _ = await engine.accounts.open_local_account()
     context = RequestContext(owner.id)
     for provider in providers:
@@ -27,12 +27,12 @@ async def run_to_end(
     engine: Engine,
     context: RequestContext,
     name: str,
-    given: Mapping[str, object],
+    fields: Mapping[str, object],
     wait_s: float = PATIENCE_S,
     **options: object,
 ) -> Run:
-    """A run, over."""
-    body = {"name": name, "input": given, "options": options}
+    """Create a run, and return it after its end."""
+    body = {"name": name, "input": fields, "options": options}
     run = await engine.runs.create(context, RunCreate.model_validate(body))
     await engine.wait(context, run.id, wait_s)
     return await engine.runs.get(context, run.id)

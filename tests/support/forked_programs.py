@@ -1,9 +1,9 @@
-"""A `python` and a `toolkit` that cost no imports: each is forked from one process that made them.
+"""A `python` and a `toolkit` without import time: each is forked from a process with the imports.
 
-Starting a program of ours costs more than what most tests have it do. What a caller finds as
-`python` or `toolkit` (`CALLER`) hands its words, folder, variables and open files to that process
-over a socket; from then on it is the program itself, and it ends with its caller. Its process id is
-another one than its caller's.
+Starting a program costs more time than the work of most tests. The scripts `python` and `toolkit`
+(`CALLER`) send their arguments, folder, variables and open files to that process over a socket; a
+fork of it then becomes the program, and ends with its caller. Its process id differs from its
+caller's.
 """
 
 import json
@@ -25,7 +25,7 @@ from tests.crash.fork_server import preload
 from toolkit.batch.kernel._zygote import INLINE_BACKEND, KERNEL_IMPORTS
 from toolkit.batch.kernel.protocols import LAUNCHER
 
-# What is neither a module nor a text is none of ours, and is run by Python itself.
+# Arguments that are neither a module nor a text are run by Python itself.
 CALLER = """\
 #!{python} -SE
 import json, os, signal, socket, sys
@@ -45,7 +45,7 @@ with socket.socket(socket.AF_UNIX) as line:
         ended = answers.readline()
 sys.exit(int(ended or 1))
 """
-# What a notebook of ours imports.
+# Modules that our notebooks import.
 NOTEBOOK_IMPORTS = (
     "matplotlib.pyplot", "pandas", "toolkit.batch", "toolkit.notebook", "toolkit.sandbox",
 )  # fmt: skip
@@ -54,11 +54,11 @@ PROGRAMS: dict[str, list[str]] = {"python": [], "toolkit": ["-m", "toolkit"]}
 
 @contextmanager
 def install_forked_programs(folder: Path, *modules: str) -> Iterator[Path]:
-    """Put the programs into a folder, which is what to find them by; all they began ends after.
+    """Put the programs into a folder for PATH; all started programs end with the block.
 
     Args:
-        folder: where they are put.
-        modules: what they import beside what a server does.
+        folder: folder for the programs.
+        modules: modules to import in addition to those of a server.
     """
     folder.mkdir()
     address = str(folder / "s")
@@ -81,7 +81,7 @@ def install_forked_programs(folder: Path, *modules: str) -> Iterator[Path]:
 
 @contextmanager
 def install_forked_kernel(folder: Path) -> Iterator[Path]:
-    """Have kernels forked where the folder that is given is `JUPYTER_PATH`."""
+    """Install a forking kernel in a folder, to be used as `JUPYTER_PATH`."""
     modules = (*KERNEL_IMPORTS, *NOTEBOOK_IMPORTS)
     with install_forked_programs(folder / "bin", *modules) as programs:
         argv = [str(programs / "python"), "-m", LAUNCHER, "-f", "{connection_file}"]
@@ -93,13 +93,13 @@ def install_forked_kernel(folder: Path) -> Iterator[Path]:
 
 
 def _run_program(line: socket.socket) -> None:
-    """Be the program that a caller asks for."""
+    """Become the program that a caller asks for."""
     size, files, _, _ = socket.recv_fds(line, 4, 3)
-    with line.makefile("rb") as asked:
-        said = asked.read(int.from_bytes(size, "big"))
-    if not said.endswith(b"]"):  # the caller was killed meanwhile
+    with line.makefile("rb") as stream:
+        message = stream.read(int.from_bytes(size, "big"))
+    if not message.endswith(b"]"):  # the caller was killed meanwhile
         os._exit(1)
-    words, folder, environment, mask = json.loads(said)
+    words, folder, environment, mask = json.loads(message)
     for mine, theirs in enumerate(files):
         os.dup2(theirs, mine)
         os.close(theirs)
@@ -110,14 +110,14 @@ def _run_program(line: socket.socket) -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     line.sendall(f"{os.getpid()}\n".encode())
     threading.Thread(target=_end_with_caller, args=[line], daemon=True).start()
-    kind, what, *rest = words
+    kind, target, *arguments = words
     if kind == "-m":
-        sys.argv = [what, *rest]
-        runpy.run_module(what, run_name="__main__", alter_sys=True)
+        sys.argv = [target, *arguments]
+        runpy.run_module(target, run_name="__main__", alter_sys=True)
     else:
-        sys.argv = ["-c", *rest]
+        sys.argv = ["-c", *arguments]
         sys.modules["__main__"] = ModuleType("__main__")
-        exec(compile(what, "<string>", "exec"), vars(sys.modules["__main__"]))
+        exec(compile(target, "<string>", "exec"), vars(sys.modules["__main__"]))
 
 
 def _end_with_caller(line: socket.socket) -> None:
@@ -150,8 +150,8 @@ def _reap_children(*_: object) -> None:
             pass
 
 
-def main(address: str, *others: str) -> None:
-    """Fork a program for each caller, until it is killed."""
+def main(address: str, *imports: str) -> None:
+    """Fork a program for each caller, until killed."""
     preload()
     import ipykernel.kernelapp  # noqa: F401
 
@@ -162,11 +162,11 @@ def main(address: str, *others: str) -> None:
     modules = "client", "engine.access.account_admin", "store.maintenance.backup"
     for name in (*modules, "store.maintenance.doctor"):
         import_module(f"toolkit.{name}")
-    os.environ["MPLBACKEND"] = INLINE_BACKEND  # as a kernel has it when it imports matplotlib
+    os.environ["MPLBACKEND"] = INLINE_BACKEND  # as in a kernel when it imports matplotlib
     os.environ["PYDEVD_DISABLE_FILE_VALIDATION"] = "1"  # a kernel's debugger would warn
-    for name in others:
+    for name in imports:
         import_module(name)
-    signal.signal(signal.SIGCHLD, _reap_children)  # so that what they cost counts
+    signal.signal(signal.SIGCHLD, _reap_children)  # so that the CPU time of the children is counted
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(address)
         listener.listen()

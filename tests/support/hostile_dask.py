@@ -1,6 +1,6 @@
-"""Preloads of a Dask scheduler or worker that answers with objects which run code as they are read.
+"""Preloads of a Dask scheduler or worker that answers with objects that run code when unpickled.
 
-Each process that reads such an object leaves a file with its id, and its environment in it.
+Each process that unpickles such an object writes a file named by its id, with its environment.
 """
 
 import contextlib
@@ -36,38 +36,38 @@ def dask_setup(scheduler):
 
 
 class Hostile:
-    """An object that runs code where it is unpickled."""
+    """An object that runs code when it is unpickled."""
 
     def __reduce__(self) -> tuple[object, ...]:
         return exec, (CODE.format(folder=os.environ[FOLDER_VARIABLE]),)
 
 
 class HostileError(Exception):
-    """An error that runs code where it is unpickled."""
+    """An error that runs code when it is unpickled."""
 
     def __reduce__(self) -> tuple[object, ...]:  # type: ignore[override]
         return Hostile().__reduce__()
 
 
 class Deadly:
-    """An object that ends the process in which it is unpickled."""
+    """An object that ends the process that unpickles it."""
 
     def __reduce__(self) -> tuple[object, ...]:
         return os._exit, (1,)
 
 
 def answer_deadly(_: object) -> object:
-    """Answer a call with an object that ends its reader."""
+    """Return an object that ends its reader."""
     return Deadly()
 
 
 def answer_hostile(_: object) -> object:
-    """Answer a call with a hostile object."""
+    """Return a hostile object."""
     return Hostile()
 
 
 def raise_hostile(_: object) -> object:
-    """Answer a call with a hostile error."""
+    """Raise a hostile error."""
     raise HostileError
 
 

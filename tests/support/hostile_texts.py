@@ -1,7 +1,7 @@
-"""Texts that try to run a script, or to load something, wherever they are shown.
+"""Texts that try to run a script, or to load something, when they are shown.
 
-A script that runs calls `planted`, and whatever is loaded has `planted` in its address: a page that
-shows these texts counts both.
+A script that runs calls `planted`, and every loaded address contains `planted`, so that a page that
+shows these texts can count both.
 """
 
 from functools import cache
@@ -58,7 +58,7 @@ STRUCTURE = (
     "\u200b", "\ufeff",
     "word", "words in between",
 )  # fmt: skip
-# Shapes that ran a script, or loaded a picture, while a regular expression told code from text.
+# Shapes that ran a script, or loaded a picture, when a regular expression separated code from text.
 KNOWN_SHAPES = (
     f"\\`{SHORT}`",
     f"``` a`b\n{SHORT}\n",
@@ -71,7 +71,7 @@ KNOWN_SHAPES = (
 
 @cache
 def generate_hostile_texts(count: int) -> list[str]:
-    """Generate the same `count` documents of Markdown each time, after those known."""
+    """Generate the same `count` documents of Markdown each time, after the known shapes."""
     part = st.one_of(st.sampled_from(STRUCTURE), st.sampled_from(PAYLOADS))
     documents: list[str] = list(KNOWN_SHAPES)
 

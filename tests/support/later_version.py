@@ -1,6 +1,6 @@
-"""The version after this one: the code at hand with one migration more.
+"""The next version: the current code with an additional migration.
 
-The migration adds what any may add: columns, an index, a table.
+The migration makes the changes that a migration may make: columns, an index, a table.
 """
 
 from pathlib import Path
@@ -10,7 +10,7 @@ from tests.support.code_blocks import ROOT
 from toolkit.store.schema import HEAD_REVISION, OLDEST_REVISION
 
 LATER = f"{int(HEAD_REVISION) + 1:04}"
-# Triggers of SQLite insert whole rows of sums: a migration that adds to them makes those anew.
+# SQLite's triggers insert whole rows of sums, so a migration of these tables must replace them.
 _MIGRATION = f'''
 """Added by a test."""
 
@@ -32,11 +32,11 @@ def upgrade() -> None:
 
 
 def make_later_version(folder: Path, *, oldest: str = OLDEST_REVISION) -> Path:
-    """Make a folder with the package of the version after this one, and return it.
+    """Make a folder with the package of the next version, and return it.
 
     Args:
-        folder: where it is made.
-        oldest: the oldest version that may use the tables of the later one.
+        folder: folder for the package.
+        oldest: oldest version that may use the tables of the next version.
     """
     copytree(ROOT / "toolkit", folder / "toolkit", ignore=ignore_patterns("*.pyc.*"))
     store = folder / "toolkit" / "store"
@@ -46,8 +46,8 @@ def make_later_version(folder: Path, *, oldest: str = OLDEST_REVISION) -> Path:
         ("HEAD_REVISION", HEAD_REVISION, LATER),
         ("OLDEST_REVISION", OLDEST_REVISION, oldest),
     ):
-        said = f'\n{name} = "{mine}"'
-        assert schema.count(said) == 1
-        schema = schema.replace(said, f'\n{name} = "{later}"')
+        assignment = f'\n{name} = "{mine}"'
+        assert schema.count(assignment) == 1
+        schema = schema.replace(assignment, f'\n{name} = "{later}"')
     (store / "schema.py").write_text(schema)
     return folder

@@ -1,4 +1,4 @@
-"""An HTTP server on a real socket of this machine, for vendors that a test simulates by itself."""
+"""An HTTP server on a real socket of this machine, for vendors that a test simulates."""
 
 import json
 import threading
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class JsonHandler(BaseHTTPRequestHandler):
-    """A handler of requests and answers in JSON."""
+    """A handler of requests and responses in JSON."""
 
     protocol_version = "HTTP/1.1"
 
@@ -32,11 +32,11 @@ class JsonHandler(BaseHTTPRequestHandler):
         return json.loads(self.rfile.read(int(self.headers["content-length"])))
 
     def send_json(self, status: int, body: object) -> None:
-        """Send an answer."""
+        """Send a response in JSON."""
         self.send_content(status, json.dumps(body).encode(), "application/json")
 
     def send_content(self, status: int, content: bytes, media_type: str) -> None:
-        """Send an answer as it is."""
+        """Send a response with the given content."""
         self.send_response(status)
         self.send_header("content-type", media_type)
         self.send_header("content-length", str(len(content)))
@@ -44,11 +44,11 @@ class JsonHandler(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 class LoopbackServer:
-    """The server, on a thread of its own, until it is closed; `url` ends in `/v1`."""
+    """The server, on its own thread, until it is closed; `url` ends in `/v1`."""
 
     def __init__(self, handler: type[JsonHandler]) -> None:
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)

@@ -1,4 +1,4 @@
-"""A model server of one's own: answers as llama-cpp-python gave them, by the rules it showed."""
+"""A self-hosted model server with recorded responses of llama-cpp-python."""
 
 import json
 from pathlib import Path
@@ -12,24 +12,24 @@ FACTS = json.loads(
 
 
 def get_recorded_answer(body: dict[str, Any]) -> dict[str, Any]:
-    """Return the server's recorded answer to such a body, with `max_tokens` obeyed alone."""
+    """Return the server's recorded response to such a body; only `max_tokens` has an effect."""
     seen: dict[str, dict[str, Any]] = FACTS["exchanges"]
-    wanted = body.get("response_format") or {}
+    response_format = body.get("response_format") or {}
     if isinstance(body.get("temperature"), str):
         return seen["bad_temperature"]
-    if wanted.get("type") == "json_schema":
+    if response_format.get("type") == "json_schema":
         return seen["json_schema"]
-    if wanted.get("type") == "json_object":
-        return seen["json_object_with_schema" if "schema" in wanted else "json_object"]
+    if response_format.get("type") == "json_object":
+        return seen["json_object_with_schema" if "schema" in response_format else "json_object"]
     return seen["text" if "max_tokens" in body else "newer_cap_alone"]
 
 
 class ModelServer(LoopbackServer):
-    """The server on loopback; `asked` are the bodies that it was sent, in their order."""
+    """The server on loopback; `asked` holds the bodies that it received, in order."""
 
     def __init__(self) -> None:
         self.asked: list[dict[str, Any]] = []
-        asked = self.asked
+        requests = self.asked
 
         class Handler(JsonHandler):
             def answer_get(self) -> None:
@@ -37,8 +37,8 @@ class ModelServer(LoopbackServer):
 
             def answer_post(self) -> None:
                 body = self.read_json()
-                asked.append(body)
-                said = get_recorded_answer(body)
-                self.send_json(said["status"], said["body"])
+                requests.append(body)
+                answer = get_recorded_answer(body)
+                self.send_json(answer["status"], answer["body"])
 
         super().__init__(Handler)

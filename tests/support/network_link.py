@@ -15,13 +15,13 @@ Direction = Literal["there", "back"]
 
 
 class NetworkLink:
-    """Passes bytes on between callers and a port on loopback, on a thread of its own.
+    """Forwards bytes between callers and a port on loopback, on its own thread.
 
     Args:
-        target_port: where the other program listens.
+        target_port: port of the other program.
 
     Attributes:
-        port: where callers reach it.
+        port: port for the callers.
     """
 
     def __init__(self, target_port: int) -> None:
@@ -81,7 +81,7 @@ class NetworkLink:
         writer.transport.abort()
 
     def cut(self) -> None:
-        """Cut all connections, and refuse new ones."""
+        """Cut all connections, and refuse new connections."""
         self._call(self._cut()).result()
 
     async def _cut(self) -> None:
@@ -90,25 +90,25 @@ class NetworkLink:
             writer.transport.abort()
 
     def hold(self, *directions: Direction) -> None:
-        """Pass nothing on any more, and close nothing: as a cable that is pulled out.
+        """Forward nothing more without closing connections, as if a cable was pulled.
 
         Args:
-            directions: to the other program, back from it, or both, by default.
+            directions: to the other program, back from it, or both; both by default.
         """
         for direction in directions or ("there", "back"):
             self._loop.call_soon_threadsafe(self._flowing[direction].clear)
 
     def describe(self) -> str:
-        """Describe what it passes on."""
+        """Describe the state of the link."""
         flows = {direction: flowing.is_set() for direction, flowing in self._flowing.items()}
         return f"cut: {self._is_cut}, flows: {flows}, delay: {self._delay_s} s"
 
     def slow_down(self, delay_s: float) -> None:
-        """Pass everything on so many seconds later, each way."""
+        """Delay everything by some seconds, in both directions."""
         self._delay_s = delay_s
 
     def heal(self) -> None:
-        """Pass everything on again, at once."""
+        """Forward everything again, at once."""
         self._call(self._heal()).result()
 
     async def _heal(self) -> None:
@@ -118,7 +118,7 @@ class NetworkLink:
             flowing.set()
 
     def close(self) -> None:
-        """End it."""
+        """Close the link."""
         self._call(self._close()).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()

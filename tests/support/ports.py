@@ -1,4 +1,4 @@
-"""Ports for servers that are told theirs before they start."""
+"""Ports for servers that need to know their port before they start."""
 
 import os
 import random
@@ -11,16 +11,16 @@ _given_ports: set[int] = set()
 
 
 def free_port() -> int:
-    """Find a port that nobody listens on, and that nobody else comes to listen on meanwhile.
+    """Find a free port that no other program will use meanwhile.
 
-    It lies below those that the system hands out, to kernels and to outgoing connections alike,
-    and among those of this worker of the test run; no port is given twice.
+    It is below the ports that the system assigns to kernels and outgoing connections, and in the
+    range of this worker of the test run; no port is returned twice.
     """
     first_of_system = int(RANGE.read_text().split()[0]) if RANGE.exists() else 32_768
     worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % WORKERS
-    own = list(range(FIRST + worker, first_of_system, WORKERS))
-    random.SystemRandom().shuffle(own)  # another run on this machine begins elsewhere
-    for port in own:
+    ports = list(range(FIRST + worker, first_of_system, WORKERS))
+    random.SystemRandom().shuffle(ports)  # another run on this machine begins with other ports
+    for port in ports:
         if port not in _given_ports and _is_free(port):
             _given_ports.add(port)
             return port

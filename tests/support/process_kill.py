@@ -1,4 +1,4 @@
-"""An engine that dies in this very process: from one moment to the next it writes nothing more."""
+"""An engine that dies in this very process: from one moment on it writes nothing more."""
 
 import asyncio
 import contextlib
@@ -8,7 +8,7 @@ from toolkit.engine import Engine
 
 
 async def kill_engine(engine: Engine) -> None:
-    """Have an engine stop as `kill -9` stops it: what it has not written stays unwritten."""
+    """Stop an engine as `kill -9` does: unwritten data stays unwritten."""
     store, roots, limits = engine.core.store, engine.leases, engine.core.deployment
 
     def nothing_more(*_: object) -> Exception:
@@ -17,8 +17,10 @@ async def kill_engine(engine: Engine) -> None:
     store.writer._try_write = nothing_more  # type: ignore[method-assign]
     engine.drain()
     roots._heartbeat.close()
-    kept = [task for task in (roots._keeper, *engine._upkeep, limits._polling) if task is not None]
-    tasks = [*roots._running.values(), *kept]
+    upkeep = [
+        task for task in (roots._keeper, *engine._upkeep, limits._polling) if task is not None
+    ]
+    tasks = [*roots._running.values(), *upkeep]
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
@@ -26,6 +28,6 @@ async def kill_engine(engine: Engine) -> None:
         await engine.core.driver.aclose()
     with contextlib.suppress(Exception):
         await store.writer.drain()
-    # Threads that have a connection, which nobody would close after them.
+    # Threads that have a connection, which would otherwise stay open.
     await store._changes.close()
     await store._database.close()

@@ -1,4 +1,4 @@
-"""A served engine behind a proxy that counts what passes, and a key of it."""
+"""A served engine behind a proxy that counts requests, and a key of it."""
 
 import re
 from collections.abc import Iterator
@@ -15,18 +15,18 @@ STATUS = re.compile(rb"HTTP/1\.1 (\d{3}) ")
 
 
 class ProxiedService:
-    """The service: its URL, which is the proxy's, an account's key, and its vendors' faults."""
+    """The service: the proxy's URL, an account's key, and the vendors' faults."""
 
     def __init__(self, server: Server, proxy: RecordingProxy, faults: Faults, key: str) -> None:
         self._server, self._proxy = server, proxy
         self.url, self.key, self.faults = f"http://127.0.0.1:{proxy.port}", key, faults
 
     def list_requests(self) -> list[str]:
-        """List the paths that were asked for so far, in order."""
+        """List the paths of the requests so far, in order."""
         return [path.decode() for path in REQUEST.findall(bytes(self._proxy.recorded))]
 
     def list_statuses(self) -> list[int]:
-        """List the statuses of the answers so far, in order."""
+        """List the statuses of the responses so far, in order."""
         return [int(status) for status in STATUS.findall(bytes(self._proxy.recorded))]
 
 

@@ -1,4 +1,4 @@
-"""A proxy on loopback that passes bytes on, keeps a copy of them, and can be cut."""
+"""A proxy on loopback that forwards bytes, keeps a copy of them, and can be cut."""
 
 import contextlib
 import socket
@@ -13,8 +13,8 @@ class RecordingProxy:
     """A TCP proxy to a port of this machine.
 
     Attributes:
-        port: where it listens.
-        recorded: what has passed so far, both ways.
+        port: port of the proxy.
+        recorded: bytes that have passed so far, in both directions.
     """
 
     def __init__(self, target: int) -> None:
@@ -43,15 +43,15 @@ class RecordingProxy:
                 with self._lock:
                     self.recorded += piece
                 sink.sendall(piece)
-        for one in (source, sink):
+        for connection in (source, sink):
             with contextlib.suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
+                connection.shutdown(socket.SHUT_RDWR)
 
     def cut(self) -> None:
-        """Cut all connections; new ones are still taken."""
-        for one in self._sockets:
+        """Cut all connections; new connections are still accepted."""
+        for connection in self._sockets:
             with contextlib.suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
+                connection.shutdown(socket.SHUT_RDWR)
 
     def __enter__(self) -> Self:
         return self
@@ -64,5 +64,5 @@ class RecordingProxy:
     ) -> None:
         self._listener.close()
         self.cut()
-        for one in self._sockets:
-            one.close()
+        for connection in self._sockets:
+            connection.close()

@@ -5,7 +5,7 @@ import wave
 
 
 def make_silent_wav(seconds: float) -> bytes:
-    """Make a silent WAV of a length."""
+    """Make a silent WAV of a duration in seconds."""
     buffer = io.BytesIO()
     with wave.open(buffer, "wb") as sound:
         sound.setnchannels(1)

@@ -1,4 +1,4 @@
-"""Types the commands of a page into a shell, as a stranger would."""
+"""Types the commands of a page into a shell, as a new user would."""
 
 import os
 import resource
@@ -18,13 +18,13 @@ BEGINNING = "sleep() { command sleep 0.3; }\nset -euo pipefail\nset -x"
 
 @dataclass(frozen=True)
 class Rehearsal:
-    """What came of a page's commands.
+    """The result of a page's commands.
 
     Attributes:
-        exit_code: of the shell, which ends at the first command that fails.
-        answers: all that was shown.
-        errors: all that was said beside it: the commands themselves, too.
-        cpu_s: the seconds of CPU that it took.
+        exit_code: exit code of the shell, which stops at the first command that fails.
+        answers: standard output.
+        errors: standard error, including the commands themselves.
+        cpu_s: CPU seconds of all commands.
     """
 
     exit_code: int
@@ -34,43 +34,47 @@ class Rehearsal:
 
 
 def type_commands(
-    script: str, folder: Path, beside: Path, env: Mapping[str, str] | None = None, *modules: str
+    script: str,
+    folder: Path,
+    work_folder: Path,
+    env: Mapping[str, str] | None = None,
+    *modules: str,
 ) -> Rehearsal:
-    """Type commands into a shell that knows `toolkit`; all that they began ends with it.
+    """Type commands into a shell that has `toolkit`; all started programs end with it.
 
-    Where the page sleeps, the shell looks again soon.
+    Where the page sleeps, the shell sleeps only for a moment.
 
     Args:
-        script: the commands.
-        folder: where they are typed.
-        beside: a folder for what is needed to do so.
-        env: more variables of the environment.
-        modules: what most of the commands import, beside what a server does.
+        script: commands to type.
+        folder: working directory of the shell.
+        work_folder: folder for the files of the rehearsal itself.
+        env: additional variables of the environment.
+        modules: modules that most commands import, in addition to those of a server.
     """
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     with (
-        install_forked_programs(beside / "bin", *modules) as found,
-        (beside / "typed").open("w+") as typed,
-        (beside / "shown").open("w+") as shown,
+        install_forked_programs(work_folder / "bin", *modules) as programs,
+        (work_folder / "typed").open("w+") as typed,
+        (work_folder / "shown").open("w+") as output,
     ):
-        installed = Path(sys.executable).parent  # where what is installed beside us has commands
-        path = os.pathsep.join([str(found), str(installed), os.environ["PATH"]])
+        installed = Path(sys.executable).parent  # commands of installed packages
+        path = os.pathsep.join([str(programs), str(installed), os.environ["PATH"]])
         shell = subprocess.Popen(
             ["bash", "-c", f"{BEGINNING}\n{script}"],
             cwd=folder,
             env={**os.environ, **(env or {}), "PATH": path},
-            stdout=shown,
+            stdout=output,
             stderr=typed,
             start_new_session=True,
         )
         try:
-            ended = shell.wait(5 * PATIENCE_S)  # dozens of programs, one after the other
+            exit_code = shell.wait(5 * PATIENCE_S)  # dozens of programs, one after the other
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(shell.pid, signal.SIGKILL)
         typed.seek(0)
-        shown.seek(0)
-        answers, errors = shown.read(), typed.read()
+        output.seek(0)
+        answers, errors = output.read(), typed.read()
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     used_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return Rehearsal(ended, answers, errors, used_s)
+    return Rehearsal(exit_code, answers, errors, used_s)

@@ -1,7 +1,7 @@
-"""Worker processes that outlive the engine they were started for, so that the next test has them.
+"""Worker processes that outlive the engine that started them, so that the next test can use them.
 
-A worker's first card costs a second of imports, and most tests have an engine of their own. What is
-tried of workers themselves (`tests/workers`, whatever runs as a program) has real ones.
+A worker's first card costs a second of imports, and most tests have their own engine. Tests of
+workers themselves (`tests/workers`, and everything that runs as a program) use real workers.
 """
 
 from collections.abc import Sequence
@@ -13,14 +13,18 @@ _spare_workers: list[WorkerProcess] = []
 
 
 class ReusedWorker:
-    """A worker as a pool holds it; one that is idle when it is ended goes back.
+    """A worker as a pool holds it; a worker that is idle when it is killed is kept for reuse.
 
     Args:
-        memory_bytes: what it may allocate.
+        memory_bytes: memory that it may allocate.
     """
 
     def __init__(self, memory_bytes: int) -> None:
-        alike = [one for one in _spare_workers if one.is_alive and one.memory_bytes == memory_bytes]
+        alike = [
+            spare
+            for spare in _spare_workers
+            if spare.is_alive and spare.memory_bytes == memory_bytes
+        ]
         self._worker = alike[-1] if alike else WorkerProcess(memory_bytes)
         if alike:
             _spare_workers.remove(self._worker)
@@ -28,16 +32,16 @@ class ReusedWorker:
 
     @property
     def pid(self) -> int | None:
-        """The process's id."""
+        """Return the id of the process."""
         return self._worker.pid
 
     @property
     def is_alive(self) -> bool:
-        """Tell whether it can be asked."""
+        """Return whether it accepts calls."""
         return not self._is_back and self._worker.is_alive
 
     def read_core_time_s(self) -> float:
-        """Read the time that it has used of cores."""
+        """Read its CPU time in seconds."""
         return self._worker.read_core_time_s()
 
     def call_function(
@@ -49,18 +53,18 @@ class ReusedWorker:
         *,
         is_short: bool = False,
     ) -> Any:
-        """Have a function called."""
+        """Call a function in the worker."""
         self._is_busy = True
         answer = self._worker.call_function(module, name, args, timeout_s, is_short=is_short)
         self._is_busy = False
         return answer
 
     def interrupt(self) -> None:
-        """Interrupt the function under way."""
+        """Interrupt the running function."""
         self._worker.interrupt()
 
     def kill(self) -> None:
-        """Give it back; end it, if it is at work."""
+        """Return it to the spare workers, or end it if it is busy."""
         if self._is_back:
             return
         if self._is_busy or self._worker.pid is None:
@@ -70,13 +74,13 @@ class ReusedWorker:
             _spare_workers.append(self._worker)
 
     def join(self) -> None:
-        """Wait until it is gone, unless it was given back."""
+        """Wait until it has ended, unless it was returned."""
         if not self._is_back:
             self._worker.join()
 
 
 def end_spare_workers() -> None:
-    """End those that nobody has."""
+    """End the spare workers."""
     while _spare_workers:
         worker = _spare_workers.pop()
         worker.kill()

@@ -1,4 +1,4 @@
-"""A server that speaks S3, in a process of its own, and a way to it that can be cut and counted."""
+"""An S3 server in a separate process, and a relay to it that counts bytes and can be cut."""
 
 import os
 import socket
@@ -14,7 +14,7 @@ from typing import Self
 from urllib.request import Request, urlopen
 
 BUCKET = "artifacts"
-# Not secrets: the server takes any.
+# Not secrets: the server accepts any key.
 ACCESS_KEY, SECRET_KEY = (
     "AKIDEXAMPLEFORTESTS",
     "example-only-never-shown",
@@ -25,7 +25,7 @@ VARIABLES = {
     "AWS_DEFAULT_REGION": "us-east-1",
     "AWS_EC2_METADATA_DISABLED": "true",
 }
-# What the server takes for signed.
+# A header that the server accepts as a signature.
 HEADERS = {"Authorization": f"AWS4-HMAC-SHA256 Credential={ACCESS_KEY}/0/us-east-1/s3/x"}
 _PROGRAM = """
 import sys
@@ -39,7 +39,7 @@ sys.stdin.read()
 
 @contextmanager
 def run_s3_server() -> Iterator[str]:
-    """Run the server while the block lasts; gives its URL."""
+    """Run the server until the block ends; yields its URL."""
     process = subprocess.Popen(
         [sys.executable, "-W", "ignore", "-c", _PROGRAM],
         stdin=subprocess.PIPE,
@@ -75,10 +75,10 @@ class TcpRelay:
 
     Attributes:
         sent: bytes to the server.
-        received: bytes from it.
+        received: bytes from the server.
         requests: the first lines of requests.
-        refused: when connections were refused.
-        heads: the requests with their headers, as they were sent.
+        refused: times at which connections were refused.
+        heads: requests with their headers, as they were sent.
     """
 
     target: str
@@ -90,7 +90,7 @@ class TcpRelay:
     is_cut: bool = False
 
     def __enter__(self) -> Self:
-        """Listen."""
+        """Start listening."""
         self._open: set[socket.socket] = set()
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._thread = threading.Thread(target=self._accept, daemon=True)
@@ -107,11 +107,11 @@ class TcpRelay:
 
     @property
     def url(self) -> str:
-        """Its address."""
+        """Return its address."""
         return f"http://127.0.0.1:{self._listener.getsockname()[1]}"
 
     def cut(self) -> None:
-        """Break all connections, and refuse new ones."""
+        """Break all connections, and refuse new connections."""
         self.is_cut = True
         self.break_connections()
 
@@ -121,9 +121,9 @@ class TcpRelay:
 
     def break_connections(self) -> None:
         """Break all connections."""
-        for one in list(self._open):
+        for connection in list(self._open):
             with suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
+                connection.shutdown(socket.SHUT_RDWR)
 
     def _accept(self) -> None:
         host, _, port = self.target.removeprefix("http://").partition(":")
@@ -153,9 +153,9 @@ class TcpRelay:
                 else:
                     self.received += len(data)
                 sink.sendall(data)
-        for one in (source, sink):
+        for connection in (source, sink):
             with suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
+                connection.shutdown(socket.SHUT_RDWR)
         with suppress(OSError):
             source.close()
         self._open.discard(source)

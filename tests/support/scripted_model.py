@@ -1,4 +1,4 @@
-"""A language model whose answers a test writes: an OpenAI-compatible server on a real socket."""
+"""A language model with answers written by a test: an OpenAI-compatible server on a real socket."""
 
 import json
 import threading
@@ -18,10 +18,10 @@ class Say:
     """An answer of the model.
 
     Attributes:
-        text: what it says.
-        finish: why it ends.
-        status: other than 200 for a server that fails.
-        hangs: whether it never comes.
+        text: text of the answer.
+        finish: reason for its end.
+        status: HTTP status; other than 200 for a server that fails.
+        hangs: True if the answer never arrives.
     """
 
     text: str = ""
@@ -31,17 +31,17 @@ class Say:
 
 
 def get_kind(body: dict[str, Any]) -> str:
-    """Tell what a request asks for: a `plan`, a `verdict`, or `text`."""
-    wanted = json.dumps(body.get("response_format") or {})
-    if '"deliverables"' in wanted:
+    """Return the kind of a request: `plan`, `verdict` or `text`."""
+    response_format = json.dumps(body.get("response_format") or {})
+    if '"deliverables"' in response_format:
         return "plan"
-    return "verdict" if '"findings"' in wanted else "text"
+    return "verdict" if '"findings"' in response_format else "text"
 
 
 class ScriptedModel(LoopbackServer):
-    """The server; `asked` are the bodies that it was sent, in order, by their kind.
+    """The server; `asked` holds the bodies that it received, in order, by kind.
 
-    An answer that was scripted is given once, to a request of its kind. After the last of them, a
+    A scripted answer is given once, to a request of its kind. After the last scripted answer, a
     text is plain, a verdict finds nothing, and a plan is refused.
     """
 
@@ -53,11 +53,11 @@ class ScriptedModel(LoopbackServer):
 
         class Handler(JsonHandler):
             def answer_get(self) -> None:
-                """List the one model."""
+                """List the only model."""
                 self.send_json(200, {"object": "list", "data": [{"id": MODEL, "object": "model"}]})
 
             def answer_post(self) -> None:
-                """Answer a chat, whole or as a stream."""
+                """Answer a chat, complete or as a stream."""
                 body = self.read_json()
                 say = model.take_answer(body)
                 if say.hangs:
@@ -78,9 +78,9 @@ class ScriptedModel(LoopbackServer):
                     {"index": 0, "delta": delta, "finish_reason": None},
                     {"index": 0, "delta": {}, "finish_reason": say.finish},
                 ]
-                chunks = [{**_HEAD, "choices": [one]} for one in choices]
+                chunks = [{**_HEAD, "choices": [part]} for part in choices]
                 chunks.append({**_HEAD, "choices": [], "usage": _USAGE})
-                events = [f"data: {json.dumps(one)}\n\n" for one in chunks]
+                events = [f"data: {json.dumps(chunk)}\n\n" for chunk in chunks]
                 content = "".join([*events, "data: [DONE]\n\n"]).encode()
                 self.send_content(200, content, "text/event-stream")
 
@@ -92,9 +92,9 @@ class ScriptedModel(LoopbackServer):
         verdicts: Sequence[Say | str] = (),
         texts: Sequence[Say | str] = (),
     ) -> None:
-        """Have the next answers be these, and forget what was asked."""
+        """Script the next answers, and forget earlier requests."""
         for kind, answers in (("plan", plans), ("verdict", verdicts), ("text", texts)):
-            self._scripts[kind] = [Say(one) if isinstance(one, str) else one for one in answers]
+            self._scripts[kind] = [Say(item) if isinstance(item, str) else item for item in answers]
             self.asked[kind] = []
 
     def take_answer(self, body: dict[str, Any]) -> Say:

@@ -1,4 +1,4 @@
-"""A server in a process of its own, as `toolkit serve` starts it, and accounts on it."""
+"""A server in a separate process, as `toolkit serve` starts it, and accounts on it."""
 
 import subprocess
 import sys
@@ -29,6 +29,6 @@ def serve_process(data_dir: Path) -> Iterator[tuple["subprocess.Popen[str]", str
 def open_account(url: str, name: str) -> str:
     """Create an account, and return its key."""
     body = {"email": f"{name}@example.org"}
-    made = httpx.post(f"{url}/v1/account", json=body, trust_env=False, timeout=PATIENCE_S)
-    key: str = made.json()["data"]["api_key"]
+    response = httpx.post(f"{url}/v1/account", json=body, trust_env=False, timeout=PATIENCE_S)
+    key: str = response.json()["data"]["api_key"]
     return key

@@ -1,4 +1,4 @@
-"""A capability that takes as long as it is told to, registered like a third party's."""
+"""A capability that takes a given time, registered like a third party's."""
 
 from pydantic import Field
 
@@ -17,13 +17,13 @@ class NapInput(Request):
 
 
 class NapOutput(Record):
-    """The time that nothing was done."""
+    """The time that was spent."""
 
     seconds: float
 
 
 def take_nap(call: Call[NapInput]) -> Flow[Result]:
-    """Do nothing for a while, or fail at it; in no time, without even a pause."""
+    """Do nothing for a while, or fail; without a pause if the time is 0."""
     if call.input.seconds or not call.input.fails:
         yield from pause(call.input.seconds)
     if call.input.fails:
@@ -42,12 +42,12 @@ SLOW_CAPABILITY = Capability(
 
 
 def load_slow_registry() -> Registry:
-    """The built-in capabilities and the nap."""
+    """Load the built-in capabilities and the nap."""
     return Registry.load(extra=[SLOW_CAPABILITY])
 
 
 def build_nap_workflow(nodes: int, seconds: float) -> Workflow:
-    """Naps in a row."""
+    """Build a chain of naps."""
     wf = Workflow("naps")
     last: list[str] = []
     for i in range(nodes):

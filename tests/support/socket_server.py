@@ -1,4 +1,4 @@
-"""A server that a test conducts byte by byte, and certificates for it."""
+"""A server that a test controls byte by byte, and certificates for it."""
 
 import asyncio
 import ssl
@@ -12,28 +12,28 @@ import pytest
 
 from tests.support.timing import yield_turns
 
-# So many turns of the loop later, a connection that was accepted is the server's.
+# After this number of turns of the loop, an accepted connection belongs to the server.
 ACCEPTING_TURNS = 5
 Reader, Writer = asyncio.StreamReader, asyncio.StreamWriter
 
 
 def make_certificate(folder: Path) -> tuple[Path, Path]:
-    """A certificate of 127.0.0.1 that nobody vouches for, and its key."""
+    """Make a self-signed certificate of 127.0.0.1, and its key."""
     certificate, key = folder / "server.pem", folder / "server.key"
-    made = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
-    made += ["-nodes", "-days", "2", "-subj", "/CN=localhost", "-addext"]
-    made += ["subjectAltName=IP:127.0.0.1", "-out", str(certificate), "-keyout", str(key)]
+    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
+    command += ["-nodes", "-days", "2", "-subj", "/CN=localhost", "-addext"]
+    command += ["subjectAltName=IP:127.0.0.1", "-out", str(certificate), "-keyout", str(key)]
     try:
-        subprocess.run(made, check=True, capture_output=True)
+        subprocess.run(command, check=True, capture_output=True)
     except OSError:
-        pytest.skip("openssl is not there")
+        pytest.skip("openssl is not installed")
     return certificate, key
 
 
 async def stop_listening(server: asyncio.Server) -> None:
-    """Close a server once each connection that it has accepted has its handler.
+    """Close a server after each connection that it has accepted has its handler.
 
-    A server that is closed before that drops the connection without closing it.
+    A server that is closed earlier drops the connection without closing it.
     """
     for listener in server.sockets:
         asyncio.get_running_loop().remove_reader(listener.fileno())
@@ -45,7 +45,7 @@ async def stop_listening(server: asyncio.Server) -> None:
 async def serve_sockets(
     serve: Callable[[Reader, Writer], Awaitable[None]], tls: ssl.SSLContext | None = None
 ) -> AsyncIterator[str]:
-    """A server on this machine, as ``host:port``; its handlers end when it does."""
+    """Run a server on this machine, as ``host:port``; its handlers end with the block."""
     handlers: set[asyncio.Task[None]] = set()
 
     async def handle(reader: Reader, writer: Writer) -> None:

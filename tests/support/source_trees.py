@@ -1,4 +1,4 @@
-"""The sources of the package and of the tests, each parsed once for all that read them."""
+"""The sources of the package and of the tests, each parsed once for all readers."""
 
 import ast
 from functools import cache
@@ -12,7 +12,7 @@ TESTS = Path(__file__).parents[1]
 
 @cache
 def parse_file(path: Path) -> ast.Module:
-    """Parse a file; nobody may change the tree."""
+    """Parse a file; callers must not change the tree."""
     return ast.parse(path.read_text(encoding="utf-8"))
 
 

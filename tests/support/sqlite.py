@@ -1,10 +1,10 @@
-"""The SQLite under a store, for tests that spoil it."""
+"""Access to the SQLite database of a store, for tests that damage it."""
 
 from toolkit.store import Store
 from toolkit.store.sqlite.database import SqliteDatabase
 
 
 def get_sqlite(store: Store) -> SqliteDatabase:
-    """Return the database of a store that is one of SQLite."""
+    """Return the SQLite database of a store."""
     assert isinstance(store._database, SqliteDatabase)
     return store._database

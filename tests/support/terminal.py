@@ -1,4 +1,4 @@
-"""A terminal for what is shown there."""
+"""A terminal for the display of progress."""
 
 import io
 import sys
@@ -10,12 +10,12 @@ class Terminal(io.StringIO):
     """A terminal's screen."""
 
     def isatty(self) -> bool:
-        """It is one."""
+        """Return True, as a terminal does."""
         return True
 
 
 def open_terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
-    """Have progress go to a terminal, and return it."""
+    """Redirect progress to a terminal, and return it."""
     screen = Terminal()
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "100")

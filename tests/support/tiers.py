@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadFileScheduling
 
-# What a stranger has to see work: the specification, vendors, capabilities, routing, money, access,
-# secrets, the first notebooks, and a server that is killed. A row is how the name of a test begins:
-# a new test in one of the folders joins by itself. Together they take less than four minutes on two
-# cores; what takes longer there, or proves the same again, is left to the rest.
+# Tests that prove the product to a new user: the specification, vendors, capabilities, routing,
+# money, access, secrets, the first notebooks, and a server that is killed. A row is a prefix of the
+# ids of tests, so a new test in one of the folders joins automatically. Together they take less
+# than four minutes on two cores; tests that take longer, or prove the same again, are in the rest.
 FIRST_TIER = (
     "tests/contract/specification/", "tests/contract/test_specification.py",
     "tests/contract/money/", "tests/engine/money/test_budget.py", "tests/engine/routing/",
@@ -28,14 +28,15 @@ FIRST_TIER = (
     "tests/notebooks/test_scenarios.py::test_a_notebook_does_what_it_shows[03_",
     "tests/test_docstrings.py", "tests/test_readme.py",
 )  # fmt: skip
-# What is read off our own texts: `scripts/check` runs these, in one process that parses each once.
+# Tests that only read our own texts: `scripts/check` runs these in one process, which parses each
+# file once.
 STYLE = (
     "tests/test_circles.py", "tests/test_class_names.py", "tests/test_code_safety.py",
     "tests/test_docstring_names.py", "tests/test_mutants.py", "tests/test_own_rules.py",
     "tests/test_promises.py",
 )  # fmt: skip
-# What takes long: processes killed, notebooks run, a browser, requests made up by the thousand, and
-# guides followed command by command. The tests of every day (`scripts/test`) are without it.
+# Slow tests: killed processes, notebooks, a browser, thousands of generated requests, and guides
+# followed command by command. The daily tests (`scripts/test`) leave them out.
 SLOW = (
     "tests/browser/", "tests/crash/", "tests/notebooks/", "tests/server/openapi/test_conformance",
     "tests/test_benchmarks", "tests/test_figure_guards", "tests/batch/",
@@ -45,14 +46,15 @@ SLOW = (
     "tests/test_deploy", "tests/test_self_hosting", "tests/test_exit", "tests/test_typing",
     "tests/test_change_costs", "tests/client/test_map_budget",
 )  # fmt: skip
-# Tests that need a package outside `.[test]`, and skip without it. The gate's environment has all.
+# Tests that need a package outside `.[test]`, and are skipped without it. The gate's environment
+# has all of these packages.
 NEEDS_DEV = (
     "tests/browser/", "tests/sdk/", "tests/cli/test_login_keyring", "tests/notebooks/test_binder",
     "tests/test_dependency_lock", "tests/test_typing",
 )  # fmt: skip
-# Its tests share a JupyterLab and a chromium.
+# Its tests share a JupyterLab and a Chromium.
 BROWSER = "tests/browser/"
-# Of two workers, one would else be busy with these at the end.
+# Run early, because otherwise one of two workers would still be busy with these at the end.
 EARLY = (*SLOW, "tests/engine/", "tests/planning/")
 OTHER_TIERS = (
     "This was the first tier. The others: `scripts/test` (what is not slow), `pytest --tier=rest`"
@@ -61,7 +63,7 @@ OTHER_TIERS = (
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Let the caller choose a tier."""
+    """Add the option that selects a tier."""
     parser.addoption(
         "--tier",
         choices=["first", "rest", "style", "all"],
@@ -70,7 +72,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Choose for a caller who has not; the workers of xdist are told by their controller."""
+    """Select a tier if the caller named none; the controller of xdist sends it to its workers."""
     if config.option.tier is None:
         has_path = config.args_source is pytest.Config.ArgsSource.ARGS
         is_chosen = has_path or config.option.markexpr or config.option.keyword
@@ -78,31 +80,31 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """Start one worker more than there are cores, as much of the suite waits."""
+    """Start one worker more than there are cores, because many tests wait."""
     return (os.cpu_count() or 1) + 1
 
 
 class FileScheduling(LoadFileScheduling):
-    """Has all tests in one worker that share what takes long to start."""
+    """Runs all tests that share a slow start in the same worker."""
 
     def _split_scope(self, nodeid: str) -> str:
         return BROWSER if nodeid.startswith(BROWSER) else super()._split_scope(nodeid)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FileScheduling | None:
-    """Have one worker run each file of tests, and one all of the browser's."""
+    """Run each test file in one worker, and all browser tests in one worker."""
     return FileScheduling(config, log) if config.option.dist == "loadfile" else None
 
 
 def is_of_tier(name: str, tier: str) -> bool:
-    """Tell whether a tier has a test, or a whole file."""
+    """Return whether a tier contains a test or a whole file."""
     if name.startswith(FIRST_TIER):
         return tier in ("first", "all")
     return tier in ("style" if name.startswith(STYLE) else "rest", "all")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave out the files that the tier has nothing of, as importing all of them takes long."""
+    """Skip the files without tests of the tier, because importing all files takes long."""
     tier = config.option.tier
     if tier == "all":
         return None
@@ -118,10 +120,10 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep the tests of the tier, mark what takes long, and begin with it."""
-    others = [item for item in items if not is_of_tier(item.nodeid, config.option.tier)]
-    if others:
-        config.hook.pytest_deselected(items=others)
+    """Keep the tests of the tier, mark the slow tests, and run them first."""
+    deselected = [item for item in items if not is_of_tier(item.nodeid, config.option.tier)]
+    if deselected:
+        config.hook.pytest_deselected(items=deselected)
         items[:] = [item for item in items if is_of_tier(item.nodeid, config.option.tier)]
     for item in items:
         if item.nodeid.startswith(SLOW):

@@ -1,8 +1,8 @@
-"""Waiting for what has to come to pass, and measuring time without others' work on this machine.
+"""Waiting for conditions, and measuring time without the load of other programs on this machine.
 
-A machine may be busy. So what has to come to pass gets all the patience there is, as that is only
-for tests that hang; and what has to be quick is measured by a watch that stands still while threads
-of this process could run and the cores were others'.
+The machine may be busy. So a wait has a long timeout, which only matters for tests that hang. A
+speed is measured by a watch that excludes the time in which threads of this process were ready to
+run but had no core.
 """
 
 import asyncio
@@ -12,30 +12,30 @@ from collections.abc import Callable
 from pathlib import Path
 
 PATIENCE_S = 120.0
-# Asking costs more than waiting: who has waited for long is told a twentieth of a second late.
+# Polling costs more than waiting, so a long wait notices its condition up to 50 ms late.
 POLL_S, MAX_POLL_S = 0.01, 0.05
 THREADS = Path("/proc/self/task")
 
 
 class Watch:
-    """Measures seconds from when it is made; without /proc, those of the wall."""
+    """Measures seconds from its creation; without /proc, seconds of the wall clock."""
 
     def __init__(self) -> None:
         self._delays = _read_delays_ns()
         self._began = time.monotonic()
 
     def measure_elapsed_s(self) -> float:
-        """Return the seconds since, less what each thread spent waiting for a core meanwhile."""
+        """Return the elapsed seconds, less the time that each thread waited for a core."""
         elapsed = time.monotonic() - self._began
         held_up = sum(ns - self._delays.get(thread, 0) for thread, ns in _read_delays_ns().items())
         return max(0.0, elapsed - held_up / 1e9)
 
 
 def read_thread_clock_s() -> float:
-    """Read a clock that stands still while this thread could run and the cores were others'.
+    """Read a clock that excludes the time in which this thread was ready to run but had no core.
 
-    For what one thread does, such as a loop: unlike a watch, it leaves out what other threads of
-    this process waited for at the same time. Without /proc, it is the wall's.
+    It suits the work of a single thread, such as a loop: unlike a watch, it ignores the waits of
+    other threads of this process. Without /proc it is the wall clock.
     """
     try:
         held_up_ns = int(Path("/proc/thread-self/schedstat").read_text().split()[1])
@@ -45,52 +45,52 @@ def read_thread_clock_s() -> float:
 
 
 def _read_delays_ns() -> dict[str, int]:
-    """Read how long each thread of this process has waited for a core so far."""
-    found = {}
+    """Read the time that each thread of this process has waited for a core so far."""
+    delays = {}
     for thread in THREADS.glob("*"):
         try:
-            found[thread.name] = int((thread / "schedstat").read_text().split()[1])
+            delays[thread.name] = int((thread / "schedstat").read_text().split()[1])
         except (OSError, IndexError):
-            continue  # it has ended, or this kernel does not count
-    return found
+            continue  # the thread has ended, or this kernel does not count
+    return delays
 
 
 def _choose_pause_s(began: float) -> float:
-    """Choose how long to sleep before a condition is looked at again."""
+    """Choose the seconds to sleep before checking a condition again."""
     return min(MAX_POLL_S, max(POLL_S, (time.monotonic() - began) / 10))
 
 
 def wait_until(
     condition: Callable[[], object], what: str = "", patience_s: float = PATIENCE_S
 ) -> None:
-    """Wait until a condition holds; this and what stands below are all that tests sleep by.
+    """Wait until a condition holds; tests sleep only by this function and the functions below.
 
     Args:
-        condition: what has to come to pass, brought about by other threads or processes.
-        what: its name, for the message.
-        patience_s: how long it may take.
+        condition: condition that other threads or processes make true.
+        what: description of the condition, for the error message.
+        patience_s: timeout in seconds.
     """
     began = time.monotonic()
     while not condition():
-        assert time.monotonic() < began + patience_s, f"it did not come to pass in time: {what}"
+        assert time.monotonic() < began + patience_s, f"timeout while waiting: {what}"
         time.sleep(_choose_pause_s(began))
 
 
 async def wait_until_async(condition: Callable[[], object], what: str = "") -> None:
-    """Wait on the loop until a condition holds, which may be a coroutine's result."""
+    """Wait on the loop until a condition holds, which may return an awaitable."""
     began = time.monotonic()
     while True:
-        found = condition()
-        if inspect.isawaitable(found):
-            found = await found
-        if found:
+        holds = condition()
+        if inspect.isawaitable(holds):
+            holds = await holds
+        if holds:
             return
-        assert time.monotonic() < began + PATIENCE_S, f"it did not come to pass in time: {what}"
+        assert time.monotonic() < began + PATIENCE_S, f"timeout while waiting: {what}"
         await asyncio.sleep(_choose_pause_s(began))
 
 
 def check_stays(condition: Callable[[], object], for_s: float) -> None:
-    """Check that a condition holds, and goes on to hold for a while."""
+    """Check that a condition holds, and continues to hold for a while."""
     end = time.monotonic() + for_s
     while time.monotonic() < end:
         assert condition()
@@ -98,6 +98,6 @@ def check_stays(condition: Callable[[], object], for_s: float) -> None:
 
 
 async def yield_turns(turns: int = 1) -> None:
-    """Give the other tasks of the loop so many turns."""
+    """Let the other tasks of the loop run for some turns."""
     for _ in range(turns):
         await asyncio.sleep(0)

@@ -1,10 +1,10 @@
-"""Views of a thing, asked for as a notebook asks."""
+"""The views of an object that a notebook requests."""
 
 from typing import Any
 
 
 def render_views(thing: Any) -> str:
-    """Render a thing in every way that a cell may show it which ends with it."""
+    """Render an object in every form that a cell may show it in."""
     bundle = thing._repr_mimebundle_()
-    shown = bundle[0] if isinstance(bundle, tuple) else bundle  # beside its metadata
-    return "\n".join(map(str, shown.values()))
+    data = bundle[0] if isinstance(bundle, tuple) else bundle  # without its metadata
+    return "\n".join(map(str, data.values()))

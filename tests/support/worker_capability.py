@@ -1,4 +1,4 @@
-"""A capability that does in a worker process what it is told to, like a third party's."""
+"""A capability that runs a given function in a worker process, like a third party's."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ class WorkOutput(Record):
 
 
 def run_task(call: Call[WorkInput]) -> Flow[Result]:
-    """Do it."""
+    """Run the function that the input names."""
     task: Any = getattr(worker_functions, call.input.task, lambda: None)
     return Result({"result": (yield from run_in_process(task, *call.input.args))})
 
@@ -32,7 +32,7 @@ def run_task(call: Call[WorkInput]) -> Flow[Result]:
 WORK = Capability(
     id="test.work",
     title="Work",
-    description="Does what it is told to",
+    description="Runs a given function",
     input_model=WorkInput,
     output_model=WorkOutput,
     flow=run_task,
@@ -40,5 +40,5 @@ WORK = Capability(
 
 
 def load_work_registry() -> Registry:
-    """The built-in capabilities and this one."""
+    """Load the built-in capabilities and this capability."""
     return Registry.load(extra=[WORK])

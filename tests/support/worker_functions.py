@@ -1,4 +1,4 @@
-"""Functions that worker processes call in tests; imports little, as each of them imports it."""
+"""Functions that worker processes call in tests; it imports little because each worker loads it."""
 
 import importlib
 import os
@@ -9,51 +9,51 @@ from pathlib import Path
 
 
 def double(number: int) -> int:
-    """Twice a number."""
+    """Return twice a number."""
     return 2 * number
 
 
 def run_away(pid_file: str) -> None:
-    """Say which process this is, and never come back: this search holds the interpreter's lock."""
+    """Write the id of this process, and never return: this search holds the interpreter's lock."""
     Path(pid_file).write_text(str(os.getpid()), encoding="utf-8")
     re.match("(a+)+$", "a" * 80 + "b")
 
 
 def spin(*_args: object) -> None:
-    """Run Python code without an end."""
+    """Run Python code without end."""
     while True:
         pass
 
 
 def wait_for(path: str) -> None:
-    """Come back when a pipe is written to."""
+    """Return when a pipe is written to."""
     Path(path).read_bytes()
 
 
 def die() -> None:
-    """Die as one does whom the kernel ends for want of memory."""
+    """Die as a process does that the kernel kills because it is out of memory."""
     os.kill(os.getpid(), signal.SIGKILL)
 
 
 def chatter() -> str:
-    """Write where a message would be written, and read where one would be read."""
+    """Write to the file descriptor of messages, and read from that of messages."""
     print("{}" * 100, flush=True)
     os.write(1, b"\0" * 100)
     return sys.stdin.read()
 
 
 def environment() -> list[str]:
-    """The names of the variables there are."""
+    """Return the names of all environment variables."""
     return sorted(os.environ)
 
 
 def use_memory(size: int) -> int:
-    """Use so many bytes."""
+    """Allocate memory of a size in bytes."""
     return len(bytearray(size))
 
 
 def refuse() -> None:
-    """Raise an error of this module's own."""
+    """Raise an error class of this module."""
     raise RefusedError("not like this")
 
 
@@ -63,27 +63,27 @@ def leave() -> None:
 
 
 def answer_oddly() -> object:
-    """Return what cannot travel."""
+    """Return a value that cannot be serialized."""
     return {"found": {1, 2}}
 
 
 class RefusedError(ValueError):
-    """An error that only this module knows."""
+    """An error that only this module defines."""
 
 
 def import_from(folder: str, module: str, attribute: str) -> bool:
-    """Import a module from a folder, and tell whether it has an attribute."""
+    """Import a module from a folder, and return whether it has an attribute."""
     sys.path.insert(0, folder)
     return hasattr(importlib.import_module(module), attribute)
 
 
 def has_loaded(module: str) -> bool:
-    """Tell whether this process has imported a module."""
+    """Return whether this process has imported a module."""
     return module in sys.modules
 
 
 def lose_worker_once(marker: str) -> int:
-    """Kill the process that started this one, but only the first time; say which it is."""
+    """Kill the parent process, but only the first time; return the parent's id."""
     if not Path(marker).exists():
         Path(marker).write_text("lost", encoding="utf-8")
         os.kill(os.getppid(), signal.SIGKILL)
@@ -92,12 +92,12 @@ def lose_worker_once(marker: str) -> int:
 
 
 def find_parent() -> int:
-    """The id of the process that started this one."""
+    """Return the id of the parent process."""
     return os.getppid()
 
 
-def begin_and_wait(begun: str, gate: str) -> str:
-    """Say that it has begun, and come back when a pipe is written to."""
-    Path(begun).write_text(str(os.getpid()), encoding="utf-8")
+def begin_and_wait(begun_file: str, gate: str) -> str:
+    """Report the start of the function, and return when a pipe is written to."""
+    Path(begun_file).write_text(str(os.getpid()), encoding="utf-8")
     Path(gate).read_bytes()
     return "through"

@@ -1,4 +1,4 @@
-"""Somebody else who keeps everybody from writing to a database."""
+"""A lock of another program that blocks all writes to a database."""
 
 import sqlite3
 from pathlib import Path
@@ -7,7 +7,7 @@ import psycopg
 
 
 class WriteLock:
-    """What keeps everybody else from writing to a database that is open."""
+    """A lock that blocks all other writers of an open database."""
 
     def __init__(self, folder: Path, url: str | None) -> None:
         self._url = url
@@ -17,7 +17,7 @@ class WriteLock:
             self._session = psycopg.connect(url, autocommit=True)
 
     def take(self) -> None:
-        """Begin a transaction that others wait for."""
+        """Begin a transaction that other writers wait for."""
         if self._url is None:
             self._file.execute("BEGIN IMMEDIATE")
         else:
@@ -25,9 +25,9 @@ class WriteLock:
             self._session.execute("LOCK TABLE jobs, roots IN EXCLUSIVE MODE")
 
     def release(self) -> None:
-        """End it."""
+        """End the transaction."""
         (self._file if self._url is None else self._session).execute("ROLLBACK")
 
     def close(self) -> None:
-        """Let go of the database."""
+        """Close the connection."""
         (self._file if self._url is None else self._session).close()
