@@ -2,5 +2,6 @@
 
 import sys
 
-# What jsonschema checks IRIs by takes a second to import, in each process; no schema here has any.
+# jsonschema imports this module to check IRIs, which takes a second per process; no schema here has
+# IRIs.
 sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]

@@ -1,12 +1,12 @@
-"""A cluster of PostgreSQL for the tests: its own folder, port and user, gone when they are over.
+"""A PostgreSQL cluster for the tests: its own folder, port and user, removed afterwards.
 
-A test asks for `postgres_url`, the address of an empty database of its own, as
-`postgresql://toolkit:PASSWORD@127.0.0.1:PORT/test_N`: it may do with it what it likes, and make
-more of them by `postgres.create_database()`. `postgres` is the cluster itself, which all tests of a
-worker share. One that kills or restarts PostgreSQL asks for `own_postgres`.
+A test requests `postgres_url`, the address of an empty database of its own, as
+`postgresql://toolkit:PASSWORD@127.0.0.1:PORT/test_N`: it may change it freely, and create more
+databases by `postgres.create_database()`. `postgres` is the cluster itself, which all tests of a
+worker share. A test that kills or restarts PostgreSQL requests `own_postgres`.
 
-The cluster's language is not "C", as on most machines where somebody installs it, so that what
-depends on the order of texts shows. Tests are skipped where PostgreSQL is not installed.
+The cluster's locale is not "C", as on most installations, so that errors that depend on the order
+of texts are visible. Tests are skipped if PostgreSQL is not installed.
 """
 
 import itertools
@@ -29,31 +29,31 @@ from tests.support.timing import PATIENCE_S, wait_until
 
 DEBIANS: Final = Path("/usr/lib/postgresql")
 USER: Final = "toolkit"
-# What a root must not run is run by the first of these that there is.
+# Programs that root must not run are run by the first of these users that exists.
 UNPRIVILEGED: Final = ("postgres", "nobody")
 
 
 def find_postgres() -> Path | None:
-    """Find the folder of PostgreSQL's programs, the newest where there are several."""
-    found = shutil.which("postgres")
-    if found is not None:
-        return Path(found).resolve().parent
+    """Return the folder of PostgreSQL's programs, the newest if there are several."""
+    program = shutil.which("postgres")
+    if program is not None:
+        return Path(program).resolve().parent
     installed = sorted(DEBIANS.glob("*/bin/postgres"), key=lambda path: int(path.parts[-3]))
     return installed[-1].parent if installed else None
 
 
 class PostgresCluster:
-    """A cluster of databases: made at once, and served on loopback from `start` to `stop`.
+    """A cluster of databases: initialized at once, and served on loopback from `start` to `stop`.
 
     Args:
-        programs: the folder of PostgreSQL's programs.
-        synced: whether a commit waits for the disk, as it does outside of tests.
-        parent: the folder that its own is made in; that of temporary files by default.
-        options: more of the server's settings.
+        programs: folder of PostgreSQL's programs.
+        synced: True if a commit waits for the disk, as outside of tests.
+        parent: folder for the cluster's folder; the folder of temporary files by default.
+        options: further settings of the server.
 
     Attributes:
-        port: where it listens, also after a restart.
-        password: of its user, who may do everything.
+        port: port of the server, also after a restart.
+        password: password of its superuser.
     """
 
     def __init__(
@@ -97,15 +97,15 @@ class PostgresCluster:
         return self._folder / "data"
 
     def _run(self, program: str, *arguments: str) -> None:
-        """Run one of PostgreSQL's programs to its end."""
-        done = subprocess.run(
+        """Run a PostgreSQL program to its end."""
+        process = subprocess.run(
             [str(self._programs / program), *arguments],
             capture_output=True, check=False, cwd=self._folder, user=self._owner, text=True,
         )  # fmt: skip
-        assert done.returncode == 0, done.stderr
+        assert process.returncode == 0, process.stderr
 
     def start(self) -> None:
-        """Start the server, and wait until it answers."""
+        """Start the server, and wait until it accepts connections."""
         set_options = [f"--{name}={value}" for name, value in self._options.items()]
         with (self._folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
@@ -125,15 +125,15 @@ class PostgresCluster:
 
     @property
     def has_ended(self) -> bool:
-        """Whether the server has ended by itself, as it does if it cannot recover from a crash."""
+        """True if the server has ended by itself, as it does if it cannot recover from a crash."""
         return self._process is not None and self._process.poll() is not None
 
     def stop(self, how: signal.Signals = signal.SIGINT) -> None:
         """Stop the server.
 
         Args:
-            how: SIGINT ends its sessions; SIGQUIT ends all at once, as a crash does, so that it
-                recovers when it is started again.
+            how: SIGINT ends its sessions; SIGQUIT ends everything at once, as a crash does, so that
+                the server recovers at its next start.
         """
         if self._process is not None:
             self._process.send_signal(how)
@@ -142,7 +142,7 @@ class PostgresCluster:
 
     @contextmanager
     def hang(self) -> Iterator[None]:
-        """Have the server and its sessions do nothing at all: it neither answers nor refuses."""
+        """Stop the server and its sessions from doing anything: it neither answers nor refuses."""
         assert self._process is not None
         with self.connect() as connection:
             listed = connection.execute(
@@ -168,7 +168,7 @@ class PostgresCluster:
         return f"postgresql://{USER}:{self.password}@127.0.0.1:{self.port}/{database}"
 
     def connect(self, database: str = "postgres") -> "psycopg.Connection[tuple[object, ...]]":
-        """Connect to a database, outside of any transaction."""
+        """Connect to a database, without a transaction."""
         return psycopg.connect(self.build_url(database), autocommit=True)
 
     def create_database(self, template: str = "template0") -> str:
@@ -179,7 +179,7 @@ class PostgresCluster:
         return self.build_url(name)
 
     def drop_database(self, url: str) -> None:
-        """Delete a database, whoever is connected to it."""
+        """Delete a database, even if sessions are connected to it."""
         name = url.rpartition("/")[2]
         with self.connect() as connection:
             connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)".encode())
@@ -188,48 +188,48 @@ class PostgresCluster:
 def _find_unprivileged() -> str:
     import pwd
 
-    known = {entry.pw_name for entry in pwd.getpwall()}
-    return next(name for name in UNPRIVILEGED if name in known)
+    users = {entry.pw_name for entry in pwd.getpwall()}
+    return next(name for name in UNPRIVILEGED if name in users)
 
 
 def start_cluster(parent: Path | None = None, **options: str) -> PostgresCluster:
-    """Start a cluster, which its caller removes. The test is skipped if there is no PostgreSQL.
+    """Start a cluster, which its caller removes; skip the test without PostgreSQL.
 
     Args:
-        parent: the folder that its own is made in; that of temporary files by default.
-        options: more of the server's settings.
+        parent: folder for the cluster's folder; the folder of temporary files by default.
+        options: further settings of the server.
     """
     programs = find_postgres()
     if programs is None:
         pytest.skip("PostgreSQL is not installed")
-    made = PostgresCluster(programs, parent=parent, **options)
+    server = PostgresCluster(programs, parent=parent, **options)
     try:
-        made.start()
+        server.start()
     except BaseException:
-        made.remove()
+        server.remove()
         raise
-    return made
+    return server
 
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[PostgresCluster]:
-    """A running cluster; one for all tests of this worker."""
-    made = start_cluster()
-    yield made
-    made.remove()
+    """A running cluster, shared by all tests of this worker."""
+    server = start_cluster()
+    yield server
+    server.remove()
 
 
 @pytest.fixture
 def own_postgres() -> Iterator[PostgresCluster]:
-    """A cluster of the test's own, which it may stop."""
-    made = start_cluster()
-    yield made
-    made.remove()
+    """A cluster of a single test, which may stop it."""
+    server = start_cluster()
+    yield server
+    server.remove()
 
 
 @pytest.fixture
 def postgres_url(postgres: PostgresCluster) -> Iterator[str]:
-    """The address of an empty database of the test's own."""
+    """The address of an empty database of a single test."""
     url = postgres.create_database()
     yield url
     postgres.drop_database(url)

@@ -1,4 +1,4 @@
-"""Fixtures for every test: engines and servers on data directories of their own."""
+"""Fixtures for every test: engines and servers on their own data directories."""
 
 import asyncio
 import gc
@@ -44,39 +44,39 @@ POINTERS = {
 
 pytest_plugins = ("tests._postgres", "tests.support.database_pool", "tests.support.tiers")
 
-# How long an example takes depends on what else the machine does.
+# The time of an example depends on the load of the machine.
 hypothesis.settings.register_profile("toolkit", deadline=None)
-# For `scripts/mutants.py`, to which any failing example will do.
+# For `scripts/mutants.py`, which accepts any failing example.
 UNSHRUNK = set(hypothesis.Phase) - {hypothesis.Phase.shrink, hypothesis.Phase.explain}
 hypothesis.settings.register_profile("unshrunk", deadline=None, phases=UNSHRUNK)
 hypothesis.settings.load_profile("toolkit")
 
 
 def pytest_collection_finish() -> None:
-    """Have the garbage collector leave out the thousands of tests themselves."""
+    """Exclude the thousands of test items from garbage collection."""
     gc.collect()
     gc.freeze()
 
 
 def clear_environment(patch: pytest.MonkeyPatch) -> None:
-    """Take away what the machine's environment holds for us."""
+    """Remove the variables of the machine's environment that affect the toolkit."""
     for name in list(os.environ):
-        # IPython has its own opinion of who runs it in another environment than the one it is of.
+        # IPython warns if it runs outside the virtual environment that the variable names.
         if name.startswith("TOOLKIT_") or name.endswith("_API_KEY") or name == "VIRTUAL_ENV":
             patch.delenv(name)
 
 
 @pytest.fixture(autouse=True)
 def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Given whatever the machine's environment holds, a test starts without any of it."""
+    """Start each test without settings from the machine's environment."""
     clear_environment(monkeypatch)
-    # Whoever runs the tests may be logged in somewhere; nothing is made by looking there.
+    # The person who runs the tests may be logged in to a service; tests must not read that login.
     monkeypatch.setenv("TOOLKIT_CONFIG_DIR", os.devnull)
 
 
 @pytest.fixture
 def heed_interrupts() -> Iterator[None]:
-    """Given tests in a shell's background, SIGINT interrupts this process and its children.
+    """Let SIGINT interrupt this process and its children, also in a shell's background.
 
     A shell without job control starts background jobs with SIGINT ignored, and children inherit
     that.
@@ -88,7 +88,7 @@ def heed_interrupts() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def s3_server() -> Iterator[str]:
-    """The URL of a server that speaks S3, with a bucket; one for all tests of a worker."""
+    """The URL of an S3 server with a bucket, shared by all tests of a worker."""
     pytest.importorskip("moto", reason="moto, which is a server for S3, is not installed")
     pytest.importorskip("s3fs")
     with run_s3_server() as url:
@@ -100,7 +100,7 @@ def s3_server() -> Iterator[str]:
 def s3_url(
     s3_server: str, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> str:
-    """A place of a test's own at the S3 server, with the variables to go there."""
+    """A prefix of a test's own on the S3 server, with the variables to reach it."""
     for name, value in VARIABLES.items():
         monkeypatch.setenv(name, value)
     return f"s3://{BUCKET}/{tmp_path_factory.mktemp('place').name}"
@@ -108,7 +108,7 @@ def s3_url(
 
 @pytest.fixture(autouse=True, scope="session")
 def _list_packages_once() -> Iterator[None]:
-    """Given that nothing is installed meanwhile, each engine need not look for what is."""
+    """List the installed packages once, because they do not change during the tests."""
 
     @cache
     def list_installed(group: str) -> EntryPoints:
@@ -122,7 +122,7 @@ def _list_packages_once() -> Iterator[None]:
 
 @pytest.fixture(autouse=True, scope="session")
 def _workers_are_kept() -> Iterator[None]:
-    """Given an engine that closes, its worker processes are the next one's."""
+    """Reuse the worker processes of an engine that closes for the next engine."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(worker_pool, "WorkerProcess", ReusedWorker)
         yield
@@ -137,50 +137,50 @@ def _forked_python(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture
 def fork_programs(_forked_python: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Given programs that a test has Python run, each is forked and costs no imports."""
+    """Fork the Python programs that a test starts, so that they cost no imports."""
     monkeypatch.setattr(sys, "executable", str(_forked_python))
 
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[DaskCluster]:
-    """A Dask cluster of two worker processes, for all tests of this process."""
-    with DaskCluster() as made:
-        yield made
+    """A Dask cluster of two worker processes, shared by all tests of this process."""
+    with DaskCluster() as dask_cluster:
+        yield dask_cluster
 
 
 @pytest.fixture
 def tell(record_property: Callable[[str, object], None]) -> Callable[[str], None]:
-    """Has a line of what a trial came to, such as its seed, shown when all tests are over."""
+    """Prints a line about a trial, such as its seed, after all tests."""
     return lambda line: record_property("told", line)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Show what the trials came to."""
+    """Print the lines of the trials."""
     reports = [*terminalreporter.stats.get("passed", []), *terminalreporter.stats.get("failed", [])]
-    told = [line for report in reports for name, line in report.user_properties if name == "told"]
-    if told:
-        terminalreporter.section("what the trials came to")
-        for line in told:
+    lines = [line for report in reports for name, line in report.user_properties if name == "told"]
+    if lines:
+        terminalreporter.section("results of the trials")
+        for line in lines:
             terminalreporter.line(str(line))
 
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    """Sandbox settings with short back-off."""
+    """Sandbox settings with a short backoff."""
     return Settings(data_dir=tmp_path / "data", sandbox=True, retry_base_s=0.01)
 
 
 @pytest.fixture
 def faults() -> Faults:
-    """The faults of the sandbox that a test orders, and the log of its calls."""
+    """The faults of the sandbox that a test sets, and the log of its calls."""
     return Faults()
 
 
 class PromptServer(uvicorn.Server):
-    """Stops at once: uvicorn itself looks every tenth of a second, and takes another to stop."""
+    """Stops at once; uvicorn itself checks every tenth of a second, and is as slow to stop."""
 
     async def main_loop(self) -> None:
-        """Serve until told to stop."""
+        """Serve until `stop` is called."""
         self._stopped = asyncio.Event()
         await self._stopped.wait()
 
@@ -189,7 +189,7 @@ class PromptServer(uvicorn.Server):
         self._stopped.set()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Close what listens and what is connected."""
+        """Close the listeners and the connections."""
         for server in self.servers:
             await stop_listening(server)
         for listener in sockets or ():
@@ -221,9 +221,9 @@ class Server:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(("127.0.0.1", port))
         self.port: int = listener.getsockname()[1]
-        listener.listen()  # who is early waits for the server
+        listener.listen()  # an early caller waits for the server
         self.url = f"http://127.0.0.1:{self.port}"
-        # As `toolkit serve` has it: the body of an answer does not wait for its head.
+        # As `toolkit serve` sets it, so that the body of a response does not wait for its head.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         config = uvicorn.Config(
             create_app(self.thread.engine),
@@ -236,19 +236,19 @@ class Server:
         self._serving = self.thread.submit(self._server.serve(sockets=[listener]))
 
     def sign_up(self, *providers: str, email: str = "ada@example.org") -> str:
-        """Create an account that has connected these; return its key."""
+        """Create an account with connections to providers; return its key."""
         engine = self.thread.engine
-        made = self.thread.call(engine.accounts.create(AccountCreate(email=email)))
+        account = self.thread.call(engine.accounts.create(AccountCreate(email=email)))
         for provider in providers:
             pointer = ConnectionCreate(
                 provider=provider, connection_type="environment", secret_ref=POINTERS[provider]
             )
-            created = engine.connections.create(RequestContext(made.id), pointer, tested=False)
-            self.thread.call(created)
-        return made.api_key
+            connect = engine.connections.create(RequestContext(account.id), pointer, tested=False)
+            self.thread.call(connect)
+        return account.api_key
 
     def close(self) -> None:
-        """Stop the server, then the engine, which has whoever waits for work told to come back."""
+        """Stop the server, then the engine, which asks waiting callers to retry."""
         self.thread.engine.drain()
         self.thread.submit(self._server.stop()).result(timeout=PATIENCE_S)
         self._serving.result(timeout=PATIENCE_S)

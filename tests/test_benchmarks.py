@@ -1,6 +1,6 @@
-"""The benchmarks of load, with next to nothing to do: only that they work, never what they say.
+"""The load benchmarks, with next to no load: the tests check that they run, not their figures.
 
-Those whose figures are held to a ratio are run by `test_figure_guards.py`.
+`test_figure_guards.py` runs the benchmarks whose figures have a limit.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ pytestmark = pytest.mark.usefixtures("fork_programs")
 
 
 def figures(capsys: pytest.CaptureFixture[str]) -> dict[str, dict[str, object]]:
-    """The lines that were printed, by figure, each with all that a line has."""
+    """Return the printed lines by figure."""
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     for line in lines:
         assert {"figure", "value", "unit", "floor", "ratio", "limit", "kept"} <= set(line)
@@ -48,15 +48,15 @@ def figures(capsys: pytest.CaptureFixture[str]) -> dict[str, dict[str, object]]:
 
 
 def test_large_workflow(capsys: pytest.CaptureFixture[str]) -> None:
-    """Given two sizes of one shape, then time, memory and growth are told."""
+    """Given two sizes of one shape, then time, memory and growth are reported."""
     large_workflow.main(("fan",), (20, 40), 1)
-    found = figures(capsys)
-    assert {"large_workflow.fan.40", "large_workflow.fan.40.memory"} <= set(found)
-    assert "large_workflow.fan.40.growth" in found
+    lines = figures(capsys)
+    assert {"large_workflow.fan.40", "large_workflow.fan.40.memory"} <= set(lines)
+    assert "large_workflow.fan.40.growth" in lines
 
 
 def test_progress(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Given a moment to wait, then what a kernel that shows it takes of a core is told."""
+    """Given a short wait, then the CPU share of a kernel that shows progress is reported."""
     monkeypatch.setattr(progress, "CHAINS", 2)
     monkeypatch.setattr(progress, "WARM_S", 0.1)
     progress.main(0.5)
@@ -65,7 +65,7 @@ def test_progress(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Monkey
 
 
 def test_live_graph(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Given a moment to watch and no browser, then what the kernel takes of a core is told."""
+    """Given a short wait and no browser, then the CPU share of the kernel is reported."""
     monkeypatch.setattr(live_graph, "NODES", 40)
     monkeypatch.setattr(live_graph, "WARM_S", 0.1)
     monkeypatch.setattr(live_graph, "find_browser", lambda: None)
@@ -73,8 +73,8 @@ def test_live_graph(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Monk
     assert set(figures(capsys)) == {"live_graph.kernel"}
 
 
-def test_a_wide_fan_is_gathered_in_groups() -> None:
-    """Given more nodes than one may depend on, then all are gathered and none has too many."""
+def test_gathers_a_wide_fan_in_groups() -> None:
+    """Given more nodes than a node may depend on, then groups gather all within the limit."""
     edges = large_workflow.fan(2_500)
     assert len(edges) == 2_500
     assert max(map(len, edges.values())) <= large_workflow.MOST_UPSTREAM
@@ -84,56 +84,56 @@ def test_a_wide_fan_is_gathered_in_groups() -> None:
 def test_many_workflows(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Given ten workflows at once, then throughput, acceptance, turns and memory are told."""
+    """Given ten workflows at once, then throughput, acceptance, share and memory are reported."""
     monkeypatch.setattr(many_workflows, "ALONE", 3)
     many_workflows.report_figures([asyncio.run(many_workflows.measure(10))], 10)
-    found = figures(capsys)
+    lines = figures(capsys)
     names = ("throughput", "accepted_p50", "accepted_p95", "small_run", "overtaken", "memory")
-    assert set(found) == {f"many_workflows.{name}" for name in names}
+    assert set(lines) == {f"many_workflows.{name}" for name in names}
 
 
 def test_long_day(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Given two short hours, then nothing is lost and all that must stay flat is told."""
+    """Given two short hours, then no work is lost and all figures are reported."""
     monkeypatch.setattr(long_day, "PRUNED_EVERY", 2)
     asyncio.run(long_day.main(2, 0.05))
-    found = figures(capsys)
+    lines = figures(capsys)
     names = ("memory", "files", "sockets", "tasks", "lost", "database")
-    assert set(found) == {f"long_day.{name}" for name in names}
-    assert found["long_day.lost"]["value"] == 0
+    assert set(lines) == {f"long_day.{name}" for name in names}
+    assert lines["long_day.lost"]["value"] == 0
 
 
 def test_many_clients(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Given some clients for a second, then nothing is refused, lost or done twice."""
+    """Given some clients for a second, then no run is refused, lost or executed twice."""
     monkeypatch.setattr(many_clients, "CLIENTS", 16)
     monkeypatch.setattr(many_clients, "ACCOUNTS", 4)
-    monkeypatch.setattr(many_clients, "MOST_GROWTH", 10.0)  # what is left is warming up
-    monkeypatch.setattr(many_clients, "MOST_TIMES_SLOWER", 1e9)  # of so short a while
+    monkeypatch.setattr(many_clients, "MOST_GROWTH", 10.0)  # the rest is warm-up
+    monkeypatch.setattr(many_clients, "MOST_TIMES_SLOWER", 1e9)  # because the time is so short
     monkeypatch.setattr(many_clients, "ROUNDS", 1)
     assert asyncio.run(many_clients.main(1.0, 0.1)) == 0
-    found = figures(capsys)
+    lines = figures(capsys)
     names = (
         "faults", "lost", "doubled", "memory", "throughput", "read_p99", "accept_p99",
         "beside_the_worst",
     )  # fmt: skip
-    assert set(found) == {f"many_clients.{name}" for name in names}
-    assert found["many_clients.lost"]["runs"] > 0  # type: ignore[operator]
-    assert found["many_clients.doubled"]["sent_twice"] > 0  # type: ignore[operator]
+    assert set(lines) == {f"many_clients.{name}" for name in names}
+    assert lines["many_clients.lost"]["runs"] > 0  # type: ignore[operator]
+    assert lines["many_clients.doubled"]["sent_twice"] > 0  # type: ignore[operator]
 
 
 def test_shared_limits(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Given two servers for a second, then what a vendor refused and a key got are told."""
+    """Given two servers for a second, then rejected calls and the rate of a key are reported."""
     for name, few in {"ENGINES": 2, "CALLERS": 8, "WARM_UP_S": 0.1, "KEY_BURST": 5}.items():
         monkeypatch.setattr(shared_limits, name, few)
     shared_limits.main(0.3)
-    found = {json.loads(line)["figure"] for line in capsys.readouterr().out.splitlines()}
+    reported = {json.loads(line)["figure"] for line in capsys.readouterr().out.splitlines()}
     names = ("refused", "used", "alone.refused", "alone.used", "key_rate")
-    assert found == {f"shared_limits.{name}" for name in names}
+    assert reported == {f"shared_limits.{name}" for name in names}
 
 
 def test_startup(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Given processes that take no time, then each is told beside its floor.
+    """Given processes that take no time, then each figure is reported with its floor.
 
-    The processes themselves are started by `test_figure_guards.py`.
+    `test_figure_guards.py` starts the processes themselves.
     """
     for works in (startup.FLOORS, startup.STARTS, startup.CLIENTS, startup.DEMO):
         for name in works:
@@ -143,8 +143,8 @@ def test_startup(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyP
     assert set(figures(capsys)) == {f"startup.{name}" for name in names}
 
 
-def test_vendors_take_as_long_as_their_longest_chain() -> None:
-    """Given nodes of which one is this machine's, then the others' longest chain is what counts."""
+def test_finds_the_longest_chain_of_vendors() -> None:
+    """Given a node without a vendor, then only the longest chain of the vendors' nodes counts."""
     spans = {
         "a": ("x", "00.000", "01.000", []),
         "b": ("x", "01.000", "03.000", ["a"]),
@@ -169,7 +169,7 @@ def test_vendors_take_as_long_as_their_longest_chain() -> None:
 
 @pytest.fixture
 def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A page with one table, of one figure that was kept."""
+    """A page with one table of one stored figure."""
     page = tmp_path / "page.md"
     page.write_text(
         "Before.\n<!-- begin: figures of call -->\n<!-- end: figures of call -->\nAfter.\n"
@@ -188,18 +188,18 @@ def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return page
 
 
-def test_the_page_is_made_from_figures(page: Path) -> None:
-    """Given kept figures, when the page is written, then they are in its table; its prose stays."""
+def test_writes_the_page_from_the_figures(page: Path) -> None:
+    """Given stored figures, when the page is written, then it has them and keeps its prose."""
     assert _page.write_page() == []
-    written = page.read_text()
-    assert "| CPU | 1.5 ms (1.25–2) | 0.25 | 7.5 (LiteLLM) | 0.9, missed |" in written
-    assert written.startswith("Before.\n")
-    assert written.endswith("After.\n")
+    text = page.read_text()
+    assert "| CPU | 1.5 ms (1.25–2) | 0.25 | 7.5 (LiteLLM) | 0.9, missed |" in text
+    assert text.startswith("Before.\n")
+    assert text.endswith("After.\n")
     assert _page.write_page(check=True) == []
 
 
-def test_a_page_that_says_something_else_is_told(page: Path) -> None:
-    """Given a figure that was changed by hand, or that no table has, then the check says so."""
+def test_reports_a_page_that_differs_from_the_figures(page: Path) -> None:
+    """Given a figure that was edited by hand, or that no table lists, then the check reports it."""
     _page.write_page()
     page.write_text(page.read_text().replace("1.5", "0.5"))
     _page.keep_figures("other", [{"benchmark": "other"}, {"figure": "other.x", "value": 1}])
@@ -208,16 +208,16 @@ def test_a_page_that_says_something_else_is_told(page: Path) -> None:
     assert "differs from" in differs
 
 
-def test_what_was_not_measured_again_is_kept(page: Path) -> None:
-    """Given figures of two benchmarks, when one is kept anew, then the other's are as they were."""
+def test_keeps_the_figures_of_other_benchmarks(page: Path) -> None:
+    """Given figures of two benchmarks, when one is stored again, then the other's are unchanged."""
     _page.keep_figures("other", [{"benchmark": "other"}, {"figure": "other.x", "value": 1}])
     _page.keep_figures("other", [{"benchmark": "other"}, {"figure": "other.x", "value": 2}])
     values = {line["figure"]: line["value"] for line in _page.read_figures() if "figure" in line}
     assert values == {"gateway.cpu_ms": 1.5, "other.x": 2}
 
 
-def test_one_table_has_all_benchmarks() -> None:
-    """Given every benchmark there is, then the one command runs it, and each figure has a row."""
+def test_lists_every_benchmark_in_one_table() -> None:
+    """Given all benchmarks, then one command runs them, and each figure has a row."""
     modules = {path.stem for path in Path(gateway.__file__).parent.glob("[a-z]*.py")}
     assert modules - {"review_alarms"} == set(NAMES)  # alarms take a quarter of an hour
     table = render_table(
@@ -240,7 +240,7 @@ def test_one_table_has_all_benchmarks() -> None:
 
 
 def test_transfers(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Given small artifacts, then what a server grows by is told of all ways to send them."""
+    """Given small artifacts, then the growth of a server is reported for all ways to send them."""
     monkeypatch.setattr(transfers, "READERS", 3)
     monkeypatch.setattr(transfers, "UPLOADS", 3)
     asyncio.run(transfers.main(1_000_000, 0.1, 1))
@@ -249,73 +249,75 @@ def test_transfers(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Monke
 
 
 def test_server_frameworks(capsys: pytest.CaptureFixture[str]) -> None:
-    """Given a few requests, then the server is told beside the same resource in FastAPI."""
+    """Given a few requests, then the server is reported with FastAPI as its floor."""
     assert asyncio.run(server_frameworks.main(1, 4, 1)) == 0
     names = ("read", "accept", "import", "lines")
     assert set(figures(capsys)) == {f"server_frameworks.{name}" for name in names}
 
 
 def test_workers(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Given a moment's load, then what two workers do over one is told."""
+    """Given a short load, then the ratio of two workers to one worker is reported."""
     monkeypatch.setattr(workers, "CALLERS", 8)
     workers.report_workers("workers.sqlite", 1, 0.3, [None] * 3)
     (line,) = [json.loads(text) for text in capsys.readouterr().out.splitlines()]
     assert line["value"] == pytest.approx(2 * line["per_s"] / line["apart_per_s"], abs=0.05)
 
 
-def test_engines_of_their_own() -> None:
-    """Given two engines with next to nothing to do, then what they end in a second is told."""
+def test_measures_engines_in_separate_processes() -> None:
+    """Given two engines and a few runs, then their runs per second are reported."""
     assert postgres.measure_runs_per_s(2, 64, None) > 0
 
 
 def test_large_lists(capsys: pytest.CaptureFixture[str]) -> None:
-    """Given some runs, then the CPU of a page is told by each filter."""
+    """Given some runs, then the CPU time of a page is reported for each filter."""
     asyncio.run(large_lists.main(1_500, ["sqlite"], 20, 1))
-    found = figures(capsys)
+    lines = figures(capsys)
     names = {*large_lists.FILTERS, "fill", "index", "write"}
-    assert set(found) == {f"large_lists.sqlite.{name}" for name in names}
-    assert found["large_lists.sqlite.text_rare"]["found"] == large_lists.RARE_RUNS
+    assert set(lines) == {f"large_lists.sqlite.{name}" for name in names}
+    assert lines["large_lists.sqlite.text_rare"]["found"] == large_lists.RARE_RUNS
 
 
 def test_filtered_lists(capsys: pytest.CaptureFixture[str]) -> None:
-    """Given some runs, then each filter is told beside SQL alone, and how long others wait."""
+    """Given some runs, then each filter is reported with SQL as its floor, and others' delay."""
     asyncio.run(filtered_lists.main(1_200, 1))
-    found = figures(capsys)
-    assert set(found) == {f"filtered_lists.{name}" for name in (*filtered_lists.FILTERS, "hold")}
-    assert found["filtered_lists.tag"]["found"] == 1
+    lines = figures(capsys)
+    assert set(lines) == {f"filtered_lists.{name}" for name in (*filtered_lists.FILTERS, "hold")}
+    assert lines["filtered_lists.tag"]["found"] == 1
 
 
 def test_store_growth(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Given a few jobs of a kind, then what they leave and what durability costs is told.
+    """Given a few jobs of a kind, then their size and the cost of durability are reported.
 
-    Texts are what `test_figure_guards.py` has.
+    `test_figure_guards.py` measures the texts.
     """
     monkeypatch.delitem(store_growth.JOBS, "llm")
     asyncio.run(store_growth.main(0.02, 1))
-    found = figures(capsys)
+    lines = figures(capsys)
     for kind in store_growth.JOBS:
-        assert {f"store_growth.bytes.{kind}", f"store_growth.again.{kind}"} <= set(found)
-    assert "store_growth.full_over_normal" in found
+        assert {f"store_growth.bytes.{kind}", f"store_growth.again.{kind}"} <= set(lines)
+    assert "store_growth.full_over_normal" in lines
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")  # papermill's own: it leaves its loop open
 def test_batch(capsys: pytest.CaptureFixture[str]) -> None:
-    """Given two notebooks, then a batch is told beside papermill's command and API."""
+    """Given two notebooks, then a batch is reported with papermill's command and API."""
     with warnings.catch_warnings():
         batch.main(rounds=1, notebooks=2, hundred=2)
-    found = figures(capsys)
+    lines = figures(capsys)
     names = ("papermill_command", "papermill_api", "notebook", "hundred")
-    assert set(found) == {f"batch.{name}" for name in names}
+    assert set(lines) == {f"batch.{name}" for name in names}
 
 
 def test_planning(capsys: pytest.CaptureFixture[str]) -> None:
-    """Given one language, then the figures of keywords, recorded replies and bounds are told."""
+    """Given one language, then figures of keywords, recorded replies and bounds are reported."""
     planning.main(["--lang", "it", "--split", "work"])
     out = capsys.readouterr().out
-    told = {line["figure"]: line["value"] for line in map(json.loads, _list_json(out))}
-    assert {"planning.it.exact_of_run", "planning.all.impossible_run", "planning.time"} <= set(told)
-    assert told["planning.replies.exact"] >= 0.99
-    assert told["planning.bound.openai"] < 0.05
+    values = {line["figure"]: line["value"] for line in map(json.loads, _list_json(out))}
+    assert {"planning.it.exact_of_run", "planning.all.impossible_run", "planning.time"} <= set(
+        values
+    )
+    assert values["planning.replies.exact"] >= 0.99
+    assert values["planning.bound.openai"] < 0.05
     assert "| it |" in out
 
 
@@ -323,49 +325,52 @@ def _list_json(out: str) -> list[str]:
     return [line for line in out.splitlines() if line.startswith("{")]
 
 
-def test_a_model_that_is_not_named_is_skipped(
+def test_skips_a_model_without_an_address(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Given no address of a model, then the benchmark says that it leaves the model out."""
+    """Given no address of a model, then the benchmark reports that it skips the model."""
     monkeypatch.delenv("BENCHMARK_BASE_URL", raising=False)
     assert planning.main(["--planner", "llm"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["figure"] == "planning.llm"
-    assert "--base-url" in told["skipped"]
+    line = json.loads(capsys.readouterr().out)
+    assert line["figure"] == "planning.llm"
+    assert "--base-url" in line["skipped"]
 
 
-def test_planning_shows_no_line_that_it_tells_figures_of(
+def test_planning_shows_no_line_of_the_report_split(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Given that failures are asked for, then those of the half to work on are all there is."""
+    """Given `show_failures`, then it prints only lines of the split to work on."""
     lines = read_lines(["de"])
     planning.show_failures([planning.plan_line(line) for line in lines])
-    shown = capsys.readouterr().err
-    assert not [line.id for line in lines if line.split == "report" and line.id in shown]
-    assert [line.id for line in lines if line.split == "work" and line.id in shown]
+    output = capsys.readouterr().err
+    assert not [line.id for line in lines if line.split == "report" and line.id in output]
+    assert [line.id for line in lines if line.split == "work" and line.id in output]
 
 
 def test_review(capsys: pytest.CaptureFixture[str]) -> None:
-    """Given one kind of artifact, then its shares and times are told, and then the tables."""
+    """Given one kind of artifact, then its shares and times are reported, and then the tables."""
     review.main(["--kind", "research", "--split", "work"])
     out = capsys.readouterr().out
-    told = {json.loads(line)["figure"] for line in out.splitlines() if line.startswith("{")}
+    reported = {json.loads(line)["figure"] for line in out.splitlines() if line.startswith("{")}
     assert {
         "review.hard.spoiled_passed",
         "review.judge.good_failed",
         "review.research.time",
-    } <= told
+    } <= reported
     assert "| research |" in out
     assert "| disambiguation page |" in out
 
 
-def test_review_shows_no_line_that_it_tells_figures_of(capsys: pytest.CaptureFixture[str]) -> None:
-    """Given that failures are asked for, then those of the half to work on are all there is."""
+def test_review_shows_no_line_of_the_report_split(capsys: pytest.CaptureFixture[str]) -> None:
+    """Given `show_failures`, then it prints only lines of the split to work on."""
     lines = [*review.read_lines("work", ["research"]), *review.read_lines("report", ["research"])]
     failed = [
-        replace(one, passes={"checks": bool(one.damage)}) for one in review.review_lines(lines)
+        replace(outcome, passes={"checks": bool(outcome.damage)})
+        for outcome in review.review_lines(lines)
     ]
     review.show_failures(failed)
-    shown = capsys.readouterr().err
-    assert not [one.id for one in failed if one.split == "report" and one.id in shown]
-    assert [one.id for one in failed if one.split == "work" and one.id in shown]
+    output = capsys.readouterr().err
+    assert not [
+        outcome.id for outcome in failed if outcome.split == "report" and outcome.id in output
+    ]
+    assert [outcome.id for outcome in failed if outcome.split == "work" and outcome.id in output]

@@ -1,4 +1,4 @@
-"""Canary secrets, put wherever a secret can enter, are looked for wherever one could come out."""
+"""Canary secrets: put in every place that takes a secret, and searched for in every output."""
 
 import json
 import logging
@@ -29,7 +29,7 @@ VARIABLES = {
         json.dumps({"access_key_id": f"AKIA{TAIL}7", "secret_access_key": f"{TAIL}8"}),
     ),
 }
-ASKED = {
+INPUTS = {
     "openai": ("llm.generate", {"objective": "Tea"}),
     "anthropic": ("llm.generate", {"objective": "Tea"}),
     "google": ("llm.generate", {"objective": "Tea"}),
@@ -41,30 +41,30 @@ ASKED = {
 
 
 class Echo(BaseHTTPRequestHandler):
-    """A vendor that quotes all it was sent, headers and body, in the error it answers with."""
+    """A vendor that quotes the whole request, headers and body, in its error response."""
 
     def _answer(self) -> None:
         length = int(self.headers.get("content-length") or 0)
         keys = [value for value in self.headers.values() if TAIL in value]
-        said = f"{' '.join(keys)} {dict(self.headers)} {self.rfile.read(length)!r} {self.path}"
-        body = {"error": {"message": said}, "detail": said, "message": said, "title": said}
+        quote = f"{' '.join(keys)} {dict(self.headers)} {self.rfile.read(length)!r} {self.path}"
+        body = {"error": {"message": quote}, "detail": quote, "message": quote, "title": quote}
         content = json.dumps(body).encode()
         self.send_response(int(self.server.status))  # type: ignore[attr-defined]
         self.send_header("content-type", "application/json")
         self.send_header("content-length", str(len(content)))
-        self.send_header("x-request-id", said.encode("ascii", "replace").decode()[:400])
+        self.send_header("x-request-id", quote.encode("ascii", "replace").decode()[:400])
         self.end_headers()
         self.wfile.write(content)
 
     do_GET = do_POST = _answer  # noqa: N815 - the standard library's names
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture
 def vendor() -> Iterator[ThreadingHTTPServer]:
-    """The vendor that quotes, on a real socket."""
+    """The quoting vendor, on a real socket."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), Echo)
     server.status = 400  # type: ignore[attr-defined]
     threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -75,7 +75,7 @@ def vendor() -> Iterator[ThreadingHTTPServer]:
 
 @pytest.fixture
 def settings(vendor: ThreadingHTTPServer, tmp_path: Path) -> Settings:
-    """Every vendor is that one."""
+    """Settings with that vendor in place of every vendor."""
     url = f"http://127.0.0.1:{vendor.server_port}"
     reached = VendorSettings(base_urls={"api": url, "jobs": url})
     vendors = dict.fromkeys(VARIABLES, reached)
@@ -89,21 +89,21 @@ def _plant_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def read_stored_text(folder: Path) -> str:
-    """Every byte that was kept."""
+    """Return all stored bytes as a text."""
     files = [path for path in folder.rglob("*") if path.is_file()]
     assert files
     return "".join(path.read_bytes().decode("latin-1") for path in files)
 
 
 @pytest.mark.parametrize("status", [400, 401, 429, 500])
-def test_no_secret_comes_out_anywhere(
+def test_leaks_no_secret_anywhere(
     settings: Settings,
     vendor: ThreadingHTTPServer,
     status: int,
     caplog: pytest.LogCaptureFixture,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Given vendors that quote the key in every error, then it is in nothing that can be read."""
+    """Given vendors that quote the key in every error, then no output contains the secret."""
     caplog.set_level(logging.DEBUG)
     vendor.status = status  # type: ignore[attr-defined]
     seen: list[str] = []
@@ -114,8 +114,8 @@ def test_no_secret_comes_out_anywhere(
             tested = client.connections.test(connection.id)
             seen += [repr(connection), repr(tested), str(tested.to_dict())]
             seen.append(render_views(connection) + render_views(tested))
-            capability, given = ASKED[provider]
-            run = client.runs.create(capability, given, provider=provider)
+            capability, fields = INPUTS[provider]
+            run = client.runs.create(capability, fields, provider=provider)
             try:
                 run.wait(progress="lines")
             except ToolkitError as error:
@@ -130,23 +130,23 @@ def test_no_secret_comes_out_anywhere(
 
 
 @pytest.mark.parametrize("secret", [value for _, value in VARIABLES.values()])
-def test_a_key_in_the_place_of_a_name_is_refused_and_forgotten(
+def test_rejects_a_key_in_place_of_its_name(
     settings: Settings, secret: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Given a key where its name should be, then it is refused, and neither echoed nor kept."""
+    """Given a key in place of its name, then it is rejected, and neither echoed nor stored."""
     caplog.set_level(logging.DEBUG)
     with Client.local(settings=settings) as client:
         with pytest.raises(ToolkitError) as refused:
             client.connections.create("openai", "environment", secret)
         with pytest.raises(ToolkitError) as unknown:
             client.connections.create("openai", "aws_secrets_manager", secret)
-    told = [str(refused.value), repr(refused.value.details)]
-    told += [str(unknown.value), repr(unknown.value.details)]
-    assert TAIL not in "".join([*told, caplog.text, read_stored_text(settings.data_dir)])
+    texts = [str(refused.value), repr(refused.value.details)]
+    texts += [str(unknown.value), repr(unknown.value.details)]
+    assert TAIL not in "".join([*texts, caplog.text, read_stored_text(settings.data_dir)])
 
 
-def test_no_secret_comes_out_in_a_notebook(settings: Settings, tmp_path: Path) -> None:
-    """Given a notebook that connects, runs and fails, then the file holds no secret."""
+def test_leaks_no_secret_in_a_notebook(settings: Settings, tmp_path: Path) -> None:
+    """Given a notebook that connects, runs and fails, then the file contains no secret."""
     url = settings.vendors["openai"].base_urls["api"]
     cells = [
         "from toolkit import Client\n"

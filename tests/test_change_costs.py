@@ -1,4 +1,4 @@
-"""One file is what a vendor or a capability costs: CONTRIBUTING.md, read, and done as it says."""
+"""A vendor or a capability costs one file: the steps of CONTRIBUTING.md are executed."""
 
 import os
 import re
@@ -11,14 +11,14 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-# A file that the page tells to write, and the block of what to try with it.
+# A file that the page says to write, and the block of code that uses it.
 STEP = re.compile(
     r"`(toolkit/[a-z/_]+\.py)`:\n\n```python\n(.*?)^```\n(?:.*?)^```python\n(.*?)^```", re.M | re.S
 )
 STEPS = {Path(name).stem: (name, file, use) for name, file, use in STEP.findall(PAGE)}
 MAX_VENDOR_LINES = 8
 VENDOR = next(stem for stem, (name, _, _) in STEPS.items() if "/vendors/" in name)
-# The tests that go through every vendor or every capability there is.
+# The tests that iterate over all vendors or all capabilities.
 DERIVED = (
     "tests/vendors/test_catalogue.py",
     "tests/capabilities/test_registry_table.py",
@@ -32,7 +32,7 @@ DERIVED = (
 
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the package and its tests, with the page's files added and nothing edited."""
+    """A copy of the package and its tests, with the page's files added and no file edited."""
     folder = tmp_path_factory.mktemp("checkout")
     for name in ("toolkit", "tests", "pyproject.toml", "docs"):
         source = ROOT / name
@@ -46,7 +46,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run_python(copy: Path, *args: str) -> subprocess.CompletedProcess[str]:
-    """Run Python where the copy is what is imported."""
+    """Run Python with the copy as the imported package."""
     return subprocess.run(
         [sys.executable, *args],
         env={**os.environ, "PYTHONPATH": str(copy)},
@@ -57,22 +57,22 @@ def run_python(copy: Path, *args: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_the_page_shows_a_vendor_and_a_capability() -> None:
-    """Given the page, then it has one file for each, and the vendor's is short."""
+def test_page_shows_a_vendor_and_a_capability() -> None:
+    """Given the page, then it has a short file for a vendor, and a file for a capability."""
     assert [Path(name).parent.name for name, _, _ in STEPS.values()] == ["vendors", "capabilities"]
     ((_, file, _),) = [step for step in STEPS.values() if "/vendors/" in step[0]]
     assert file.count("\n") <= MAX_VENDOR_LINES
 
 
-def test_the_new_files_are_all_it_takes(copy: Path) -> None:
-    """Given the files alone, when the page's uses of them are run, then they work as it says."""
+def test_new_files_work_without_other_changes(copy: Path) -> None:
+    """Given only the new files, when the page's examples are run, then they work as described."""
     uses = ["import toolkit; print(toolkit.__file__)", *(use for _, _, use in STEPS.values())]
-    done = run_python(copy, "-c", "\n".join(uses))
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith(str(copy))
+    process = run_python(copy, "-c", "\n".join(uses))
+    assert process.returncode == 0, process.stderr
+    assert process.stdout.startswith(str(copy))
 
 
-def test_no_test_has_to_be_edited(copy: Path) -> None:
-    """Given both files, when the tests that go through all of them are run, then they pass."""
-    done = run_python(copy, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", *DERIVED)
-    assert done.returncode == 0, done.stdout[-3000:]
+def test_new_files_pass_the_tests_of_all(copy: Path) -> None:
+    """Given both files, when the tests that iterate over all are run, then they pass."""
+    process = run_python(copy, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", *DERIVED)
+    assert process.returncode == 0, process.stdout[-3000:]

@@ -1,4 +1,4 @@
-"""One class, one name: a word in a traceback or a review leads to one place."""
+"""Class names are unique, so that a name in a traceback or a review identifies one class."""
 
 import ast
 from collections import defaultdict
@@ -10,8 +10,8 @@ HANDLES = (
 )  # generated: callers know handles by the names of their records
 
 
-def test_no_two_classes_share_a_name() -> None:
-    """Given the sources, then the name of each class is its own."""
+def test_class_names_are_unique() -> None:
+    """Given the sources, then no two classes have the same name."""
     places: dict[str, list[str]] = defaultdict(list)
     for path, tree in parse_folder(PACKAGE).items():
         if HANDLES in path.parents:
@@ -19,4 +19,4 @@ def test_no_two_classes_share_a_name() -> None:
         for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef):
                 places[node.name].append(str(path.relative_to(PACKAGE)))
-    assert {name: found for name, found in places.items() if len(found) > 1} == {}
+    assert {name: files for name, files in places.items() if len(files) > 1} == {}

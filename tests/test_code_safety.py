@@ -1,4 +1,4 @@
-"""Nothing stored or received becomes code (promise P26), read off the code itself."""
+"""Stored or received data never becomes code (promise P26): a check of the sources."""
 
 import ast
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from tests.support.source_trees import PACKAGE, parse_folder
 
 RUNS = {"eval", "exec", "compile", "__import__"}
 UNPICKLES = {"pickle", "marshal", "shelve", "dill", "cloudpickle", "joblib", "jsonpickle"}
-# They only write, as in `from marshal import dumps`.
+# These only write, as in `from marshal import dumps`.
 WRITES = {"dump", "dumps"}
 TEMPLATES = {"jinja2", "mako", "chevron", "pystache", "django"}
 SAFE = {"safe_load", "safe_load_all"}
@@ -17,7 +17,7 @@ IMPORTS = {"import_module", "resolve_name", "run_module", "run_path"}
 
 
 def list_faults(tree: ast.Module) -> list[str]:
-    """List what a module does that none may do, by line."""
+    """List the forbidden calls and imports of a module, by line."""
     return [f"{node.lineno}: {what}" for node, what in _find_faults(tree)]
 
 
@@ -41,7 +41,7 @@ def _find_faults(tree: ast.Module) -> Iterator[tuple[ast.stmt | ast.expr, str]]:
             case ast.Call(func=ast.Name(id=how) | ast.Attribute(attr=how), args=[name, *_]) if (
                 how in IMPORTS and not _is_ours(name)
             ):
-                yield node, f"{how}() of what is no constant"
+                yield node, f"{how}() of a name that is not constant"
 
 
 def _find_imports(module: str, name: str) -> Iterator[str]:
@@ -53,12 +53,14 @@ def _find_imports(module: str, name: str) -> Iterator[str]:
 
 
 def _is_safe(call: ast.Call) -> bool:
-    loaders = [ast.unparse(given) for given in (*call.args[1:], *(k.value for k in call.keywords))]
+    loaders = [
+        ast.unparse(argument) for argument in (*call.args[1:], *(k.value for k in call.keywords))
+    ]
     return any(loader in ("yaml.SafeLoader", "yaml.CSafeLoader", "_Loader") for loader in loaders)
 
 
 def _is_ours(name: ast.expr) -> bool:
-    """Tell whether a module's name is a constant, of a table, or below a package of ours."""
+    """Return whether a module's name is a constant, from a table, or below one of our packages."""
     match name:
         case ast.Constant():
             return True
@@ -91,8 +93,8 @@ def _is_ours(name: ast.expr) -> bool:
         "pkgutil.resolve_name(name)",
     ],
 )
-def test_the_reading_finds_what_it_looks_for(text: str) -> None:
-    """Given a line that no module may have, when it is read, then it is found."""
+def test_check_finds_forbidden_code(text: str) -> None:
+    """Given a forbidden line, when it is checked, then it is found."""
     assert len(list_faults(ast.parse(text))) == 1
 
 
@@ -108,30 +110,31 @@ def test_the_reading_finds_what_it_looks_for(text: str) -> None:
         "import json",
     ],
 )
-def test_the_reading_leaves_the_rest_alone(text: str) -> None:
-    """Given a line that is all right, when it is read, then nothing is found."""
+def test_check_accepts_safe_code(text: str) -> None:
+    """Given a safe line, when it is checked, then nothing is found."""
     assert list_faults(ast.parse(text)) == []
 
 
-def test_no_module_runs_what_it_was_given() -> None:
+def test_package_never_runs_data() -> None:
     """Given every module of the package, then none runs, unpickles, renders or imports data."""
     modules = parse_folder(PACKAGE)
     assert len(modules) > 200
-    found = {
+    faults = {
         path.relative_to(PACKAGE).as_posix(): at_fault
         for path, tree in modules.items()
         if (at_fault := list_faults(tree))
     }
-    # What kernels have imported beforehand is named by whoever starts the batch, in their shell.
-    assert [line.partition(": ")[2] for line in found.pop("batch/kernel/_zygote.py")] == [
-        "import_module() of what is no constant"
+    # The user who starts the batch names the modules that kernels import in advance, in their
+    # shell.
+    assert [line.partition(": ")[2] for line in faults.pop("batch/kernel/_zygote.py")] == [
+        "import_module() of a name that is not constant"
     ] * 2
-    # What a worker process calls is named by its parent, of the functions that the parent has.
-    assert [line.partition(": ")[2] for line in found.pop("workers/serialization.py")] == [
-        "import_module() of what is no constant"
+    # The parent of a worker process names the function to call, from its own functions.
+    assert [line.partition(": ")[2] for line in faults.pop("workers/serialization.py")] == [
+        "import_module() of a name that is not constant"
     ]
     # The module of a client's area has the name of the attribute that holds the area.
-    assert [line.partition(": ")[2] for line in found.pop("client/_areas.py")] == [
-        "import_module() of what is no constant"
+    assert [line.partition(": ")[2] for line in faults.pop("client/_areas.py")] == [
+        "import_module() of a name that is not constant"
     ]
-    assert found == {}
+    assert faults == {}

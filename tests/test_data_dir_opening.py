@@ -1,4 +1,4 @@
-"""Opening a data directory does only what was asked for: trials of shells, copies and versions."""
+"""Opening a data directory has no side effects: trials of shells, copies and versions."""
 
 import json
 import shutil
@@ -24,14 +24,14 @@ ASK = {"objective": "One line on tides"}
 
 def toolkit(*arguments: object, exit_code: int = 0) -> Result:
     """Run a command, and return its result."""
-    shown = CliRunner().invoke(app, [str(each) for each in arguments])
-    assert shown.exit_code == exit_code, shown.output + str(shown.exception)
-    return shown
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert result.exit_code == exit_code, result.output + str(result.exception)
+    return result
 
 
 @pytest.fixture
-def own(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
-    """A model server, and the key that the operator's server has."""
+def model_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
+    """A model server, and the operator's key for it."""
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     server = ModelServer()
     yield server
@@ -39,26 +39,26 @@ def own(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
 
 
 @pytest.fixture
-def live(own: ModelServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
+def live(model_server: ModelServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     """Settings of a real engine, as variables and as a value."""
-    vendors = {"openai": {"base_urls": {"api": own.url}}}
+    vendors = {"openai": {"base_urls": {"api": model_server.url}}}
     monkeypatch.setenv("TOOLKIT_VENDORS", json.dumps(vendors))
     return Settings(data_dir=tmp_path / "data")
 
 
 @pytest.fixture
 def leave_work(monkeypatch: pytest.MonkeyPatch) -> Callable[[Settings, str], str]:
-    """Leaves a run, workflow or task lying: its process ends once it is accepted."""
+    """Leaves a run, workflow or task unfinished: its process ends after accepting it."""
 
-    def leave(settings: Settings, what: str = "run") -> str:
+    def leave(settings: Settings, kind: str = "run") -> str:
         client = Client.local(settings=settings, take_up=False)
         with monkeypatch.context() as patch, client:
             if not settings.sandbox and not client.connections.list():
                 client.connections.connect("openai")
             patch.setattr(LeaseManager, "start", lambda self, lease: None)
-            if what == "run":
+            if kind == "run":
                 return client.runs.create("llm.generate", ASK).id
-            if what == "task":
+            if kind == "task":
                 return client.tasks.create("One line on tides").id
             flow = Workflow("one")
             flow.add("line", "llm.generate", **ASK)
@@ -70,51 +70,51 @@ def leave_work(monkeypatch: pytest.MonkeyPatch) -> Callable[[Settings, str], str
 AREAS = {"run": "runs", "workflow": "workflows", "task": "tasks"}
 
 
-@pytest.mark.parametrize("what", AREAS)
-def test_a_listing_fails_nobodys_work(
-    own: ModelServer,
+@pytest.mark.parametrize("kind", AREAS)
+def test_listing_leaves_unfinished_work_intact(
+    model_server: ModelServer,
     live: Settings,
     leave_work: Callable[[Settings, str], str],
     monkeypatch: pytest.MonkeyPatch,
-    what: str,
+    kind: str,
 ) -> None:
-    """Given work to be resumed, when a shell without keys lists it, then it goes on later."""
-    work_id, area = leave_work(live, what), AREAS[what]
+    """Given unfinished work, when a shell without keys lists it, then the work continues later."""
+    work_id, area = leave_work(live, kind), AREAS[kind]
     monkeypatch.delenv("OPENAI_API_KEY")
     for command in ([area], [area, "show", work_id], [area, "events", work_id], ["usage"]):
         toolkit(*command, "--data-dir", live.data_dir)
-    with Client.local(settings=live) as client:  # it may work, and has no key
+    with Client.local(settings=live) as client:  # the engine may work, but has no key
         waiting = getattr(client, area).get(work_id)
         assert (waiting.status_detail, waiting.done) == ("waiting_secret", False)
-        assert client.events(work_id).__next__().type == f"{what}.queued" or what == "task"
-    assert own.asked == []
+        assert client.events(work_id).__next__().type == f"{kind}.queued" or kind == "task"
+    assert model_server.asked == []
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     with Client.local(settings=live) as client:
-        done = getattr(client, area).get(work_id).wait(progress=False, check=False)
-        assert (done.done, done.status_detail) == (True, None)
-        # What the model here answers is no line on tides, so that it passes no review.
-        assert done.error is None or (what, done.error.code) == ("task", "RETRIES_EXHAUSTED")
-    assert own.asked
+        handle = getattr(client, area).get(work_id).wait(progress=False, check=False)
+        assert (handle.done, handle.status_detail) == (True, None)
+        # The model's answer is not a line on tides, so it passes no review.
+        assert handle.error is None or (kind, handle.error.code) == ("task", "RETRIES_EXHAUSTED")
+    assert model_server.asked
 
 
-def test_a_shell_waits_for_what_it_names_alone(
+def test_shell_resumes_only_the_named_run(
     live: Settings, leave_work: Callable[[Settings, str], str]
 ) -> None:
-    """Given two runs to be resumed, when one is waited for in a shell, then it alone goes on."""
+    """Given two unfinished runs, when a shell waits for one, then only this run is resumed."""
     first, second = leave_work(live, "run"), leave_work(live, "run")
-    shown = toolkit("runs", "wait", second, "--data-dir", live.data_dir, "--json")
-    assert json.loads(shown.stdout)["status"] == "completed"
-    shown = toolkit("runs", "show", first, "--data-dir", live.data_dir, "--json")
-    assert json.loads(shown.stdout)["status"] == "queued"
+    result = toolkit("runs", "wait", second, "--data-dir", live.data_dir, "--json")
+    assert json.loads(result.stdout)["status"] == "completed"
+    result = toolkit("runs", "show", first, "--data-dir", live.data_dir, "--json")
+    assert json.loads(result.stdout)["status"] == "queued"
     toolkit("runs", "cancel", first, "--data-dir", live.data_dir)
     with Client.local(settings=live) as client:
         assert client.runs.get(first).status == "cancelled"
 
 
-def test_what_waits_for_a_secret_can_be_cancelled(
+def test_cancels_work_that_waits_for_a_secret(
     live: Settings, leave_work: Callable[[Settings, str], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Given work that waits for a secret, when it is cancelled, then it ends so."""
+    """Given work that waits for a secret, when it is cancelled, then its status is cancelled."""
     work_id = leave_work(live, "workflow")
     monkeypatch.delenv("OPENAI_API_KEY")
     with Client.local(settings=live) as client:
@@ -122,7 +122,7 @@ def test_what_waits_for_a_secret_can_be_cancelled(
 
 
 def copy_data_dir(folder: Path, how: str) -> Path:
-    """A copy of a data directory; what `restored` leaves stands where the first was."""
+    """Copy a data directory; `restored` deletes the original and moves the copy to its place."""
     copy = folder.with_name("copy")
     if how == "backup":
         toolkit("backup", copy, "--data-dir", folder)
@@ -135,10 +135,10 @@ def copy_data_dir(folder: Path, how: str) -> Path:
 
 
 @pytest.mark.parametrize("how", ["backup", "cp -r", "cp -a", "restored"])
-def test_a_copy_pays_for_nothing(
+def test_copy_resumes_nothing_by_itself(
     settings: Settings, leave_work: Callable[[Settings, str], str], how: str
 ) -> None:
-    """Given a copy, when it is looked at or opened, then nothing is taken up until it is told."""
+    """Given a copy, when it is listed or opened, then nothing is resumed without `take_up=True`."""
     run_id = leave_work(settings, "run")
     copy = copy_data_dir(settings.data_dir, how)
     for command in (["runs"], ["runs", "show", run_id], ["doctor"]):
@@ -151,7 +151,7 @@ def test_a_copy_pays_for_nothing(
             with pytest.raises(RequestError, match="take_up=True"):
                 client.runs.get(run_id).wait(progress=False)
             assert client.runs.create("llm.generate", ASK).wait(progress=False).output
-    assert len(faults.calls) == 2  # what was asked for there, and no more
+    assert len(faults.calls) == 2  # only the runs that were created there
     with Client.local(copy, faults=faults, take_up=True) as client:
         assert client.runs.get(run_id).wait(progress=False).status == "completed"
     assert "It is a copy" not in toolkit("doctor", "--data-dir", copy).stdout
@@ -159,10 +159,10 @@ def test_a_copy_pays_for_nothing(
         assert not client.is_held
 
 
-def test_a_directory_that_is_moved_is_no_copy(
+def test_moved_directory_is_not_a_copy(
     settings: Settings, leave_work: Callable[[Settings, str], str]
 ) -> None:
-    """Given a directory that is renamed, made another's or repaired, then it is no copy."""
+    """Given a directory that was renamed or repaired, or has a new owner, then it is no copy."""
     run_id = leave_work(settings, "run")
     moved = settings.data_dir.rename(settings.data_dir.with_name("moved"))
     (moved / "state.db").chmod(0o640)
@@ -172,10 +172,10 @@ def test_a_directory_that_is_moved_is_no_copy(
 
 
 @pytest.mark.parametrize("log", [False, True])
-def test_a_disk_that_is_read_only(settings: Settings, tmp_path: Path, log: bool) -> None:
-    """Given a directory on a disk mounted read-only, then doctor finds it sound, and all is read.
+def test_reads_a_read_only_disk(settings: Settings, tmp_path: Path, log: bool) -> None:
+    """Given a directory on a read-only disk, then doctor reports no error and all is readable.
 
-    Also where its process was killed, so that a part of it stands in the log alone.
+    This also holds after its process was killed, so that a part of the data is only in the log.
     """
     with small_disk(tmp_path / "disk", 8) as disk:
         folder = disk.path / "data"
@@ -186,11 +186,11 @@ def test_a_disk_that_is_read_only(settings: Settings, tmp_path: Path, log: bool)
                 shutil.copytree(folder, killed, ignore=shutil.ignore_patterns("*-shm"))
                 folder = killed
         disk.remount("ro")
-        shown = toolkit("doctor", "--data-dir", folder)
-        assert "is sound" in shown.stdout
-        assert "open it read-only" in shown.stdout
+        result = toolkit("doctor", "--data-dir", folder)
+        assert "is sound" in result.stdout
+        assert "open it read-only" in result.stdout
         runs = toolkit("runs", "--data-dir", folder, "--read-only", "--json")
-        assert [one["id"] for one in json.loads(runs.stdout)] == [run.id]
+        assert [row["id"] for row in json.loads(runs.stdout)] == [run.id]
         toolkit("backup", tmp_path / "copy", "--data-dir", folder)
         disk.remount("rw")
 
@@ -207,10 +207,10 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_a_directory_of_a_later_version(
+def test_rejects_a_directory_of_a_later_version(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, command: list[str]
 ) -> None:
-    """Given a directory of a later version, then every command refuses it and changes nothing."""
+    """Given a directory of a later version, then every command rejects it and changes nothing."""
     monkeypatch.chdir(settings.data_dir.parent)
     with Client.local(settings=settings) as client:
         client.runs.create("composition.layout", {"title": "Tea"}).wait(progress=False)
@@ -218,9 +218,9 @@ def test_a_directory_of_a_later_version(
         connection.execute("UPDATE roots SET created_at = '2020-01-01T00:00:00.000Z'")
         connection.execute("UPDATE alembic_version SET version_num = '9999', oldest = '9999'")
         connection.commit()
-        shown = CliRunner().invoke(app, [*command, "--data-dir", str(settings.data_dir)])
-        assert isinstance(shown.exception, ServiceError), shown.output
-        assert "later version" in str(shown.exception)
+        result = CliRunner().invoke(app, [*command, "--data-dir", str(settings.data_dir)])
+        assert isinstance(result.exception, ServiceError), result.output
+        assert "later version" in str(result.exception)
         (jobs,) = connection.execute("SELECT count(*) FROM jobs").fetchone()
     assert jobs == 1
     assert not Path("copy").exists()
@@ -234,26 +234,26 @@ def test_a_directory_of_a_later_version(
         "usage --sandbox", "keys",
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("there", [True, False])
-def test_a_command_for_what_is_there_makes_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, there: bool
+@pytest.mark.parametrize("exists", [True, False])
+def test_commands_create_no_mistyped_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, exists: bool
 ) -> None:
-    """Given a mistyped directory, then no key is made that no server knows, nor a directory."""
+    """Given a mistyped directory, then no command creates a key or a directory."""
     monkeypatch.chdir(tmp_path)
     mistyped = tmp_path / "typo"
-    if there:
+    if exists:
         mistyped.mkdir()
-    shown = CliRunner().invoke(app, [*command.split(), "--data-dir", "typo"])
-    assert isinstance(shown.exception, ServiceError), shown.output
-    assert "no data directory at typo" in str(shown.exception)
-    assert list(tmp_path.rglob("*")) == ([mistyped] if there else [])
+    result = CliRunner().invoke(app, [*command.split(), "--data-dir", "typo"])
+    assert isinstance(result.exception, ServiceError), result.output
+    assert "no data directory at typo" in str(result.exception)
+    assert list(tmp_path.rglob("*")) == ([mistyped] if exists else [])
 
 
 @pytest.mark.parametrize("command", [["run", "composition.layout", "title=Tea"], ["runs"]])
-def test_a_key_without_a_server(
+def test_rejects_a_key_without_a_server(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
 ) -> None:
-    """Given a server's key and no server, then that is said, and no directory is made."""
+    """Given a server's key without a server, then an error reports it, and no directory is made."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TOOLKIT_API_KEY", "sk_live_" + "x" * 43)
     assert "TOOLKIT_API_KEY is set" in toolkit(*command, exit_code=2).output

@@ -1,4 +1,4 @@
-"""The database of PostgreSQL from outside: the client, the server and the operator's commands."""
+"""PostgreSQL as the database: the client, the server and the operator's commands."""
 
 import json
 import os
@@ -22,10 +22,10 @@ CARD = {"title": "Tea", "width": 300, "height": 200}
 
 
 def _run_command(*words: str) -> str:
-    """Run a command that succeeds."""
-    done = CliRunner().invoke(app, list(words))
-    assert done.exit_code == 0, done.output
-    return done.stdout
+    """Run a command that succeeds, and return its output."""
+    result = CliRunner().invoke(app, list(words))
+    assert result.exit_code == 0, result.output
+    return result.stdout
 
 
 def _make_work(client: Client) -> str:
@@ -34,46 +34,46 @@ def _make_work(client: Client) -> str:
     wf = Workflow("cards")
     tea = wf.add("tea", "research.gather", topic="Tea")
     wf.add("card", "composition.layout", **CARD, depends_on=[tea])
-    done = client.workflows.submit(wf).wait(progress=False)
-    assert done.status == "completed"
-    return done.id
+    workflow = client.workflows.submit(wf).wait(progress=False)
+    assert workflow.status == "completed"
+    return workflow.id
 
 
-def test_embedded_and_served_work_are_one(
+def test_engine_and_server_share_a_database(
     tmp_path: Path, postgres_url: str, postgres: PostgresCluster
 ) -> None:
-    """Given an engine and a server on one database, then each account's work is there for both."""
+    """Given an engine and a server on one database, then both have the work of each account."""
     with Client.local(tmp_path / "a", sandbox=True, database=postgres_url) as client:
-        made = _make_work(client)
+        workflow_id = _make_work(client)
         assert not (tmp_path / "a" / "state.db").exists()
     with Client.local(tmp_path / "a", sandbox=True, database=postgres_url) as client:
-        assert client.workflows.get(made).status == "completed"
+        assert client.workflows.get(workflow_id).status == "completed"
         assert [run.tags for run in client.runs.list(tag="mine", q="SALT")] == [["mine"]]
 
     server = Server(Settings(data_dir=tmp_path / "b", sandbox=True, database=postgres_url))
     try:
         with Client(base_url=server.url) as nobody:
             key = nobody.account.create("ada@example.org").api_key
-        where = ["--database", postgres_url, "--data-dir", str(tmp_path / "c")]
-        shown = json.loads(_run_command("account", "list", *where, "--json"))
-        assert {one["email"] for one in shown} >= {"ada@example.org"}
+        options = ["--database", postgres_url, "--data-dir", str(tmp_path / "c")]
+        accounts = json.loads(_run_command("account", "list", *options, "--json"))
+        assert {row["email"] for row in accounts} >= {"ada@example.org"}
         with Client(base_url=server.url, api_key=key) as client:
             assert client.account.get().email == "ada@example.org"
-            _run_command("account", "disable", "ada@example.org", *where)
+            _run_command("account", "disable", "ada@example.org", *options)
             with pytest.raises(RequestError) as refused:
                 client.account.get()
             assert refused.value.code is ErrorCode.UNAUTHENTICATED
-            _run_command("account", "enable", "ada@example.org", *where)
-            _run_command("account", "limit", "ada@example.org", "--unlimited", *where)
+            _run_command("account", "enable", "ada@example.org", *options)
+            _run_command("account", "limit", "ada@example.org", "--unlimited", *options)
             assert client.account.get().max_cost_usd_per_day is None
-        made = json.loads(_run_command("account", "create", "b@example.org", *where, "--json"))
-        with Client(base_url=server.url, api_key=made["api_key"]) as client:
-            assert client.account.get().id == made["id"]
+        account = json.loads(_run_command("account", "create", "b@example.org", *options, "--json"))
+        with Client(base_url=server.url, api_key=account["api_key"]) as client:
+            assert client.account.get().id == account["id"]
     finally:
         server.close()
 
 
-def test_the_worlds_are_apart(tmp_path: Path, postgres_url: str) -> None:
+def test_rejects_a_sandbox_database_for_real_vendors(tmp_path: Path, postgres_url: str) -> None:
     """Given a database of the sandbox, then no engine with real vendors opens it."""
     Client.local(tmp_path, sandbox=True, database=postgres_url).close()
     with pytest.raises(ServiceError, match="The database belongs to the sandbox"):
@@ -81,31 +81,31 @@ def test_the_worlds_are_apart(tmp_path: Path, postgres_url: str) -> None:
 
 
 @pytest.mark.usefixtures("fork_programs")
-def test_the_password_is_in_no_message(
+def test_password_is_in_no_message(
     tmp_path: Path, postgres: PostgresCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Given an address with a password, then no message, log line or representation has it."""
+    """Given an address with a password, then no message, log line or representation contains it."""
     url = postgres.build_url("nothing_here")
     assert postgres.password not in repr(Settings(database=url))
     bad = [url, url.replace(postgres.password, f"{postgres.password}%zz"), f"mysql{url[10:]}"]
-    for each in bad:
-        done = subprocess.run(
+    for address in bad:
+        process = subprocess.run(
             [sys.executable, "-m", "toolkit", "serve", "--port", "0", "--data-dir", str(tmp_path)],
             capture_output=True, check=False, text=True, cwd=tmp_path,
-            env={**os.environ, "TOOLKIT_DATABASE": each},
+            env={**os.environ, "TOOLKIT_DATABASE": address},
         )  # fmt: skip
-        assert done.returncode != 0
-        assert postgres.password not in done.stdout + done.stderr, each
-        monkeypatch.setenv("TOOLKIT_DATABASE", each)
+        assert process.returncode != 0
+        assert postgres.password not in process.stdout + process.stderr, address
+        monkeypatch.setenv("TOOLKIT_DATABASE", address)
         with pytest.raises((ServiceError, RequestError)) as refused:
             Client.local(tmp_path, sandbox=True)
         assert postgres.password not in str(refused.value)
 
 
-def test_libpq_knows_the_password_too(
+def test_uses_the_password_of_libpq(
     tmp_path: Path, postgres: PostgresCluster, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Given an address without a password, then it is looked for where libpq looks."""
+    """Given an address without a password, then the password is taken from libpq's sources."""
     bare = postgres_url.replace(f":{postgres.password}@", "@")
     settings = Settings(data_dir=tmp_path, sandbox=True, database=bare, database_wait_s=0.01)
     with pytest.raises(ServiceError):
@@ -115,28 +115,28 @@ def test_libpq_knows_the_password_too(
         assert len(client.runs.list()) == 0
 
 
-def test_a_database_without_tables_is_no_accounts(tmp_path: Path, postgres_url: str) -> None:
-    """Given an empty database, then a command of accounts says so, and makes nothing in it."""
+def test_reports_a_database_without_tables(tmp_path: Path, postgres_url: str) -> None:
+    """Given an empty database, then an account command reports it, and creates nothing in it."""
     words = ["account", "create", "ada@example.org", "--database", postgres_url]
     for _ in range(2):
-        done = CliRunner().invoke(app, [*words, "--data-dir", str(tmp_path)])
-        assert isinstance(done.exception, ServiceError)
-        assert "no tables of the toolkit" in str(done.exception)
+        result = CliRunner().invoke(app, [*words, "--data-dir", str(tmp_path)])
+        assert isinstance(result.exception, ServiceError)
+        assert "no tables of the toolkit" in str(result.exception)
 
 
 def _fill_directory(folder: Path) -> tuple[str, str]:
     """Fill a data directory; return the ids of a workflow and of a large artifact."""
     with Client.local(folder, sandbox=True) as client:
-        made = _make_work(client)
+        workflow_id = _make_work(client)
         upload = client.artifacts.upload(b"salt " * 100_000)
-        return made, upload.id
+        return workflow_id, upload.id
 
 
 @pytest.mark.parametrize("elsewhere", [False, True])
-def test_a_data_directory_is_moved(tmp_path: Path, postgres_url: str, elsewhere: bool) -> None:
-    """Given a moved directory, then all of it is in the database, and nothing is moved twice."""
+def test_moves_a_data_directory(tmp_path: Path, postgres_url: str, elsewhere: bool) -> None:
+    """Given a moved directory, then the database has all of its data, and no second move starts."""
     folder, place = tmp_path / "data", tmp_path / "bytes"
-    made, upload = _fill_directory(folder)
+    workflow_id, upload = _fill_directory(folder)
     words = ["migrate", "--from", str(folder), "--to", postgres_url, "--json"]
     words += ["--artifacts", str(place)] if elsewhere else []
     moved = json.loads(_run_command(*words))
@@ -148,7 +148,7 @@ def test_a_data_directory_is_moved(tmp_path: Path, postgres_url: str, elsewhere:
         artifact_url=str(place) if elsewhere else None,
     )  # fmt: skip
     with Client.local(settings=settings) as client:
-        assert client.workflows.get(made).status == "completed"
+        assert client.workflows.get(workflow_id).status == "completed"
         assert [run.tags for run in client.runs.list(tag="mine")] == [["mine"]]
         assert client.artifacts.get(upload).content() == b"salt " * 100_000
         assert client.runs.create("llm.generate", {"objective": "Tea"}).wait(progress=False).output
@@ -156,8 +156,8 @@ def test_a_data_directory_is_moved(tmp_path: Path, postgres_url: str, elsewhere:
         Client.local(settings=settings.model_copy(update={"artifact_url": str(tmp_path / "x")}))
     if not elsewhere:
         Client.local(folder, sandbox=True).close()
-        where = ["--older-than", "1h", "--data-dir", str(folder)]
-        pruned = CliRunner().invoke(app, ["prune", *where])
+        options = ["--older-than", "1h", "--data-dir", str(folder)]
+        pruned = CliRunner().invoke(app, ["prune", *options])
         assert "belong to a database" in str(pruned.exception)
         (folder / "state.db").unlink()
     again = CliRunner().invoke(app, words)
@@ -167,15 +167,15 @@ def test_a_data_directory_is_moved(tmp_path: Path, postgres_url: str, elsewhere:
     assert "was moved already" in str(again.exception)
 
 
-def test_an_interrupted_move_goes_on(
+def test_resumes_an_interrupted_move(
     tmp_path: Path, postgres: PostgresCluster, postgres_url: str
 ) -> None:
-    """Given a move that was cut off, then no engine opens the database, and it ends the next time.
+    """Given an interrupted move, then no engine opens the database until the next move completes.
 
-    What was changed meanwhile is found when all rows are compared.
+    Rows that were changed meanwhile are found when all rows are compared.
     """
     folder = tmp_path / "data"
-    made, _ = _fill_directory(folder)
+    workflow_id, _ = _fill_directory(folder)
     words = ["migrate", "--from", str(folder), "--to", postgres_url, "--json"]
     name = postgres_url.rpartition("/")[2]
     with closing(sqlite3.connect(folder / "state.db")) as source:
@@ -195,40 +195,40 @@ def test_an_interrupted_move_goes_on(
     moved = json.loads(_run_command(*words))
     assert 0 <= moved["copied"] < moved["rows"]
     with Client.local(folder, sandbox=True, database=postgres_url) as client:
-        assert client.workflows.get(made).status == "completed"
+        assert client.workflows.get(workflow_id).status == "completed"
 
 
 def test_doctor_examines_a_database(
     tmp_path: Path, postgres: PostgresCluster, postgres_url: str
 ) -> None:
-    """Given a database, then wrong sums are counted again, and lost and damaged bytes are named."""
+    """Given a database, then wrong sums are recounted, and missing or damaged bytes reported."""
     with Client.local(tmp_path, sandbox=True, database=postgres_url) as client:
-        lost, damaged = (client.artifacts.upload(each * 100_000).id for each in (b"a", b"b"))
+        lost, damaged = (client.artifacts.upload(byte * 100_000).id for byte in (b"a", b"b"))
     words = ["doctor", "--database", postgres_url, "--data-dir", str(tmp_path)]
     assert "The database is sound." in _run_command(*words, "--deep")
 
     with postgres.connect(postgres_url.rpartition("/")[2]) as target:
         target.execute("UPDATE stored_bytes SET records = records + 1")
-        found = target.execute("SELECT id, sha256 FROM artifacts").fetchall()
+        artifacts = target.execute("SELECT id, sha256 FROM artifacts").fetchall()
     assert "sums of stored bytes" in _run_command(*words)
     assert "Recounted the stored bytes of accounts." in _run_command(*words, "--repair")
     assert "sums of stored bytes" not in _run_command(*words)
-    digests = {str(artifact): str(digest) for artifact, digest in found}
+    digests = {str(artifact): str(digest) for artifact, digest in artifacts}
     for artifact, data in ((lost, None), (damaged, b"x" * 100_000)):
         path = tmp_path / "artifacts" / digests[artifact][:2] / digests[artifact][2:]
         path.unlink()
         if data is not None:
             path.write_bytes(data)
-    told = CliRunner().invoke(app, [*words, "--deep"])
-    assert told.exit_code == 1
-    assert f"`{lost}` are not there" in told.stdout
-    assert f"`{damaged}` are damaged" in told.stdout
+    result = CliRunner().invoke(app, [*words, "--deep"])
+    assert result.exit_code == 1
+    assert f"`{lost}` are not there" in result.stdout
+    assert f"`{damaged}` are damaged" in result.stdout
 
 
-def test_prune_leaves_the_artifacts_of_a_database(
+def test_prune_keeps_the_artifacts_of_a_database(
     tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Given settings of a database and its artifacts, then none is a directory's to prune."""
+    """Given settings of a database and its artifacts, then `prune` of a directory removes none."""
     with Client.local(tmp_path / "a", sandbox=True) as client:
         client.runs.create("llm.generate", {"objective": "Salt"}).wait(progress=False)
     shared = tmp_path / "shared"
@@ -243,16 +243,16 @@ def test_prune_leaves_the_artifacts_of_a_database(
     assert (shared / "theirs").exists()
 
 
-def test_a_password_on_the_command_line_is_told_of(
+def test_warns_of_a_password_on_the_command_line(
     tmp_path: Path, postgres: PostgresCluster, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Given an address with a password as an option, then a line says where else to give it."""
+    """Given an address with a password as an option, then a warning names a safer place for it."""
     Client.local(tmp_path, sandbox=True, database=postgres_url).close()
     bare = postgres_url.replace(f":{postgres.password}@", "@")
     words = ["doctor", "--no-vendors", "--data-dir", str(tmp_path)]
-    told = CliRunner().invoke(app, [*words, "--database", postgres_url])
-    assert "PGPASSWORD" in told.stderr
-    assert postgres.password not in told.output
+    result = CliRunner().invoke(app, [*words, "--database", postgres_url])
+    assert "PGPASSWORD" in result.stderr
+    assert postgres.password not in result.output
     monkeypatch.setenv("PGPASSWORD", postgres.password)
     assert CliRunner().invoke(app, [*words, "--database", bare]).stderr == ""
     monkeypatch.setenv("TOOLKIT_DATABASE", postgres_url)

@@ -1,4 +1,4 @@
-"""The page on several machines: every command is typed on one, and each alert has its line."""
+"""The deployment page: every command is typed on one machine, and each alert has its line."""
 
 import re
 import shutil
@@ -17,20 +17,20 @@ DEPLOY = ROOT / "docs" / "deploy"
 
 
 def rehearse(folder: Path) -> str:
-    """The page's commands as one script; only paths and ports are others."""
+    """Return the page's commands as one script, with paths and ports of the test."""
     typed = [block.code for block in find_blocks(PAGE, "bash") if block.reason is None]
     script = "\n".join(typed)
-    for said, here in (("/srv/", f"{folder}/srv/"), ("/backup/", f"{folder}/backup/")):
-        assert said in script
-        script = script.replace(said, here)
+    for path, test_path in (("/srv/", f"{folder}/srv/"), ("/backup/", f"{folder}/backup/")):
+        assert path in script
+        script = script.replace(path, test_path)
     for port in ("8001", "8002", "8786", "9000"):
         assert port in script
         script = script.replace(port, str(free_port()))
     return script
 
 
-def test_a_stranger_puts_up_the_parts(tmp_path: Path, postgres: PostgresCluster) -> None:
-    """Given the page's commands, when they are typed in their order, then each does its work."""
+def test_page_deploys_all_parts(tmp_path: Path, postgres: PostgresCluster) -> None:
+    """Given the page's commands, when they are typed in their order, then each succeeds."""
     for name in ("srv", "backup", "here"):
         (tmp_path / name).mkdir()
     psql = shutil.which("psql")
@@ -40,19 +40,19 @@ def test_a_stranger_puts_up_the_parts(tmp_path: Path, postgres: PostgresCluster)
         "PGPASSWORD": postgres.password, "TOOLKIT_LEASE_S": "2",
     }  # fmt: skip
     modules = "s3fs", "distributed"
-    done = type_commands(rehearse(tmp_path), tmp_path / "here", tmp_path, env, *modules)
+    session = type_commands(rehearse(tmp_path), tmp_path / "here", tmp_path, env, *modules)
     logs = "\n".join(path.read_text()[-2_000:] for path in (tmp_path / "srv").glob("*.log"))
-    assert done.exit_code == 0, f"{done.answers}\n{done.errors}\n{logs}"
-    assert len(re.findall("^status +✓ completed", done.answers, re.M)) == 3
+    assert session.exit_code == 0, f"{session.answers}\n{session.errors}\n{logs}"
+    assert len(re.findall("^status +✓ completed", session.answers, re.M)) == 3
     engines = "".join((tmp_path / "srv" / f"{name}.log").read_text() for name in ("one", "two"))
-    assert "Traceback" not in done.answers + done.errors + engines
+    assert "Traceback" not in session.answers + session.errors + engines
     assert "rehearsal" not in logs, "the database's password"
 
 
-def test_an_image_holds_nothing_else_of_a_clone(tmp_path: Path) -> None:
-    """Given what an image is made of, then the package is built of that alone.
+def test_image_contains_only_listed_files(tmp_path: Path) -> None:
+    """Given the files of an image, then the package can be built from them alone.
 
-    What else lies in a clone is sent to no builder: keys beside the compose file, data, history.
+    Other files of a clone are not sent to a builder: keys next to the compose file, data, history.
     """
     built = (DEPLOY / "Containerfile").read_text("utf-8")
     copied = [name for line in re.findall(r"^COPY (.+) \S+$", built, re.M) for name in line.split()]
@@ -73,7 +73,7 @@ def test_an_image_holds_nothing_else_of_a_clone(tmp_path: Path) -> None:
     )
 
 
-def test_each_alert_says_what_to_do() -> None:
+def test_page_documents_each_alert() -> None:
     """Given the alerts, then the page has a line for each, and for no other."""
     alerts = set(re.findall(r"alert: (\w+)", (DEPLOY / "alerts.yaml").read_text("utf-8")))
     rows = re.findall(r"^\| (`[A-Z]\w+`(?:, `\w+`)*) \|", PAGE.read_text("utf-8"), re.M)

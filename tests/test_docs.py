@@ -1,4 +1,4 @@
-"""The code of README and docs, run: each page in a folder of its own, in the sandbox."""
+"""The code of README and docs, run: each page in its own folder, in the sandbox."""
 
 import shlex
 import tomllib
@@ -14,13 +14,13 @@ from toolkit import AsyncClient, Client
 from toolkit.cli import app
 from toolkit.settings import Settings
 
-# Pages whose blocks another test runs, as they need more than a folder.
+# Pages whose blocks another test runs, because they need more than a folder.
 ELSEWHERE = {
     "docs/plugins.md": "tests/test_plugin_example.py installs the package that it shows",
     "docs/batch.md": "tests/batch/test_docs.py runs it with a notebook of its own",
-    "docs/cassettes.md": "tests/cassettes/test_cassettes.py looks at the file that it leaves, too",
-    "docs/self-hosting.md": "tests/test_self_hosting.py starts the servers that it tells to start",
-    "docs/deploy.md": "tests/test_deploy.py starts what it tells to start",
+    "docs/cassettes.md": "tests/cassettes/test_cassettes.py also checks the file that it writes",
+    "docs/self-hosting.md": "tests/test_self_hosting.py starts the servers of the page",
+    "docs/deploy.md": "tests/test_deploy.py starts the parts of the page",
 }
 SHOWN = {"text"}
 NAMES = {page: str(page.relative_to(ROOT)) for page in PAGES}
@@ -36,7 +36,7 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def commands(text: str) -> Iterator[list[str]]:
-    """The commands of a bash block; what comes after a pipe is left out."""
+    """Yield the commands of a bash block, without the parts after a pipe."""
     for line in text.replace("\\\n", " ").splitlines():
         words = shlex.shlex(line, posix=True, punctuation_chars=";|")
         words.whitespace_split = True
@@ -54,15 +54,15 @@ def commands(text: str) -> Iterator[list[str]]:
 
 
 def run_bash(block: CodeBlock) -> None:
-    """Have the command line do what a block says."""
+    """Run the commands of a block in the command line."""
     for command in commands(block.code):
-        assert command[0] == "toolkit", f"{command}: say `not run` above it, and why."
-        done = CliRunner().invoke(app, command[1:], catch_exceptions=False)
-        assert done.exit_code == 0, f"{shlex.join(command)}: {done.output}"
+        assert command[0] == "toolkit", f"{command}: add `not run` and the reason above it."
+        result = CliRunner().invoke(app, command[1:], catch_exceptions=False)
+        assert result.exit_code == 0, f"{shlex.join(command)}: {result.output}"
 
 
 def read_toml(block: CodeBlock) -> None:
-    """Have a block read as `toolkit.toml`."""
+    """Load a block as `toolkit.toml`."""
     assert set(tomllib.loads(block.code)) <= set(Settings.model_fields)
     file = Path("toolkit.toml")
     file.write_text(block.code, encoding="utf-8")
@@ -72,7 +72,7 @@ def read_toml(block: CodeBlock) -> None:
 
 @pytest.mark.usefixtures("_folder")
 @pytest.mark.parametrize("page", [p for p in PAGES if NAMES[p] not in ELSEWHERE], ids=NAMES.get)
-def test_what_a_page_tells_to_type_works(page: Path) -> None:
+def test_code_of_a_page_works(page: Path) -> None:
     """Given a page, when its blocks are run in their order, then none of them fails."""
     names: dict[str, object] = {}
     for block in find_blocks(page):
@@ -88,20 +88,20 @@ def test_what_a_page_tells_to_type_works(page: Path) -> None:
             case "yaml":
                 assert yaml.safe_load(block.code)
             case language:
-                raise AssertionError(f"A block of `{language}`: what is to be done with it?")
+                raise AssertionError(f"Unknown language of a block: `{language}`.")
     for value in names.values():
         if isinstance(value, Client):
             value.close()
         assert not isinstance(value, AsyncClient), "Close it on the page."
 
 
-def test_what_is_not_run_says_why(tell: Callable[[str], None]) -> None:
+def test_skipped_blocks_have_reasons(tell: Callable[[str], None]) -> None:
     """Given the blocks that are not run, then each has its reason, and they are few."""
     untried = [
         (NAMES[page], block) for page in PAGES for block in find_blocks(page) if block.reason
     ]
     for name, block in untried:
-        tell(f"{name}: not run, as it {block.reason}: {block.code.splitlines()[0]}")
+        tell(f"{name}: not run, because it {block.reason}: {block.code.splitlines()[0]}")
     assert len(untried) <= 25
     for name, reason in ELSEWHERE.items():
         assert (ROOT / name).exists()

@@ -1,4 +1,4 @@
-"""Names in docstrings and guides are those of the code: parameters, errors and attributes."""
+"""Names in docstrings and guides exist in the code: parameters, errors and attributes."""
 
 import ast
 import builtins
@@ -23,7 +23,7 @@ PAGES = [PACKAGE.parent / "README.md", *sorted((PACKAGE.parent / "docs").rglob("
 
 @cache
 def list_classes() -> list[tuple[Path, ast.ClassDef]]:
-    """The classes that the toolkit defines, each with its file."""
+    """List the classes that the toolkit defines, each with its file."""
     return [
         (path, node)
         for path, tree in SOURCES.items()
@@ -34,7 +34,7 @@ def list_classes() -> list[tuple[Path, ast.ClassDef]]:
 
 @cache
 def find_known_names() -> set[str]:
-    """The names of all classes that the toolkit defines or imports, and the built-in ones."""
+    """Return the names of all classes that the toolkit defines or imports, and of built-ins."""
     names = {*dir(builtins), *(node.name for _, node in list_classes())}
     for node in (node for tree in SOURCES.values() for node in ast.walk(tree)):
         if isinstance(node, ast.Import | ast.ImportFrom):
@@ -43,42 +43,48 @@ def find_known_names() -> set[str]:
 
 
 def is_known(name: str) -> bool:
-    """Tell whether an error is one of ours, or of the module that it is named with."""
+    """Return whether an error is one of ours, or exists in the module that it is named with."""
     module, _, short = name.rpartition(".")
     return hasattr(import_module(module), short) if module else short in find_known_names()
 
 
 def iterate_functions(tree: ast.Module) -> Iterator[tuple[Function, str]]:
-    """The functions of a file, with their docstrings."""
+    """Yield the functions of a file, with their docstrings."""
     for node in ast.walk(tree):
         if isinstance(node, Function):
             yield node, ast.get_docstring(node) or ""
 
 
 def list_entries(docstring: str, heading: str) -> list[str]:
-    """The names that a section of a docstring explains."""
+    """List the names that a section of a docstring explains."""
     section = re.search(rf"^{heading}:\n((?: {{4}}.*\n?|\n)+)", docstring, re.M)
     return ENTRY.findall(section.group(1)) if section else []
 
 
 def list_parameters(function: Function) -> set[str]:
-    """The names of a function's parameters."""
-    given = function.args
-    every = [*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg]
-    return {one.arg for one in every if one is not None}
+    """Return the names of a function's parameters."""
+    arguments = function.args
+    every = [
+        *arguments.posonlyargs,
+        *arguments.args,
+        *arguments.kwonlyargs,
+        arguments.vararg,
+        arguments.kwarg,
+    ]
+    return {parameter.arg for parameter in every if parameter is not None}
 
 
 def find_wrong_names(tree: ast.Module) -> Iterator[str]:
-    """The parameters and errors that docstrings of a file explain and that there are not."""
+    """Yield the parameters and errors that docstrings of a file explain and that do not exist."""
     for function, docstring in iterate_functions(tree):
         parameters = list_parameters(function)
-        if function.args.kwarg is None:  # what `**options` takes is explained by name, too
+        if function.args.kwarg is None:  # `**options` is explained by its names, too
             yield from (name for name in list_entries(docstring, "Args") if name not in parameters)
         yield from (name for name in list_entries(docstring, "Raises") if not is_known(name))
 
 
-def test_the_names_in_docstrings_exist() -> None:
-    """Given all files, then their docstrings explain parameters and errors that there are."""
+def test_names_in_docstrings_exist() -> None:
+    """Given all files, then the parameters and errors in their docstrings exist."""
     wrong = [
         f"{path.relative_to(PACKAGE)}: {name}"
         for path, tree in SOURCES.items()
@@ -89,25 +95,25 @@ def test_the_names_in_docstrings_exist() -> None:
 
 @cache
 def find_attributes(name: str) -> set[str]:
-    """The names of what the classes of a name have: fields, methods, and what is set on `self`."""
-    found: set[str] = set()
+    """Return the names of fields, methods and `self` attributes of the classes of a name."""
+    names: set[str] = set()
     for node in (node for _, node in list_classes() if node.name == name):
-        for each in ast.walk(node):
-            if isinstance(each, Function):
-                found.add(each.name)
-            elif isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store):
-                found.add(each.id)
-            elif isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Store):
-                found.add(each.attr)
+        for child in ast.walk(node):
+            if isinstance(child, Function):
+                names.add(child.name)
+            elif isinstance(child, ast.Name) and isinstance(child.ctx, ast.Store):
+                names.add(child.id)
+            elif isinstance(child, ast.Attribute) and isinstance(child.ctx, ast.Store):
+                names.add(child.attr)
         for base in node.bases:
             plain = base.value if isinstance(base, ast.Subscript) else base
             if isinstance(plain, ast.Name) and plain.id != name:
-                found |= find_attributes(plain.id)
-    return found
+                names |= find_attributes(plain.id)
+    return names
 
 
-def test_the_attributes_in_docstrings_exist() -> None:
-    """Given a class, then what its docstring explains under `Attributes:` is there."""
+def test_attributes_in_docstrings_exist() -> None:
+    """Given a class, then the attributes under `Attributes:` in its docstring exist."""
     wrong = []
     for path, node in list_classes():
         section = re.search(
@@ -120,14 +126,16 @@ def test_the_attributes_in_docstrings_exist() -> None:
     assert wrong == []
 
 
-def test_the_attributes_that_texts_name_exist() -> None:
-    """Given docstrings, comments and guides, then each `Class.attribute` of ours is there."""
-    known = {node.name for _, node in list_classes()}
-    named = [
+def test_attributes_in_texts_exist() -> None:
+    """Given docstrings, comments and guides, then each `Class.attribute` of ours exists."""
+    class_names = {node.name for _, node in list_classes()}
+    references = [
         (path, name, attribute)
         for path in [*SOURCES, *PAGES]
         for name, attribute in REFERENCE.findall(path.read_text(encoding="utf-8"))
-        if name in known
+        if name in class_names
     ]
-    assert len(named) >= 20
-    assert [each for each in named if each[2] not in find_attributes(each[1])] == []
+    assert len(references) >= 20
+    assert [
+        reference for reference in references if reference[2] not in find_attributes(reference[1])
+    ] == []

@@ -13,7 +13,7 @@ NOT_RUN = ("toolkit.store.migrations", "toolkit.__main__", "toolkit.sandbox.__ma
 
 
 def name_module(path: Path) -> str:
-    """Name the module that a file is."""
+    """Return the module name of a file."""
     parts = path.relative_to(ROOT.parent).with_suffix("").parts
     return ".".join(parts).removesuffix(".__init__")
 
@@ -25,14 +25,14 @@ FILES = {
 }
 
 
-def test_each_module_can_be_imported() -> None:
-    """Given what the README's command installs, then no module needs more to be imported."""
+def test_imports_every_module() -> None:
+    """Given the packages of the README's command, then every module can be imported."""
     for name in FILES:
         import_module(name)
 
 
-def test_the_examples_show_what_comes_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Given the modules with examples, then what they show is what comes out."""
+def test_examples_show_real_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given the modules with examples, then the examples show the real output."""
     monkeypatch.chdir(tmp_path)
     results = {
         name: doctest.testmod(import_module(name), optionflags=doctest.ELLIPSIS)

@@ -1,4 +1,4 @@
-"""The end of a program that does not close its client: silent, soon, with all resumable."""
+"""The end of a program that does not close its client: silent, soon, with all work resumable."""
 
 import os
 import signal
@@ -12,7 +12,7 @@ import pytest
 from tests.support.slow_capability import load_slow_registry
 from toolkit import Client
 
-SOON_S = 8.0  # of which the grace for vendor calls is one; the rest is for a machine that is busy
+SOON_S = 8.0  # one second of grace for vendor calls; the rest is for a busy machine
 BEGIN = """
 import asyncio, multiprocessing, os, sys, threading, time
 from toolkit import AsyncClient, Client
@@ -26,7 +26,7 @@ def work(client):
 
 """
 OPEN = "client = Client.local('data', sandbox=True, registry=load_slow_registry())\n"
-# What a script does, its exit code, and how what it says on stderr itself begins.
+# The code of a script, its exit code, and the beginning of its own text on stderr.
 SCRIPTS = {
     "an end of its own": (OPEN + "work(client); ends(); sys.exit('its own words')", 1, "its own"),
     "two clients, each commit synced": (
@@ -77,34 +77,36 @@ SCRIPTS = {
 
 
 def command(folder: Path, script: str) -> list[str]:
-    """Write a script to a file, and say how it is run; a warning is an error to it."""
+    """Write a script to a file, and return the command that runs it with warnings as errors."""
     file = folder / "script.py"
     file.write_text(BEGIN + script)
     return [sys.executable, "-W", "error", str(file)]
 
 
 def environment() -> dict[str, str]:
-    """The variables of a script, which finds the tests' capabilities."""
+    """Return the variables of a script, which can import the tests' capabilities."""
     return {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}
 
 
-def assert_it_goes_on(data: Path) -> None:
-    """Open a folder anew, and see each workflow end, at most one node of it run twice."""
+def check_work_is_resumed(data: Path) -> None:
+    """Open a folder again, and check that each workflow ends with at most one node run twice."""
     with Client.local(data, sandbox=True, registry=load_slow_registry()) as client:
         workflows = client.workflows.list()
         assert len(workflows)
         for workflow in workflows:
-            done = workflow.wait(timeout=60, progress=False)
-            assert done.status == "completed"
-            attempts = [len(client.jobs.get(n.job_id or "").record.attempts) for n in done.nodes]
+            ended_workflow = workflow.wait(timeout=60, progress=False)
+            assert ended_workflow.status == "completed"
+            attempts = [
+                len(client.jobs.get(n.job_id or "").record.attempts) for n in ended_workflow.nodes
+            ]
             assert sum(attempts) <= len(attempts) + 1
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
-def test_a_script_that_closes_nothing_ends_in_silence(tmp_path: Path, name: str) -> None:
-    """Given a script without `close()`, then it ends soon and silently, and its work goes on."""
-    script, code, said = SCRIPTS[name]
-    done = subprocess.run(
+def test_script_without_close_ends_silently(tmp_path: Path, name: str) -> None:
+    """Given a script without `close()`, then it ends soon and silently; its work is resumable."""
+    script, code, own_text = SCRIPTS[name]
+    process = subprocess.run(
         command(tmp_path, script),
         cwd=tmp_path,
         env=environment(),
@@ -113,17 +115,17 @@ def test_a_script_that_closes_nothing_ends_in_silence(tmp_path: Path, name: str)
         timeout=120,
         check=False,
     )
-    took_s = time.monotonic() - float(done.stdout)
-    assert done.returncode == code, done.stderr
-    assert done.stderr.startswith(said)
-    assert len(done.stderr.splitlines()) == bool(said)
+    took_s = time.monotonic() - float(process.stdout)
+    assert process.returncode == code, process.stderr
+    assert process.stderr.startswith(own_text)
+    assert len(process.stderr.splitlines()) == bool(own_text)
     assert took_s < SOON_S
-    assert_it_goes_on(tmp_path / "data")
+    check_work_is_resumed(tmp_path / "data")
 
 
 @pytest.mark.usefixtures("heed_interrupts")
-def test_ctrl_c_ends_the_wait_and_not_the_work(tmp_path: Path) -> None:
-    """Given a script that waits, when it is interrupted, then it says that, and work goes on."""
+def test_ctrl_c_ends_only_the_wait(tmp_path: Path) -> None:
+    """Given a script that waits, when it is interrupted, then it says so; its work continues."""
     script = OPEN + "work(client).wait(progress='lines')"
     with subprocess.Popen(
         command(tmp_path, script),
@@ -134,20 +136,20 @@ def test_ctrl_c_ends_the_wait_and_not_the_work(tmp_path: Path) -> None:
         text=True,
     ) as process:
         assert process.stderr is not None
-        process.stderr.readline()  # of what happens while it waits
+        process.stderr.readline()  # a line of progress
         process.send_signal(signal.SIGINT)
         sent = time.monotonic()
         _, stderr = process.communicate(timeout=60)
     assert time.monotonic() - sent < SOON_S
-    said = stderr.splitlines()[-1]
-    assert "Interrupted; the work goes on. To wait again: client.workflows" in said
+    last_line = stderr.splitlines()[-1]
+    assert "Interrupted; the work goes on. To wait again: client.workflows" in last_line
     assert process.returncode == -signal.SIGINT
     assert stderr.count("Traceback") == 1
-    assert_it_goes_on(tmp_path / "data")
+    check_work_is_resumed(tmp_path / "data")
 
 
-def test_a_closed_client_says_so(tmp_path: Path) -> None:
-    """Given a client that was closed, when it is asked, then one line says what to do."""
+def test_closed_client_raises_an_error(tmp_path: Path) -> None:
+    """Given a closed client, when it is used, then an error of one line says what to do."""
     client = Client.local(tmp_path, sandbox=True)
     client.close()
     with pytest.raises(Exception, match="closed") as refused:

@@ -1,9 +1,9 @@
-"""Every figure of the page of benchmarks is held to its floor, which is measured in the same test.
+"""Every figure of the benchmarks page stays within a ratio to its floor, measured in the same test.
 
-What is held is a ratio and never a time: the least of some rounds over the least of the floor's, by
-CPU time or by a clock that stands still while others have the cores, so that what else the machine
-does falls out of it. A figure may take about a half more than it did when its ratio was written
-down. One that takes more is measured anew, as only a regression is so three times.
+A ratio is checked, never a time: the lowest of some rounds over the lowest of the floor's, by CPU
+time or by a clock that excludes waiting for a core, so that other load on the machine cancels out.
+A figure may be about half as high again as when its ratio was recorded. A figure over its ratio is
+measured again, because only a regression is over it three times.
 """
 
 import asyncio
@@ -38,13 +38,13 @@ from tests.support.s3_server import VARIABLES
 from tests.support.timing import read_thread_clock_s
 
 TRIES = 3
-# What each line that a benchmark prints has.
+# The members of each line that a benchmark prints.
 MEMBERS = {"figure", "value", "unit", "kept"}
 Ratios = dict[str, float]
 
 
 def read_ratios(measure: Callable[[], object]) -> Ratios:
-    """Read how many times its floor each figure is that a benchmark prints."""
+    """Return the ratio of each figure that a benchmark prints to its floor."""
     printed = io.StringIO()
     with redirect_stdout(printed):
         measure()
@@ -58,52 +58,52 @@ def read_ratios(measure: Callable[[], object]) -> Ratios:
 def _find_ratio(line: Mapping[str, float]) -> float:
     if share := line.get("most_share"):
         return 1 / share
-    # A latency is mostly others', on a busy machine.
+    # On a busy machine, a latency is mostly the load of other programs.
     if floor := line.get("proxy_cpu_ms") or line.get("floor_cpu_ms"):
         return line["cpu_ms"] / floor
-    if line.get("ratio", 0) is None:  # its floor is nothing at all
+    if line.get("ratio", 0) is None:  # its floor is zero
         return line["value"] / line["size_mb"]
     return line.get("least_ratio") or line["ratio"]
 
 
 def count_start_ratios() -> Ratios:
-    """Count the CPU time of processes that start, over that of others that do as little."""
-    found: Ratios = {}
+    """Compute the CPU time of processes that start, over that of minimal processes."""
+    ratios: Ratios = {}
     for works, floor in (
         ({**startup.STARTS, **startup.CLIENTS}, "libraries"),
         (startup.DEMO, "notebook"),
     ):
-        least = startup.count_cpu_s(startup.FLOORS[floor])
-        found |= {
-            f"startup.{name}": startup.count_cpu_s(work) / least for name, work in works.items()
+        floor_s = startup.count_cpu_s(startup.FLOORS[floor])
+        ratios |= {
+            f"startup.{name}": startup.count_cpu_s(work) / floor_s for name, work in works.items()
         }
-    return found
+    return ratios
 
 
 async def compare_sizes() -> Ratios:
-    """Compare the CPU time that a node takes in a large workflow and in a small one."""
-    found = {}
+    """Compare the CPU time per node of a large workflow and of a small workflow."""
+    ratios = {}
     for shape in large_workflow.SHAPES:
         few = await large_workflow.measure(shape, 200, time.process_time)
         many = await large_workflow.measure(shape, 800, time.process_time)
-        found[f"large_workflow.{shape}.growth"] = many["ms"] / few["ms"]
-    return found
+        ratios[f"large_workflow.{shape}.growth"] = many["ms"] / few["ms"]
+    return ratios
 
 
 def measure_dispatch() -> None:
-    """Measure a few steps, and a batch of a few notebooks, here and on a cluster."""
+    """Measure a few steps, and a batch of a few notebooks, locally and on a cluster."""
     pytest.importorskip("distributed")
     with warnings.catch_warnings():
-        dispatch.main(2, 20, 8)  # the first round has the workers import what they need
+        dispatch.main(2, 20, 8)  # the workers import their modules in the first round
 
 
 def measure_lists() -> None:
-    """Measure lists among a few runs, by CPU time."""
+    """Measure lists of a few runs, by CPU time."""
     asyncio.run(filtered_lists.main(3_000, 3, time.process_time))
 
 
 def measure_postgres() -> None:
-    """Measure a few nodes, runs, commits and a killed engine, by CPU time what an engine does."""
+    """Measure a few nodes, runs, commits and a killed engine, by the engine's CPU time."""
     if find_postgres() is None:
         pytest.skip("PostgreSQL is not installed")
     postgres.main(100, 100, (), 2, 10, 1, lease_s=1.0, limits_s=0, clock=time.process_time)
@@ -118,7 +118,7 @@ def measure_object_storage() -> None:
 
 
 def measure_apart(measure: Callable[[], Ratios]) -> Ratios:
-    """Measure with what other tests have left in memory out of the collector's sight."""
+    """Measure with the objects of other tests excluded from garbage collection."""
     gc.collect()
     gc.freeze()
     try:
@@ -128,7 +128,7 @@ def measure_apart(measure: Callable[[], Ratios]) -> Ratios:
 
 
 @pytest.mark.parametrize(
-    ("measure", "most"),
+    ("measure", "limits"),
     [
         pytest.param(
             lambda: read_ratios(lambda: asyncio.run(gateway.main(2, 0.2, 0.8))),
@@ -250,19 +250,19 @@ def measure_apart(measure: Callable[[], Ratios]) -> Ratios:
         ),
     ],
 )
-def test_a_figure_keeps_its_ratio(
+def test_figure_keeps_its_ratio(
     measure: Callable[[], Ratios],
-    most: Ratios,
+    limits: Ratios,
     tell: Callable[[str], None],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Given a figure and its floor, in turns, then it is not more times the floor than it was."""
+    """Given a figure and its floor, measured in turns, then their ratio is not above its limit."""
     monkeypatch.delenv("PEERS", raising=False)
     for _ in range(TRIES):
-        found = measure_apart(measure)
-        assert set(found) == set(most)
-        over = {name: ratio for name, ratio in found.items() if ratio > most[name]}
-        tell(", ".join(f"{name} {ratio:.2f} of {most[name]}" for name, ratio in found.items()))
+        ratios = measure_apart(measure)
+        assert set(ratios) == set(limits)
+        over = {name: ratio for name, ratio in ratios.items() if ratio > limits[name]}
+        tell(", ".join(f"{name} {ratio:.2f} of {limits[name]}" for name, ratio in ratios.items()))
         if not over:
             return
-    pytest.fail(f"more times their floors than they were: {over}")
+    pytest.fail(f"ratios to their floors over their limits: {over}")

@@ -1,4 +1,4 @@
-"""The embedded engine: in a running loop, twice on one directory, left and taken up again."""
+"""The embedded engine: in a running loop, twice on one directory, interrupted and resumed."""
 
 import asyncio
 import gc
@@ -27,14 +27,14 @@ from toolkit.capabilities import load_capabilities
 from toolkit.settings import Settings
 
 
-async def test_plain_calls_work_inside_a_running_loop(settings: Settings) -> None:
-    """Given Jupyter's situation, a loop that runs, then sync calls work all the same."""
+async def test_sync_calls_work_inside_a_running_loop(settings: Settings) -> None:
+    """Given a running loop, as in Jupyter, then sync calls work."""
     assert asyncio.get_running_loop().is_running()
     with Client.local(settings=settings) as client:
         assert client.runs.create("research.gather", {"topic": "Tea"}).wait().status == "completed"
 
 
-async def test_the_async_client_offers_the_same(settings: Settings) -> None:
+async def test_async_client_runs_a_workflow(settings: Settings) -> None:
     """Given AsyncClient, then a workflow is submitted and awaited."""
     async with AsyncClient.local(settings=settings) as client:
         wf = Workflow("w")
@@ -44,8 +44,8 @@ async def test_the_async_client_offers_the_same(settings: Settings) -> None:
         assert await client.capabilities.list().count() == len(load_capabilities())
 
 
-def test_who_does_not_look_waits_alike(settings: Settings) -> None:
-    """Given runs that end, fail or go on, then a wait without progress ends as one with it."""
+def test_wait_is_the_same_without_progress(settings: Settings) -> None:
+    """Given runs that end, fail or continue, then waiting without progress has the same result."""
     with Client.local(settings=settings, registry=load_slow_registry()) as client:
         for progress in (False, "lines"):
             run = client.runs.create("test.nap", {"seconds": 0.01}).wait(progress=progress)
@@ -61,8 +61,8 @@ def test_who_does_not_look_waits_alike(settings: Settings) -> None:
 
 
 @pytest.mark.parametrize("name", ["nothing", "too_large", "large", "small"])
-def test_files_go_in_as_over_http(name: str, tmp_path: Path) -> None:
-    """Given files of any size, then what comes of an upload is the same without HTTP as with it."""
+def test_uploads_are_the_same_without_http(name: str, tmp_path: Path) -> None:
+    """Given files of any size, then an upload has the same result with and without HTTP."""
     sizes = {"nothing": 0, "too_large": 1_000_001, "large": 1_000_000, "small": 10}
     content = bytes(sizes[name])
     (tmp_path / "file").write_bytes(content)
@@ -71,26 +71,26 @@ def test_files_go_in_as_over_http(name: str, tmp_path: Path) -> None:
         assert client.access.api_key is not None
         key = client.access.api_key.get_secret_value()
         over_http = Client("http://engine.invalid", key, transport=make_transport(client))
-        told = [
-            tell_outcome(asked, source)
-            for asked in (client, over_http)
+        outcomes = [
+            upload_and_describe(caller, source)
+            for caller in (client, over_http)
             for source in (content, tmp_path / "file")
         ]
         over_http.close()
-    assert told == told[:1] * 4
+    assert outcomes == outcomes[:1] * 4
 
 
-def tell_outcome(client: Client, source: bytes | Path) -> object:
-    """What comes of an upload: the artifact's bytes, piece by piece, or how it was refused."""
+def upload_and_describe(client: Client, source: bytes | Path) -> object:
+    """Return the artifact of an upload with its bytes, or the error that rejected it."""
     try:
-        kept = client.artifacts.upload(source)
+        artifact = client.artifacts.upload(source)
     except ToolkitError as error:
         return type(error), error.code, error.message, error.details
-    return kept.sha256, kept.media_type, kept.content()
+    return artifact.sha256, artifact.media_type, artifact.content()
 
 
 def chain(nodes: int) -> Workflow:
-    """Texts in a row."""
+    """Build a chain of texts."""
     wf = Workflow("chain")
     last = wf.add("n0", "llm.generate", objective="Line 0 on tea")
     for i in range(1, nodes):
@@ -98,45 +98,45 @@ def chain(nodes: int) -> Workflow:
     return wf
 
 
-def test_a_new_kernel_finds_what_was_running(settings: Settings) -> None:
-    """Given a workflow left in the middle, when a new engine opens, then it goes on to its end."""
+def test_new_engine_resumes_a_workflow(settings: Settings) -> None:
+    """Given a workflow stopped in the middle, when a new engine opens, then it completes."""
     first = Client.local(settings=settings)
     workflow_id = first.workflows.submit(chain(30)).id
     first.close()
     with Client.local(settings=settings) as second:
-        done = second.workflows.get(workflow_id).wait()
-        assert done.status == "completed"
-        jobs = [second.jobs.get(node.job_id or "").record for node in done.nodes]
+        workflow = second.workflows.get(workflow_id).wait()
+        assert workflow.status == "completed"
+        jobs = [second.jobs.get(node.job_id or "").record for node in workflow.nodes]
         assert all(len(job.attempts) <= 2 for job in jobs)
         assert sum(len(job.attempts) == 2 for job in jobs) <= 1
 
 
-def test_two_engines_on_one_directory_share_and_do_not_repeat(settings: Settings) -> None:
-    """Given two engines on a directory, then either can follow the work, and it is done once."""
-    with Client.local(settings=settings) as one, Client.local(settings=settings) as two:
-        submitted = [one.workflows.submit(chain(5)), two.workflows.submit(chain(5))]
-        for mine, other in zip(submitted, (two, one), strict=True):
-            done = other.workflows.get(mine.id).wait()
-            assert done.status == "completed"
-            jobs = [one.jobs.get(node.job_id or "").record for node in done.nodes]
+def test_two_engines_share_a_directory_without_repeating_work(settings: Settings) -> None:
+    """Given two engines on a directory, then both can follow the work, and it is done once."""
+    with Client.local(settings=settings) as first, Client.local(settings=settings) as second:
+        submitted = [first.workflows.submit(chain(5)), second.workflows.submit(chain(5))]
+        for submission, client in zip(submitted, (second, first), strict=True):
+            workflow = client.workflows.get(submission.id).wait()
+            assert workflow.status == "completed"
+            jobs = [first.jobs.get(node.job_id or "").record for node in workflow.nodes]
             assert [len(job.attempts) for job in jobs] == [1] * 5
 
 
-def test_a_cancel_reaches_the_engine_that_works(settings: Settings) -> None:
+def test_cancel_reaches_the_working_engine(settings: Settings) -> None:
     """Given work in one engine, when it is cancelled through another, then it ends."""
     plugins = load_slow_registry()
     with (
-        Client.local(settings=settings, registry=plugins) as one,
-        Client.local(settings=settings, registry=plugins) as two,
+        Client.local(settings=settings, registry=plugins) as first,
+        Client.local(settings=settings, registry=plugins) as second,
     ):
-        workflow_id = one.workflows.submit(build_nap_workflow(2, seconds=30)).id
-        two.workflows.get(workflow_id).cancel()
-        done = one.workflows.get(workflow_id).wait(timeout=20, check=False)
-        assert done.status == "cancelled"
+        workflow_id = first.workflows.submit(build_nap_workflow(2, seconds=30)).id
+        second.workflows.get(workflow_id).cancel()
+        workflow = first.workflows.get(workflow_id).wait(timeout=20, check=False)
+        assert workflow.status == "cancelled"
 
 
-def test_importing_is_light() -> None:
-    """Given `import toolkit`, then nothing heavy comes with it, and its names are all there."""
+def test_import_loads_no_heavy_package() -> None:
+    """Given `import toolkit`, then it loads no heavy package, and all its names exist."""
     code = (
         "import sys, toolkit; heavy = {'pandas', 'fastapi', 'sqlalchemy', 'pydantic'};"
         "assert not heavy & set(sys.modules); [getattr(toolkit, n) for n in toolkit.__all__]"
@@ -144,8 +144,8 @@ def test_importing_is_light() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_a_directory_that_cannot_be_made_is_said_in_one_line(tmp_path: Path) -> None:
-    """Given a file where the directory should be, then the error is one of ours."""
+def test_reports_a_directory_that_cannot_be_made(tmp_path: Path) -> None:
+    """Given a file in place of the directory, then the error is a `ServiceError`."""
     (tmp_path / "file").write_text("x")
     with pytest.raises(ServiceError) as refused:
         Client.local(tmp_path / "file" / "data", sandbox=True)
@@ -153,14 +153,14 @@ def test_a_directory_that_cannot_be_made_is_said_in_one_line(tmp_path: Path) -> 
 
 
 class HeldWork:
-    """Work that goes on until it is cancelled."""
+    """Work that continues until it is cancelled."""
 
     def __init__(self) -> None:
         self.begun = threading.Event()
         self.cancelled = threading.Event()
 
     async def hold(self) -> None:
-        """Hold on."""
+        """Wait until cancelled."""
         self.begun.set()
         try:
             await asyncio.Event().wait()
@@ -170,8 +170,8 @@ class HeldWork:
 
 
 @pytest.mark.usefixtures("heed_interrupts")
-def test_an_interrupt_cancels_the_call(tmp_path: Path) -> None:
-    """Given a thread that waits for the engine, when it is interrupted, then so is the call."""
+def test_interrupt_cancels_the_call(tmp_path: Path) -> None:
+    """Given a thread that waits for a call, when it is interrupted, then the call is cancelled."""
     work, main = HeldWork(), threading.get_ident()
 
     def interrupt() -> None:
@@ -185,8 +185,8 @@ def test_an_interrupt_cancels_the_call(tmp_path: Path) -> None:
         assert work.cancelled.wait(PATIENCE_S)
 
 
-async def test_a_cancelled_task_cancels_the_call(tmp_path: Path) -> None:
-    """Given a task that waits for the engine, when it is cancelled, then so is the call."""
+async def test_cancelled_task_cancels_the_call(tmp_path: Path) -> None:
+    """Given a task that waits for a call, when it is cancelled, then the call is cancelled."""
     work = HeldWork()
     with Client.local(tmp_path, sandbox=True) as client:
         task = asyncio.ensure_future(get_thread(client).await_call(work.hold()))
@@ -197,25 +197,25 @@ async def test_a_cancelled_task_cancels_the_call(tmp_path: Path) -> None:
         assert work.cancelled.wait(PATIENCE_S)
 
 
-def test_a_stream_that_is_left_lying_ends_in_silence(tmp_path: Path) -> None:
-    """Given a stream that nobody reads on, when its engine has closed, then no fault is told."""
+def test_abandoned_stream_ends_silently(tmp_path: Path) -> None:
+    """Given a stream that is not read to its end, when its engine closes, then no log appears."""
     with Client.local(tmp_path, sandbox=True) as client:
         run = client.runs.create("llm.generate", {"objective": "A verse on tides"}, stream=True)
         pieces = run.stream()
         next(pieces)
-    del pieces  # which has Python close it
+    del pieces  # makes Python close the stream
     gc.collect()
 
 
 def complete_run(folder: Path) -> Run:
-    """Start a run by a client that has no name."""
+    """Create a run by a client without a name."""
     return Client.local(folder, sandbox=True).runs.create(
         "llm.generate", {"objective": "A verse on tides"}
     )
 
 
-def test_a_handle_keeps_its_engine(tmp_path: Path) -> None:
-    """Given a run of a client that is out of scope, then it is waited for, read and streamed."""
+def test_handle_keeps_its_engine_open(tmp_path: Path) -> None:
+    """Given a run of a client that is out of scope, then it can be awaited, read and streamed."""
     run = complete_run(tmp_path)
     gc.collect()
     assert run.wait(PATIENCE_S).status == "completed"
@@ -223,24 +223,24 @@ def test_a_handle_keeps_its_engine(tmp_path: Path) -> None:
     assert run.events()[-1].terminal
 
 
-def test_a_resource_keeps_its_engine(tmp_path: Path) -> None:
+def test_resource_keeps_its_engine_open(tmp_path: Path) -> None:
     """Given a resource of a client without a name, then it creates and lists."""
     runs = Client.local(tmp_path, sandbox=True).runs
     gc.collect()
-    made = runs.create("llm.generate", {"objective": "A verse on tides"}).wait(PATIENCE_S)
-    assert [run.id for run in runs.list()] == [made.id]
+    created = runs.create("llm.generate", {"objective": "A verse on tides"}).wait(PATIENCE_S)
+    assert [run.id for run in runs.list()] == [created.id]
 
 
-def test_a_page_keeps_its_engine(tmp_path: Path) -> None:
-    """Given records of a list whose client is out of scope, then each is still a handle."""
+def test_page_keeps_its_engine_open(tmp_path: Path) -> None:
+    """Given records of a list whose client is out of scope, then each handle still works."""
     complete_run(tmp_path).wait(PATIENCE_S)
     (run,) = Client.local(tmp_path, sandbox=True).runs.list()
     gc.collect()
     assert run.events()[-1].terminal
 
 
-def test_the_engine_closes_with_the_last_of_its_handles(tmp_path: Path) -> None:
-    """Given no client and no handle any more, then the engine is closed and its thread ends."""
+def test_engine_closes_with_its_last_handle(tmp_path: Path) -> None:
+    """Given no more clients and handles, then the engine is closed and its thread ends."""
     run = complete_run(tmp_path)
     run.wait(PATIENCE_S)
     engines = [t for t in threading.enumerate() if t.name == "toolkit-engine"]

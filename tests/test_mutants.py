@@ -1,4 +1,4 @@
-"""The planted bugs of `scripts/mutants.py` can be planted; trying them takes half an hour."""
+"""The planted bugs of `scripts/mutants.py` can be planted; running them takes half an hour."""
 
 import sys
 from pathlib import Path
@@ -9,8 +9,8 @@ from mutants import ROOT, read_mutants
 MUTANTS = read_mutants()
 
 
-def test_every_planted_bug_has_its_place_and_its_tests() -> None:
-    """Given the list, then each text occurs once, is changed, and its tests are there."""
+def test_mutants_match_the_code() -> None:
+    """Given the list, then each text occurs once and is changed, and its tests exist."""
     assert len(MUTANTS) >= 60
     for mutant in MUTANTS:
         text = (ROOT / mutant.file).read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""A third party's package, installed: listed, routed to, planned with; and its guide, as it is."""
+"""An installed third-party package: listed, routed to, planned with; and its guide is current."""
 
 import json
 import os
@@ -45,21 +45,21 @@ client.close()
 
 
 class Club(BaseHTTPRequestHandler):
-    """The Verse Club."""
+    """The Verse Club, a vendor."""
 
     def do_POST(self) -> None:
-        """Answer with a haiku to who has the key."""
+        """Answer with a haiku if the request has the key."""
         self.rfile.read(int(self.headers["content-length"]))
-        known = self.headers["X-Club-Key"] == "club-secret"
+        is_authorized = self.headers["X-Club-Key"] == "club-secret"
         content = json.dumps({"id": "v1", "text": "\n".join(LINES), "words": 11}).encode()
-        self.send_response(200 if known else 401)
+        self.send_response(200 if is_authorized else 401)
         self.send_header("content-type", "application/json")
         self.send_header("content-length", str(len(content)))
         self.end_headers()
         self.wfile.write(content)
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def club_url() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the package is installed, as its user would install it."""
+    """The folder with the package, installed as a user installs it."""
     target = tmp_path_factory.mktemp("site")
     pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation"]
     subprocess.run(
@@ -87,7 +87,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def python(script: str, *args: str, path: Path) -> subprocess.CompletedProcess[str]:
-    """Run a script where the package is installed."""
+    """Run a script with the package installed."""
     env = {**os.environ, "PYTHONPATH": str(path), "VERSE_CLUB_KEY": "club-secret"}
     return subprocess.run(
         [sys.executable, "-c", script, *args],
@@ -98,21 +98,21 @@ def python(script: str, *args: str, path: Path) -> subprocess.CompletedProcess[s
     )
 
 
-def test_an_installed_plugin_is_like_a_built_in_one(
+def test_installed_plugin_works_like_a_built_in(
     installed: Path, club_url: str, tmp_path: Path
 ) -> None:
-    """Given the package, then its capability and its vendor are listed, routed to and planned."""
-    done = python(SCRIPT, str(tmp_path), club_url, path=installed)
-    assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout.splitlines()[-1])
-    assert "verse_club" in told["allowed"]
-    assert "verse_club" in told["of_llm"]
-    assert (told["yields"], told["chosen"]) == ("text/plain", "verse_club")
-    provider, model, output, cost = told["run"]
+    """Given the package, then its capability and vendor are listed, routed to and planned with."""
+    process = python(SCRIPT, str(tmp_path), club_url, path=installed)
+    assert process.returncode == 0, process.stderr
+    report = json.loads(process.stdout.splitlines()[-1])
+    assert "verse_club" in report["allowed"]
+    assert "verse_club" in report["of_llm"]
+    assert (report["yields"], report["chosen"]) == ("text/plain", "verse_club")
+    provider, model, output, cost = report["run"]
     assert (provider, model, output["lines"]) == ("verse_club", "bard-1", LINES)
     assert cost == pytest.approx(0.00011)
-    assert told["pinned"] == "\n".join(LINES)
-    assert told["planned"][-1] == "haiku.write"
+    assert report["pinned"] == "\n".join(LINES)
+    assert report["planned"][-1] == "haiku.write"
 
 
 @pytest.mark.parametrize(
@@ -124,10 +124,8 @@ def test_an_installed_plugin_is_like_a_built_in_one(
         ("toolkit.capabilities", "json:nothing"),
     ],
 )
-def test_a_broken_plugin_keeps_nothing_from_working(
-    installed: Path, tmp_path: Path, group: str, target: str
-) -> None:
-    """Given an entry point that leads nowhere, then it is logged in a line, and left out."""
+def test_skips_a_broken_plugin(installed: Path, tmp_path: Path, group: str, target: str) -> None:
+    """Given an entry point that cannot be loaded, then it is logged in one line and skipped."""
     folder = tmp_path / "broken-1.0.dist-info"
     folder.mkdir()
     (folder / "METADATA").write_text("Name: broken\nVersion: 1.0\n", encoding="utf-8")
@@ -138,31 +136,31 @@ def test_a_broken_plugin_keeps_nothing_from_working(
         "registry = Registry.load()\n"
         "print(len(registry.vendors), registry.require('haiku.write').name)"
     )
-    done = python(script, str(tmp_path), path=installed)
-    assert done.stdout.split() == [str(len(load_vendors()) + 1), "haiku.write@1"], done.stderr
-    assert done.stderr.count("\n") == 1
-    assert "broken" in done.stderr
+    process = python(script, str(tmp_path), path=installed)
+    assert process.stdout.split() == [str(len(load_vendors()) + 1), "haiku.write@1"], process.stderr
+    assert process.stderr.count("\n") == 1
+    assert "broken" in process.stderr
 
 
 def blocks(language: str) -> list[str]:
-    """The guide's fenced blocks of a language."""
+    """Return the guide's fenced blocks of a language."""
     return re.findall(rf"^```{language}\n(.*?)^```", GUIDE, re.M | re.S)
 
 
-def test_the_guide_shows_the_package_as_it_is() -> None:
-    """Given the guide, then its files are those of the package, to the letter."""
+def test_guide_matches_the_package() -> None:
+    """Given the guide, then its files equal the files of the package."""
     modules = [f"toolkit_haiku/{name}.py" for name in ("vendor", "capability", "lines")]
     names = ["pyproject.toml", *modules]
-    shown = blocks("toml")[:1] + blocks("python")[:3]
-    for name, block in zip(names, shown, strict=True):
+    files = blocks("toml")[:1] + blocks("python")[:3]
+    for name, block in zip(names, files, strict=True):
         assert block == (EXAMPLE / name).read_text(encoding="utf-8"), name
 
 
-def test_what_the_guide_tells_to_run_runs(installed: Path, club_url: str, tmp_path: Path) -> None:
-    """Given the guide's own lines, when they are run where the package is, then they work."""
+def test_code_of_the_guide_works(installed: Path, club_url: str, tmp_path: Path) -> None:
+    """Given the guide's own code, when it is run with the package installed, then it works."""
     *_, use, test = blocks("python")
     env = f"import os; os.environ['TOOLKIT_VENDORS__VERSE_CLUB__BASE_URLS__API'] = {club_url!r}\n"
     env += f"os.chdir({str(tmp_path)!r})\n"
     for block in (env + use, test):
-        done = python(block, path=installed)
-        assert done.returncode == 0, done.stderr
+        process = python(block, path=installed)
+        assert process.returncode == 0, process.stderr

@@ -1,4 +1,4 @@
-"""`--read-only` and `read_only=True`, on both databases: all accounts are seen, nothing written."""
+"""`--read-only` and `read_only=True`, on both databases: they show all accounts and never write."""
 
 import json
 import sqlite3
@@ -22,17 +22,17 @@ Run = Callable[..., list[Any]]
 
 
 def toolkit(*arguments: object) -> str:
-    """Run a command that succeeds, and return what it prints."""
-    shown = CliRunner().invoke(app, [str(each) for each in arguments])
-    assert shown.exit_code == 0, (shown.output, shown.exception)
-    return shown.stdout
+    """Run a command that succeeds, and return its output."""
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert result.exit_code == 0, (result.output, result.exception)
+    return result.stdout
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def rows(
     request: pytest.FixtureRequest, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Run]:
-    """What runs a statement in the database of the settings' directory, and fetches its rows."""
+    """A function that runs a statement in the database of the settings, and fetches its rows."""
     if request.param == "sqlite":
         Client.local(settings=settings).close()
         with closing(sqlite3.connect(settings.data_dir / "state.db")) as connection:
@@ -46,9 +46,9 @@ def rows(
 
 
 def _finish(connection: Any, cursor: Any) -> list[Any]:
-    found = cursor.fetchall() if cursor.description else []
+    fetched = cursor.fetchall() if cursor.description else []
     connection.commit()
-    return list(found)
+    return list(fetched)
 
 
 def read_everything(rows: Run, folder: Path) -> tuple[dict[str, list[Any]], dict[Path, bytes]]:
@@ -58,34 +58,34 @@ def read_everything(rows: Run, folder: Path) -> tuple[dict[str, list[Any]], dict
     return tables, {path: path.read_bytes() for path in files}
 
 
-def test_looking_writes_nothing(rows: Run, settings: Settings, tmp_path: Path) -> None:
-    """Given `--read-only`, then all accounts are seen, and not a byte or a row is written."""
+def test_read_only_mode_writes_nothing(rows: Run, settings: Settings, tmp_path: Path) -> None:
+    """Given `--read-only`, then all accounts are shown, and neither a byte nor a row is written."""
     with Client.local(settings.data_dir, sandbox=True) as client:
         run = client.runs.create("composition.layout", {"title": "Tea"}, tags=["a"]).wait(
             progress=False
         )
         wf = Workflow("tea")
         wf.add("tea", "llm.generate", objective="Tea")
-        done = client.workflows.submit(wf).wait(progress=False)
+        workflow = client.workflows.submit(wf).wait(progress=False)
     toolkit("account", "create", "ada@example.org", "--data-dir", settings.data_dir)
     ((ada,),) = rows("SELECT id FROM accounts WHERE email = 'ada@example.org'")
     for table in ("jobs", "artifacts", "roots", "annotations"):
         rows(f"UPDATE {table} SET account_id = '{ada}'")
     before = read_everything(rows, settings.data_dir)
-    where = ("--data-dir", settings.data_dir, "--read-only")
-    (shown,) = json.loads(toolkit("runs", *where, "--json"))
-    assert shown["id"] == run.id
+    options = ("--data-dir", settings.data_dir, "--read-only")
+    (listed_run,) = json.loads(toolkit("runs", *options, "--json"))
+    assert listed_run["id"] == run.id
     card = tmp_path / "card.png"
-    toolkit("artifacts", "save", run.artifact_id, card, *where)
+    toolkit("artifacts", "save", run.artifact_id, card, *options)
     assert card.stat().st_size
     for command in (["events", run.id], ["show", run.id]):
-        toolkit("runs", *command, *where)
+        toolkit("runs", *command, *options)
     for area in ("workflows", "tasks", "keys", "usage", "connections", "health", "endpoints"):
-        toolkit(area, *where)
+        toolkit(area, *options)
     with Client.local(settings.data_dir, read_only=True) as client:
-        found = client.runs.list(tag="a", capability="composition.layout", q="TEA")
-        assert [one.id for one in found] == [run.id]
-        assert client.workflows.get(done.id).status == "completed"
+        runs = client.runs.list(tag="a", capability="composition.layout", q="TEA")
+        assert [listed.id for listed in runs] == [run.id]
+        assert client.workflows.get(workflow.id).status == "completed"
         assert client.runs.get(run.id).wait(progress=False).status == "completed"
         with pytest.raises(RequestError) as refused:
             client.runs.create("composition.layout", {"title": "Tea"})
@@ -93,15 +93,15 @@ def test_looking_writes_nothing(rows: Run, settings: Settings, tmp_path: Path) -
     assert read_everything(rows, settings.data_dir) == before
 
 
-def test_a_database_that_is_none_is_not_made(tmp_path: Path, postgres_url: str) -> None:
-    """Given an empty database, then looking at it is refused, and makes nothing, nor a folder."""
+def test_read_only_mode_creates_no_tables(tmp_path: Path, postgres_url: str) -> None:
+    """Given an empty database, then read-only mode rejects it, and creates nothing."""
     with pytest.raises(ServiceError, match="no tables of the toolkit"):
         Client.local(tmp_path / "none", database=postgres_url, read_only=True)
     assert not (tmp_path / "none").exists()
 
 
-async def test_the_server_itself_refuses_to_write(postgres_url: str) -> None:
-    """Given a connection that is to read, then PostgreSQL refuses what would write."""
+async def test_server_rejects_writes_of_a_read_only_connection(postgres_url: str) -> None:
+    """Given a read-only connection, then PostgreSQL itself rejects a write."""
     url = f"{postgres_url}?options=-c%20statement_timeout%3D1234&target_session_attrs=read-write"
     reads = PostgresReadConnection(url, "toolkit test", is_read_only=True)
     try:

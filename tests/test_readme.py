@@ -1,4 +1,4 @@
-"""The README beside its blocks of code, which `test_docs.py` runs."""
+"""The README without its code blocks, which `test_docs.py` runs."""
 
 import tomllib
 
@@ -8,8 +8,8 @@ PAGE = ROOT / "README.md"
 README = PAGE.read_text(encoding="utf-8")
 
 
-def test_the_first_two_commands_are_the_demo_and_the_tests() -> None:
-    """Given the README's first screen, then its two bash blocks are one line each."""
+def test_starts_with_the_demo_and_the_tests() -> None:
+    """Given the README's first screen, then its two bash blocks have one line each."""
     demo, tests = [block.code for block in find_blocks(PAGE, "bash")][:2]
     assert demo.strip().endswith("toolkit demo")
     assert tests.strip().endswith("pytest")
@@ -18,7 +18,7 @@ def test_the_first_two_commands_are_the_demo_and_the_tests() -> None:
     assert len(README) <= 7000
 
 
-def test_the_version_is_one() -> None:
-    """Given the changelog and the project file, then they speak of the same version."""
+def test_changelog_has_the_version() -> None:
+    """Given the changelog and the project file, then they name the same version."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert f"## {project['version']}" in (ROOT / "CHANGELOG.md").read_text()

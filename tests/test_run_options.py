@@ -1,4 +1,4 @@
-"""An option of a run is defined once: wherever work is asked for, each of them is there."""
+"""An option of a run is defined once, and every interface that creates work has all options."""
 
 import inspect
 from collections.abc import Callable
@@ -23,29 +23,29 @@ OPTIONS = set(Options.model_fields)
 WORK = OPTIONS - set(PLACEMENT_OPTIONS)
 
 
-def test_the_words_are_those_of_the_contract() -> None:
-    """Given the contract's model, then callers' options are the same ones, and none is optional."""
+def test_options_match_the_contract() -> None:
+    """Given the contract's model, then callers have the same options with the same descriptions."""
     assert set(get_type_hints(RunOptions)) == set(RUN_OPTIONS) == OPTIONS
     assert set(get_type_hints(WorkOptions)) == WORK
     assert all(RUN_OPTIONS[name] == Options.model_fields[name].description for name in OPTIONS)
 
 
 @pytest.mark.parametrize(
-    ("function", "wanted"),
+    ("function", "expected"),
     [
         (AsyncRuns.create, OPTIONS), (Runs.create, OPTIONS), (AsyncClient.route, OPTIONS),
         (Client.route, OPTIONS), (Workflow, OPTIONS), (AsyncJobs.create, WORK), (Jobs.create, WORK),
     ],
     ids=lambda value: getattr(value, "__qualname__", ""),
 )  # fmt: skip
-def test_python_shows_each(function: object, wanted: set[str]) -> None:
-    """Given what takes options, when a notebook asks what it takes, then each is named."""
+def test_signatures_have_all_options(function: object, expected: set[str]) -> None:
+    """Given a function with options, then its signature names each option."""
     assert callable(function)
-    shown = inspect.signature(function).parameters
-    assert wanted <= set(shown)
-    assert all(shown[name].default is None for name in wanted)
+    parameters = inspect.signature(function).parameters
+    assert expected <= set(parameters)
+    assert all(parameters[name].default is None for name in expected)
     words = inspect.getdoc(function) or ""
-    assert function is Workflow or all(f"{name}: " in words for name in wanted)
+    assert function is Workflow or all(f"{name}: " in words for name in expected)
 
 
 @pytest.mark.parametrize(
@@ -58,8 +58,8 @@ def test_python_shows_each(function: object, wanted: set[str]) -> None:
     ],
     ids=["workflow", "route", "run", "job"],
 )
-def test_what_is_no_option_is_refused_at_once(ask: Callable[..., object]) -> None:
-    """Given a misspelled option, then it is a TypeError that says what was meant."""
+def test_rejects_a_misspelled_option(ask: Callable[..., object]) -> None:
+    """Given a misspelled option, then a TypeError suggests the right name."""
     with (
         Client("http://127.0.0.1:9", "sk_none") as client,
         pytest.raises(TypeError, match=r"optimise_for.*did you mean `optimize_for`"),
@@ -67,8 +67,8 @@ def test_what_is_no_option_is_refused_at_once(ask: Callable[..., object]) -> Non
         ask(client, optimise_for="cost")
 
 
-def test_a_job_has_its_place_already() -> None:
-    """Given another place for a job on a compute, then it is no option of that call."""
+def test_rejects_an_endpoint_for_a_job() -> None:
+    """Given an endpoint for a job on a compute, then the call has no such option."""
     with (
         Client("http://127.0.0.1:9", "sk_none") as client,
         pytest.raises(TypeError, match="no option `endpoint_id`"),
@@ -77,29 +77,29 @@ def test_a_job_has_its_place_already() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "wanted"), [("run", OPTIONS), ("route", OPTIONS), ("jobs create", WORK)]
+    ("path", "expected"), [("run", OPTIONS), ("route", OPTIONS), ("jobs create", WORK)]
 )
-def test_commands_have_each(path: str, wanted: set[str]) -> None:
-    """Given a command that asks for work, then it has a flag for each option."""
+def test_commands_have_all_options(path: str, expected: set[str]) -> None:
+    """Given a command that creates work, then it has a flag for each option."""
     command = typer.main.get_command(app)
     for word in path.split():
         command = command.get_command(typer.Context(command), word)  # type: ignore[attr-defined]
-    assert wanted <= {parameter.name for parameter in command.params}
+    assert expected <= {parameter.name for parameter in command.params}
 
 
-def test_the_magic_has_each() -> None:
+def test_magic_has_all_options() -> None:
     """Given `%%run`, then its arguments have each option."""
-    known = {action.dest for action in ToolkitMagics.run.parser._actions}  # type: ignore[attr-defined]
-    assert known >= OPTIONS
+    arguments = {action.dest for action in ToolkitMagics.run.parser._actions}  # type: ignore[attr-defined]
+    assert arguments >= OPTIONS
 
 
-def test_the_form_has_each(tmp_path: Path) -> None:
-    """Given the form of a capability, then each option has a control, and none is sent unasked."""
+def test_form_has_all_options(tmp_path: Path) -> None:
+    """Given the form of a capability, then each option has a control, which is empty at first."""
     with Client.local(tmp_path, sandbox=True) as client:
         form = CapabilityForm(client, "llm.generate")
-        chosen = {"provider", "optimize_for"}
-        assert set(form.options.fields) | chosen == OPTIONS
-        assert set(form.options.fields).isdisjoint(chosen)
+        separate = {"provider", "optimize_for"}
+        assert set(form.options.fields) | separate == OPTIONS
+        assert set(form.options.fields).isdisjoint(separate)
         assert not any(form.collect_options().values())
         form.options.fields["max_cost_usd"].control.value = "0.5"
         assert form.collect_options()["max_cost_usd"] == 0.5

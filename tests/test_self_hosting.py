@@ -1,4 +1,4 @@
-"""The page for operators, held against the settings and a real nginx."""
+"""The page for operators, checked against the settings and a real nginx."""
 
 import re
 import sqlite3
@@ -23,26 +23,26 @@ from toolkit.store.schema import HEAD_REVISION, read_schema_version
 PAGE_FILE = ROOT / "docs" / "self-hosting.md"
 PAGE = PAGE_FILE.read_text(encoding="utf-8")
 EVERY_PROGRAM = {"--help", "--upgrade"}  # not options of ours
-CALLERS = {"api_key", "base_url"}  # variables of whoever calls a server
+CALLERS = {"api_key", "base_url"}  # variables of the callers of a server
 CARD = {"target": "capability", "name": "composition.layout", "input": {"title": "Tea"}}
 
 
-def test_every_setting_the_page_names_is_one() -> None:
-    """Given a name that is called a setting, then it is, and each option is one of `serve`."""
+def test_page_names_existing_settings() -> None:
+    """Given a name that the page calls a setting, then it is a setting, and each option exists."""
     from typer.main import get_command
 
     from toolkit.cli import app
 
-    named = set(re.findall(r"setting\s+`(\w+)`", PAGE)) | set(
+    names = set(re.findall(r"setting\s+`(\w+)`", PAGE)) | set(
         re.findall(r"TOOLKIT_([A-Z_]+)=", PAGE)
     )
-    assert len(named) >= 3
-    assert {name.lower() for name in named} - CALLERS <= set(Settings.model_fields)
-    known = list(get_command(app).commands.values())  # type: ignore[attr-defined]
-    known += [below for each in known for below in getattr(each, "commands", {}).values()]
+    assert len(names) >= 3
+    assert {name.lower() for name in names} - CALLERS <= set(Settings.model_fields)
+    commands = list(get_command(app).commands.values())  # type: ignore[attr-defined]
+    commands += [child for group in commands for child in getattr(group, "commands", {}).values()]
     options = {
         option
-        for command in known
+        for command in commands
         for param in command.params
         for option in (*param.opts, *param.secondary_opts)
     }
@@ -50,29 +50,29 @@ def test_every_setting_the_page_names_is_one() -> None:
 
 
 def rehearsal(folder: Path) -> str:
-    """The page's commands as one script; only paths and the port are others."""
+    """Return the page's commands as one script, with paths and a port of the test."""
     typed = [block.code for block in find_blocks(PAGE_FILE, "bash") if block.reason is None]
     script = "\n".join(typed)
-    for said, here in (
+    for text, test_text in (
         ("/srv/", f"{folder}/srv/"),
         ("/backup/", f"{folder}/backup/"),
         ("8000", str(free_port())),
     ):
-        assert said in script
-        script = script.replace(said, here)
+        assert text in script
+        script = script.replace(text, test_text)
     return script
 
 
-def test_a_stranger_follows_the_guide(tmp_path: Path, tell: Callable[[str], None]) -> None:
-    """Given the page's commands, when they are typed in their order, then each does its work."""
+def test_commands_of_the_guide_work(tmp_path: Path, tell: Callable[[str], None]) -> None:
+    """Given the page's commands, when they are typed in their order, then each succeeds."""
     for name in ("srv", "backup", "here"):
         (tmp_path / name).mkdir()
-    done = type_commands(rehearsal(tmp_path), tmp_path / "here", tmp_path)
-    said, answers = done.errors, done.answers
-    assert done.exit_code == 0, (
-        f"{answers}\n{said}\n{(tmp_path / 'srv' / 'toolkit.log').read_text()}"
+    session = type_commands(rehearsal(tmp_path), tmp_path / "here", tmp_path)
+    errors, answers = session.errors, session.answers
+    assert session.exit_code == 0, (
+        f"{answers}\n{errors}\n{(tmp_path / 'srv' / 'toolkit.log').read_text()}"
     )
-    tell(f"the guide of docs/self-hosting.md: {done.cpu_s:.1f} s of CPU")
+    tell(f"the guide of docs/self-hosting.md: {session.cpu_s:.1f} s of CPU")
     for line in (
         "The analyst is refused.",
         "The guest is refused.",
@@ -85,21 +85,21 @@ def test_a_stranger_follows_the_guide(tmp_path: Path, tell: Callable[[str], None
         version = read_schema_version(upgraded)
         assert version is not None
         assert version.revision == HEAD_REVISION
-    assert "The account of this key is disabled" in said
-    assert "Traceback" not in said + answers
-    made = [file.read_text().strip() for file in (tmp_path / "here").glob("*.key")]
-    assert len(made) == 4
-    assert not any(key in answers for key in made)
+    assert "The account of this key is disabled" in errors
+    assert "Traceback" not in errors + answers
+    keys = [file.read_text().strip() for file in (tmp_path / "here").glob("*.key")]
+    assert len(keys) == 4
+    assert not any(key in answers for key in keys)
 
 
 @pytest.fixture
 def proxied(settings: Settings, tmp_path: Path) -> Iterator[httpx.Client]:
-    """A caller of a server behind nginx, set up as the page says."""
+    """A caller of a server behind nginx, configured as the page says."""
     server = Server(settings)
     port = free_port()
     key, certificate = tmp_path / "key.pem", tmp_path / "cert.pem"
-    made = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
-    made += [
+    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
+    command += [
         "-nodes",
         "-days",
         "1",
@@ -108,17 +108,17 @@ def proxied(settings: Settings, tmp_path: Path) -> Iterator[httpx.Client]:
         "-addext",
         "subjectAltName=IP:127.0.0.1",
     ]
-    made += ["-keyout", str(key), "-out", str(certificate)]
-    subprocess.run(made, check=True, capture_output=True)
+    command += ["-keyout", str(key), "-out", str(certificate)]
+    subprocess.run(command, check=True, capture_output=True)
     (block,) = re.findall(r"^```nginx\n(.*?)^```", PAGE, re.M | re.S)
-    for said, here in (
+    for text, test_text in (
         ("127.0.0.1:8000", server.url.removeprefix("http://")),
         ("listen 443", f"listen 127.0.0.1:{port}"),
         ("/etc/ssl/toolkit.pem", str(certificate)),
         ("/etc/ssl/toolkit.key", str(key)),
     ):
-        assert block.count(said) == 1
-        block = block.replace(said, here)
+        assert block.count(text) == 1
+        block = block.replace(text, test_text)
     trusted = ssl.create_default_context(cafile=str(certificate))
     base = f"https://127.0.0.1:{port}"
     with (
@@ -130,8 +130,8 @@ def proxied(settings: Settings, tmp_path: Path) -> Iterator[httpx.Client]:
 
 
 @pytest.mark.skipif(NGINX is None, reason="nginx is not installed")
-def test_it_is_served_behind_nginx(proxied: httpx.Client) -> None:
-    """Given the page's nginx, then requests, uploads, long polls and streams come through it."""
+def test_works_behind_nginx(proxied: httpx.Client) -> None:
+    """Given the page's nginx, then requests, uploads, long polls and streams pass through it."""
     signed_up = proxied.post("/v1/account", json={"email": "ada@example.org"})
     proxied.headers["Authorization"] = f"Bearer {signed_up.json()['data']['api_key']}"
     waited = proxied.post("/v1/runs", json=CARD, headers={"Prefer": "wait=10"})

@@ -24,7 +24,7 @@ total_s = 90.0
 
 @pytest.fixture
 def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
-    """Settings in a directory that has a `toolkit.toml`, and a variable set."""
+    """Settings in a directory with a `toolkit.toml`, and with variables."""
     (tmp_path / "toolkit.toml").write_text(TOML, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TOOLKIT_MAX_NODES", "8")
@@ -32,8 +32,8 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     return Settings(max_edges=9)
 
 
-def test_the_nearest_wins(settings: Settings) -> None:
-    """Given all three, then code wins over variables, and those over the file."""
+def test_code_overrides_variables_and_file(settings: Settings) -> None:
+    """Given all three, then code overrides variables, and variables override the file."""
     assert (settings.max_edges, settings.max_nodes, settings.timeout_s) == (9, 8, 30.0)
     assert settings.get_max_concurrent_calls("openai") == 2
     assert settings.get_max_concurrent_calls("minimax") == 3
@@ -41,10 +41,10 @@ def test_the_nearest_wins(settings: Settings) -> None:
     assert settings.vendors["openai"].models["text"] == {"economy": "small", "premium": "large"}
 
 
-def test_deadlines_are_the_vendors_then_the_capabilitys(settings: Settings) -> None:
-    """Given deadlines for a vendor and a capability, then each counts where it is given."""
-    everyones = settings.resolve_timeouts("minimax", "llm.generate")
-    assert (everyones.connect_s, everyones.total_s) == (5.0, 30.0)
+def test_timeouts_of_a_vendor_override_the_capability(settings: Settings) -> None:
+    """Given timeouts of a vendor and of a capability, then the vendor's take precedence."""
+    defaults = settings.resolve_timeouts("minimax", "llm.generate")
+    assert (defaults.connect_s, defaults.total_s) == (5.0, 30.0)
     assert settings.resolve_timeouts("runpod", "image.generate").total_s == 600.0
     both = settings.resolve_timeouts("openai", "image.generate")
     assert (both.connect_s, both.total_s) == (1.0, 90.0)

@@ -1,4 +1,4 @@
-"""The files of a data directory: keys only as digests, and no name that a caller chose."""
+"""The files of a data directory: keys only as digests, and no file name chosen by a caller."""
 
 import hashlib
 import re
@@ -10,29 +10,29 @@ import pytest
 from toolkit import Client, ToolkitError
 from toolkit.settings import Settings
 
-LARGE = b"tea " * 4096  # too large to stand in its record's row
+LARGE = b"tea " * 4096  # too large for the row of its record
 
 
-def test_a_key_is_kept_as_its_digest(settings: Settings) -> None:
-    """Given a key, then it has 256 random bits, and the directory has its SHA-256 and not it."""
+def test_stores_a_key_only_as_digest(settings: Settings) -> None:
+    """Given a key, then it has 256 random bits, and only its SHA-256 digest is stored."""
     with Client.local(settings=settings) as client:
         keys = [client.api_keys.create(name=name).api_key for name in ("one", "two")]
-    kept = b"".join(p.read_bytes() for p in settings.data_dir.rglob("*") if p.is_file())
+    stored_bytes = b"".join(p.read_bytes() for p in settings.data_dir.rglob("*") if p.is_file())
     for key in keys:
         assert len(urlsafe_b64decode(key.removeprefix("sk_live_") + "=")) == 32
-        assert key.encode() not in kept
-        assert hashlib.sha256(key.encode()).hexdigest().encode() in kept
+        assert key.encode() not in stored_bytes
+        assert hashlib.sha256(key.encode()).hexdigest().encode() in stored_bytes
     assert keys[0][:16] != keys[1][:16]
 
 
-def test_no_file_is_named_by_a_caller(settings: Settings, tmp_path: Path) -> None:
-    """Given names that lead elsewhere, then files are named by our digests, and stay inside."""
+def test_callers_choose_no_file_names(settings: Settings, tmp_path: Path) -> None:
+    """Given names that lead elsewhere, then files are named by digests and stay inside."""
     evil = "../../evil"
     with Client.local(settings=settings) as client:
         file = tmp_path / "evil.txt"
         file.write_bytes(LARGE)
-        made = client.artifacts.upload(file, filename=evil)
-        assert evil not in made.record.filename
+        artifact = client.artifacts.upload(file, filename=evil)
+        assert evil not in artifact.record.filename
         node = {"id": evil, "capability": "composition.layout", "input": {"title": "x"}}
         client.workflows.create({"name": evil, "nodes": [node]}).wait()
         with pytest.raises(ToolkitError, match="NOT_FOUND"):

@@ -1,7 +1,7 @@
-"""The routes, the client, the command line and the reference are one surface.
+"""The routes, the client, the command line and the reference have the same operations.
 
-Nothing here is declared: every method of the client and every command is carried out against a
-service that notes which operation each request is, and answers as its OpenAPI document says.
+The test needs no list of operations: every method of the client and every command runs against a
+service that records the operation of each request, and answers by its OpenAPI document.
 """
 
 import hashlib
@@ -31,7 +31,7 @@ BYTES = b"bytes"
 WORKFLOW = Workflow("w")
 WORKFLOW.add("a", "llm.generate", objective="x")
 
-# What the methods of the client are given that need more than the id of a resource.
+# Arguments of the client's methods that need more than the id of a resource.
 ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "account.create": ("ada@example.org",),
     "agents.create": ("card-maker", "A card about {topic}"),
@@ -56,7 +56,7 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "workflows.fork": ("wfl_x", "a"),
     "workflows.submit": (WORKFLOW,),
 }
-# Where a method is not named as its operation is (see `named`).
+# Methods whose names differ from their operations (see `get_method_name`).
 NAMED = {
     ("GET", "/v1/account/keys"): "api_keys.list",  # a resource of its own
     ("POST", "/v1/account/keys"): "api_keys.create",
@@ -64,12 +64,12 @@ NAMED = {
     ("POST", "/v1/account/keys/{id}/rotate"): "api_keys.rotate",
     ("DELETE", "/v1/account/keys/{id}"): "api_keys.delete",
     ("DELETE", "/v1/providers/connections/{id}/share"): "connections.unshare",
-    ("POST", "/v1/artifacts"): "artifacts.upload",  # a file is not made of fields
+    ("POST", "/v1/artifacts"): "artifacts.upload",  # because a file has no fields
     ("GET", "/v1/health"): "health",  # of the service itself
     ("POST", "/v1/route"): "route",
     ("POST", "/v1/tasks/{id}/reviews"): "tasks.submit_review",
 }
-# What commands are given that need more than the id of a resource.
+# Arguments of commands that need more than the id of a resource.
 LINES: dict[str, list[str]] = {
     "account open": ["ada@example.org"],
     "agents create": ["card-maker", "A card about {topic}"],
@@ -99,7 +99,7 @@ LINES: dict[str, list[str]] = {
     "workflows run": ["workflow.yaml"],
     "workflows submit": ["workflow.yaml"],
 }
-# The commands that ask nothing of a service.
+# The commands that call no service.
 HERE = {
     **{
         f"account {verb}": "is about the accounts of a data directory, for its operator"
@@ -111,28 +111,28 @@ HERE = {
     "backup": "copies a data directory",
     "batch": "runs notebooks",
     "demo": "runs a notebook",
-    "login": "asks a server that it names itself, and keeps a profile",
+    "login": "calls the server that it names, and stores a profile",
     "logout": "deletes a profile",
     "migrate": "moves a data directory into a database",
     "profiles": "lists profiles",
     "doctor": "examines a data directory",
     "verify": "makes one call of each kind through a client of its own",
-    "prune": "takes old work out of a data directory",
+    "prune": "deletes old work from a data directory",
     "serve": "is the service",
 }
 
 
-Asked = Callable[[str], set[str]]
+ListOperations = Callable[[str], set[str]]
 
 
 @pytest.fixture
 def operations() -> dict[str, tuple[str, str]]:
-    """Method and path of every operation, by its id."""
+    """The method and path of every operation, by id."""
     return {operation.id: (operation.method, operation.path) for operation in OPERATIONS}
 
 
 class ExampleService:
-    """Answers every operation with an example of its own schema, and notes which they were."""
+    """Answers every operation with an example of its schema, and records the operations."""
 
     def __init__(self) -> None:
         self.schemas = build_openapi()["components"]["schemas"]
@@ -146,15 +146,15 @@ class ExampleService:
         if operation.form == "bytes":
             return httpx.Response(operation.status, content=BYTES)
         body = self.example(make_schema_ref(get_envelope(operation)))
-        for one in (body, body.get("data")):
-            if isinstance(one, dict) and "sha256" in one:
-                one |= {"sha256": hashlib.sha256(BYTES).hexdigest(), "size_bytes": len(BYTES)}
+        for record in (body, body.get("data")):
+            if isinstance(record, dict) and "sha256" in record:
+                record |= {"sha256": hashlib.sha256(BYTES).hexdigest(), "size_bytes": len(BYTES)}
         if operation.form == "events":
             body["data"]["items"] = []
         return httpx.Response(operation.status, json=body)
 
     def example(self, schema: dict[str, Any], name: str = "") -> Any:
-        """Something that a schema allows: work is completed, and what may be null is."""
+        """Return an example of a schema: work is completed, and nullable fields are null."""
         if "$ref" in schema:
             return self.example(self.schemas[schema["$ref"].rpartition("/")[2]])
         if "anyOf" in schema:
@@ -180,8 +180,8 @@ class ExampleService:
 
 
 def methods(kind: type[Client] | type[AsyncClient]) -> dict[str, inspect.Signature]:
-    """The public methods of a client and of its areas, such as `runs.create`."""
-    found = {}
+    """Return the public methods of a client and of its areas, such as `runs.create`."""
+    signatures = {}
     client = kind("http://service.test", "sk_live_x")
     areas = {
         name: getattr(client, name)
@@ -190,20 +190,21 @@ def methods(kind: type[Client] | type[AsyncClient]) -> dict[str, inspect.Signatu
     }
     for prefix, owner in [("", kind), *((f"{name}.", type(area)) for name, area in areas.items())]:
         for name, function in inspect.getmembers(owner, inspect.isfunction):
-            # These are about this process: its connections, its embedded engine, its functions.
-            here = name in ("close", "aclose", "take_up", "register")
-            # A call of one capability is a run: tests/client/test_capability_calls.py.
+            # These methods are about this process: its connections, its embedded engine, its
+            # functions.
+            is_local = name in ("close", "aclose", "take_up", "register")
+            # A call of a capability is a run: tests/client/test_capability_calls.py.
             is_run = "CapabilityCalls." in function.__qualname__
-            if not (is_run or here or name.startswith("_")):
-                found[prefix + name] = inspect.signature(function)
-    return found
+            if not (is_run or is_local or name.startswith("_")):
+                signatures[prefix + name] = inspect.signature(function)
+    return signatures
 
 
 METHODS = methods(Client)
 
 
 def arguments(name: str) -> tuple[Any, ...]:
-    """Return the arguments that a method is called with here."""
+    """Return the arguments that this test calls a method with."""
     if name in ARGUMENTS:
         return ARGUMENTS[name]
     needed = [
@@ -216,7 +217,7 @@ def arguments(name: str) -> tuple[Any, ...]:
 
 @cache
 def list_sent_operations(name: str) -> set[str]:
-    """The operations that a method of the client asks for."""
+    """Return the operations that a method of the client requests."""
     service = ExampleService()
     with Client("http://service.test", "k", transport=httpx.MockTransport(service)) as client:
         method: Any = client
@@ -229,15 +230,15 @@ def list_sent_operations(name: str) -> set[str]:
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_a_method_of_the_client_has_its_route(name: str) -> None:
-    """Given a method, when it is called, then what it sends is a route, and is answered."""
-    assert list_sent_operations(name), f"client.{name} asks the service for nothing."
+def test_client_methods_use_existing_routes(name: str) -> None:
+    """Given a method, when it is called, then its requests match routes, and it reads responses."""
+    assert list_sent_operations(name), f"client.{name} sends no request."
 
 
 def get_method_name(operation: str) -> str:
-    """The method of an operation: `area_verb` is `area.verb`, by the last area that is named.
+    """Return the method of an operation: `area_verb` is `area.verb`, by the last area in the name.
 
-    What is read by its id is got; `catalog_gpus_list` is `catalog.gpus`.
+    The verb of a read by id is `get`; `catalog_gpus_list` is `catalog.gpus`.
     """
     areas = {name.partition(".")[0] for name in METHODS if "." in name}
     words = operation.split("_")
@@ -246,8 +247,8 @@ def get_method_name(operation: str) -> str:
     return f"{words[at]}.{'get' if verb == 'read' else re.sub('_(list|read)$', '', verb)}"
 
 
-def test_every_operation_has_its_method(operations: dict[str, tuple[str, str]]) -> None:
-    """Given the routes, then each is what the method of its name sends."""
+def test_every_operation_has_a_client_method(operations: dict[str, tuple[str, str]]) -> None:
+    """Given the routes, then the client method of the same name requests each of them."""
     missing = []
     for operation, route in operations.items():
         name = NAMED.get(route) or get_method_name(operation)
@@ -255,7 +256,7 @@ def test_every_operation_has_its_method(operations: dict[str, tuple[str, str]]) 
             missing.append(f"client.{name} that sends {' '.join(route)} ({operation})")
     assert not missing, f"Add to toolkit/client/_async/resources/: {'; '.join(missing)}."
     stale = set(NAMED) - set(operations.values())
-    assert not stale, f"Take out of NAMED in {__file__}: {stale}."
+    assert not stale, f"Remove from NAMED in {__file__}: {stale}."
 
 
 def test_both_clients_have_the_same_methods() -> None:
@@ -268,79 +269,79 @@ def test_both_clients_have_the_same_methods() -> None:
 
 
 def commands() -> dict[str, Any]:
-    """Every command that does something, such as `runs cancel`."""
-    found: dict[str, Any] = {}
+    """Return every command without subcommands, such as `runs cancel`."""
+    commands_by_path: dict[str, Any] = {}
 
     def walk(command: Any, path: str) -> None:
         if not hasattr(command, "commands"):
-            found[path] = command
+            commands_by_path[path] = command
             return
         for name, below in command.commands.items():
             if not below.hidden:
                 walk(below, f"{path} {name}".strip())
 
     walk(get_command(app), "")
-    return found
+    return commands_by_path
 
 
 COMMANDS = commands()
 
 
 @pytest.fixture(scope="module")
-def asked(tmp_path_factory: pytest.TempPathFactory) -> Asked:
-    """Tells the operations that a command asks for; each command is carried out once."""
+def list_operations_of(tmp_path_factory: pytest.TempPathFactory) -> ListOperations:
+    """Returns the operations that a command requests; each command runs once."""
     folder = tmp_path_factory.mktemp("commands")
     (folder / "workflow.yaml").write_text("name: w\nnodes: []\n", encoding="utf-8")
 
     @cache
     def record_operations(name: str) -> set[str]:
         needed = [parameter.name for parameter in COMMANDS[name].params if parameter.required]
-        known = name in LINES or needed in ([], ["id"])
-        assert known, f"Add a row for `toolkit {name}` to LINES in {__file__}."
+        has_arguments = name in LINES or needed in ([], ["id"])
+        assert has_arguments, f"Add a row for `toolkit {name}` to LINES in {__file__}."
         service = ExampleService()
 
-        def connect(where: object, makes: str) -> Client:
+        def connect(target: object, makes: str) -> Client:
             return Client("http://service.test", "k", transport=httpx.MockTransport(service))
 
         with pytest.MonkeyPatch.context() as patch:
             patch.chdir(folder)
             patch.setattr("toolkit.cli.options.open_client", connect)
             line = [*name.split(), *LINES.get(name, [ID] * len(needed))]
-            done = CliRunner().invoke(app, line, catch_exceptions=False)
-        assert done.exit_code == 0 or name == "connections test", done.output
+            result = CliRunner().invoke(app, line, catch_exceptions=False)
+        assert result.exit_code == 0 or name == "connections test", result.output
         return service.seen
 
     return record_operations
 
 
 @pytest.mark.parametrize("name", sorted(set(COMMANDS) - set(HERE)))
-def test_a_command_has_its_routes(asked: Asked, name: str) -> None:
-    """Given a command, when it is carried out, then what it asks for is answered and shown."""
-    assert asked(name), f"`toolkit {name}` asks for nothing: see HERE."
+def test_commands_use_existing_routes(list_operations_of: ListOperations, name: str) -> None:
+    """Given a command, when it is run, then its requests match routes, and it shows responses."""
+    assert list_operations_of(name), f"`toolkit {name}` sends no request: see HERE."
 
 
-def test_every_operation_has_its_command(
-    asked: Asked, operations: dict[str, tuple[str, str]]
+def test_every_operation_has_a_command(
+    list_operations_of: ListOperations, operations: dict[str, tuple[str, str]]
 ) -> None:
     """Given the routes, then each can be reached from a shell."""
-    reached = [asked(name) for name in COMMANDS if name not in HERE]
+    reached = [list_operations_of(name) for name in COMMANDS if name not in HERE]
     missing = set(operations) - set().union(*reached)
     assert not missing, f"Add to toolkit/cli/resources a command for each of {sorted(missing)}."
     assert set(HERE) <= set(COMMANDS)
 
 
-def test_the_tables_of_this_test_are_current() -> None:
-    """Given the samples, then there is none for what is no longer there."""
+def test_tables_of_arguments_are_current() -> None:
+    """Given the tables of arguments, then each row has an existing method or command."""
     assert set(ARGUMENTS) <= set(METHODS)
     assert set(LINES) <= set(COMMANDS)
 
 
-def test_the_reference_is_current(
+def test_reference_is_current(
     operations: dict[str, tuple[str, str]],
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Given the generator, when it checks, then nothing is stale, and nothing is left out."""
+    """Given the generator, when it checks, then no page is stale, and no operation is missing."""
     monkeypatch.setattr("sys.argv", ["reference.py", "--check"])
     assert reference.main() == 0, capsys.readouterr().out
     pages = {

@@ -1,4 +1,4 @@
-"""The tiers of the tests: without arguments the first, and each test in exactly one of them."""
+"""The tiers of the tests: the first by default, and each test in exactly one of them."""
 
 import os
 import re
@@ -29,7 +29,7 @@ ALL = {*FIRST, *REST, "test_style"}
 
 
 def run_pytest(project: Path, *args: str) -> subprocess.CompletedProcess[str]:
-    """Run pytest in a project, by a worker of xdist as the tests are run here."""
+    """Run pytest in a project, by a worker of xdist, as the tests are usually run."""
     command = ["-m", "pytest", "-p", "xdist", "-p", "tests.support.tiers", "-v", "-n", "1", *args]
     return subprocess.run(
         [sys.executable, *command],
@@ -42,7 +42,7 @@ def run_pytest(project: Path, *args: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A project with a test in each tier, and one that is in two by its parameters."""
+    """A project with a test in each tier, and a test that is in two tiers by its parameters."""
     (tmp_path / "pytest.ini").write_text("[pytest]\ntestpaths = tests\n", encoding="utf-8")
     for name, text in FILES.items():
         path = tmp_path / name
@@ -52,7 +52,7 @@ def project(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("args", "wanted"),
+    ("args", "expected"),
     [
         ([], FIRST),
         (["--tier=rest"], REST),
@@ -63,15 +63,15 @@ def project(tmp_path: Path) -> Path:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_what_is_asked_for_is_run(project: Path, args: list[str], wanted: set[str]) -> None:
-    """Given arguments, when the tests are run, then those of the tier that they mean are."""
-    done = run_pytest(project, *args)
-    assert done.returncode == 0, done.stdout
-    assert set(re.findall(r"PASSED \S+::(\S+)", done.stdout)) == wanted
-    assert (done.stdout.splitlines()[-1] == OTHER_TIERS) == (args == [])
+def test_selects_the_tests_of_a_tier(project: Path, args: list[str], expected: set[str]) -> None:
+    """Given arguments, when the tests are run, then the tests of the selected tier run."""
+    process = run_pytest(project, *args)
+    assert process.returncode == 0, process.stdout
+    assert set(re.findall(r"PASSED \S+::(\S+)", process.stdout)) == expected
+    assert (process.stdout.splitlines()[-1] == OTHER_TIERS) == (args == [])
 
 
-def test_the_tables_are_current() -> None:
-    """Given the tables of tiers, then each row begins the name of a file or folder."""
+def test_tables_of_tiers_are_current() -> None:
+    """Given the tables of tiers, then each row is a prefix of a file or folder name."""
     tables = {*FIRST_TIER, *STYLE, *EARLY, *NEEDS_DEV}
     assert [row for row in tables if not list(ROOT.glob(f"{row.partition('::')[0]}*"))] == []

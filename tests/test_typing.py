@@ -23,18 +23,18 @@ def report() -> str:
     return checked.stdout
 
 
-def test_what_a_caller_may_write_is_accepted(report: str) -> None:
-    """Given calls as the guides show them, then there is no error in them."""
+def test_accepts_documented_calls(report: str) -> None:
+    """Given calls as the guides show them, then they have no type errors."""
     assert [line for line in report.splitlines() if "accepted.py" in line] == []
 
 
-def test_what_a_caller_must_not_write_is_refused(report: str) -> None:
-    """Given misspelled words and options, then each of these lines is an error, of its kind."""
+def test_rejects_misspelled_names(report: str) -> None:
+    """Given misspelled words and options, then each such line is an error of the expected kind."""
     lines = (FOLDER / "refused.py").read_text(encoding="utf-8").splitlines()
-    wanted = {
-        (number, found[1])
+    expected = {
+        (number, match[1])
         for number, line in enumerate(lines, 1)
-        if (found := re.search(r"# error: (\S+)$", line))
+        if (match := re.search(r"# error: (\S+)$", line))
     }
-    told = re.findall(r"refused\.py:(\d+): error: .*\[(\S+)\]$", report, re.M)
-    assert {(int(number), code) for number, code in told} == wanted
+    errors = re.findall(r"refused\.py:(\d+): error: .*\[(\S+)\]$", report, re.M)
+    assert {(int(number), code) for number, code in errors} == expected

@@ -12,7 +12,7 @@ import pytest
 import toolkit
 from toolkit.client._client_base import ClientBase
 
-# What an engine, a server, a notebook or a picture needs, and what takes long to import.
+# Modules that an engine, a server, a notebook or a picture needs, and modules with a slow import.
 HEAVY = {
     "IPython", "PIL", "aiohttp", "alembic", "anywidget", "fastapi", "fontTools", "fsspec",
     "httpx_aiohttp", "ipykernel", "ipywidgets", "jupyter_client", "lameenc", "matplotlib",
@@ -53,98 +53,98 @@ for name, value in inspect.getmembers_static({kind}):
 
 
 def list_imports(code: str) -> set[str]:
-    """The modules that a program imports, in a process of its own."""
-    done = subprocess.run(
+    """Return the modules that a program imports, in a separate process."""
+    process = subprocess.run(
         [sys.executable, "-c", f"{code}\nimport json, sys\nprint(json.dumps(sorted(sys.modules)))"],
         check=True, capture_output=True, text=True,
     )  # fmt: skip
-    return set(json.loads(done.stdout.splitlines()[-1]))
+    return set(json.loads(process.stdout.splitlines()[-1]))
 
 
 @pytest.mark.parametrize("kind", ["Client", "AsyncClient"])
-def test_a_client_of_a_server_loads_no_engine(kind: str) -> None:
-    """Given a server's address, when a client is made, then what only an engine needs is not there.
+def test_client_of_a_server_loads_no_engine(kind: str) -> None:
+    """Given a server's address, when a client is made, then modules of the engine are not loaded.
 
-    A time would depend on the machine; what is imported does not, and takes nearly all of it.
+    A time would depend on the machine; the imports do not, and take nearly all of the time.
     """
-    found = list_imports(SERVED.format(kind=kind))
-    assert found & (HEAVY | FLOORS) == set()
-    assert "pydantic.main" not in found, "Records are made where they are asked for."
-    assert not any(name.startswith("toolkit.client._") and "resources." in name for name in found)
+    modules = list_imports(SERVED.format(kind=kind))
+    assert modules & (HEAVY | FLOORS) == set()
+    assert "pydantic.main" not in modules, "Records are created on demand."
+    assert not any(name.startswith("toolkit.client._") and "resources." in name for name in modules)
 
 
 @pytest.mark.parametrize("kind", ["Client", "AsyncClient"])
-def test_no_area_of_the_client_loads_an_engine(kind: str) -> None:
+def test_areas_of_the_client_load_no_engine(kind: str) -> None:
     """Given a client of a server, when each of its areas is used, then no engine is loaded."""
-    found = list_imports((SERVED + AREAS).format(kind=kind))
-    assert found & (HEAVY | FLOORS) == set()
+    modules = list_imports((SERVED + AREAS).format(kind=kind))
+    assert modules & (HEAVY | FLOORS) == set()
 
 
-def test_a_run_at_a_server_loads_no_engine() -> None:
-    """Given a server, when a run is made, waited for and shown, then no engine is loaded."""
+def test_run_at_a_server_loads_no_engine() -> None:
+    """Given a server, when a run is created, waited for and shown, then no engine is loaded."""
     assert list_imports(SERVED.format(kind="Client") + RUN) & (HEAVY | FLOORS) == set()
 
 
-def test_the_package_alone_loads_nothing() -> None:
-    """Given `import toolkit`, then nothing of ours or of others comes with it."""
+def test_package_alone_loads_nothing() -> None:
+    """Given `import toolkit`, then no other module of ours or of others is loaded."""
     bare = list_imports("import importlib, sys, typing")
-    found = list_imports("import importlib, sys, typing, toolkit") - bare
-    assert found == {"toolkit"}
+    modules = list_imports("import importlib, sys, typing, toolkit") - bare
+    assert modules == {"toolkit"}
 
 
-def test_an_embedded_client_loads_the_engine() -> None:
-    """Given `Client.local`, then the engine is loaded, by the names looked for here."""
-    found = list_imports(
+def test_embedded_client_loads_the_engine() -> None:
+    """Given `Client.local`, then the engine is loaded, by the names that these tests check."""
+    modules = list_imports(
         "import tempfile\nfrom toolkit import Client\n"
         "Client.local(tempfile.mkdtemp(), sandbox=True).close()"
     )
-    assert found >= {"toolkit.engine", "toolkit.local", "toolkit.server", "toolkit.store"}
-    assert "sqlalchemy" in found
+    assert modules >= {"toolkit.engine", "toolkit.local", "toolkit.server", "toolkit.store"}
+    assert "sqlalchemy" in modules
 
 
-def test_an_embedded_run_loads_only_what_it_uses() -> None:
+def test_embedded_run_loads_only_needed_modules() -> None:
     """Given the sandbox, when a text is made, then graphs, checks and pictures are not loaded."""
-    found = list_imports(
+    modules = list_imports(
         "import tempfile\nfrom toolkit import Client\n"
         "with Client.local(tempfile.mkdtemp(), sandbox=True) as client:\n"
         "    made = client.runs.create('llm.generate', dict(objective='One line on tides'))\n"
         "    assert made.wait(progress=False).output['text']"
     )
     unused = {"IPython", "PIL", "alembic", "fontTools", "matplotlib", "networkx", "numpy", "yaml"}
-    assert found & (unused | {"toolkit.cassettes"}) == set()
-    assert not found & {"toolkit.planning.review.node_checks", "py3langid"}
+    assert modules & (unused | {"toolkit.cassettes"}) == set()
+    assert not modules & {"toolkit.planning.review.node_checks", "py3langid"}
 
 
-def test_an_embedded_client_needs_no_starlette() -> None:
-    """Given `Client.local`, when it starts and makes a run, then nothing of HTTP's is loaded."""
-    found = list_imports(
+def test_embedded_client_needs_no_starlette() -> None:
+    """Given `Client.local`, when it starts and makes a run, then no HTTP module is loaded."""
+    modules = list_imports(
         "import tempfile\nfrom toolkit import Client\n"
         "with Client.local(tempfile.mkdtemp()) as client:\n"
         "    card = dict(title='Tea', width=300, height=200)\n"
         "    run = client.runs.create('composition.layout', card).wait(progress=False)\n"
         "    assert run.status == 'completed'"
     )
-    assert not {name for name in found if name.partition(".")[0] in {"starlette", "multipart"}}
-    assert not {name for name in found if name.startswith("toolkit.server.http")}
+    assert not {name for name in modules if name.partition(".")[0] in {"starlette", "multipart"}}
+    assert not {name for name in modules if name.startswith("toolkit.server.http")}
 
 
-def test_bytes_of_an_embedded_client_need_no_app() -> None:
-    """Given `Client.local`, when files go in and out, then the app of HTTP is not even loaded."""
-    found = list_imports(
+def test_files_of_an_embedded_client_need_no_app() -> None:
+    """Given `Client.local`, when files are stored and read, then the HTTP app is not loaded."""
+    modules = list_imports(
         "import tempfile, pathlib\nfrom toolkit import Client\n"
         "folder = pathlib.Path(tempfile.mkdtemp())\n"
         "(folder / 'file').write_bytes(bytes(3_000_000))\n"
         "with Client.local(folder / 'data', settings=None) as client:\n"
         "    for source in (b'text', folder / 'file'):\n"
-        "        kept = client.artifacts.upload(source)\n"
-        "        saved = kept.save(folder / 'saved').read_bytes()\n"
-        "        assert saved == client.artifacts.content(kept.id) == kept.content()\n"
-        "        assert len(saved) == kept.size_bytes"
+        "        artifact = client.artifacts.upload(source)\n"
+        "        saved = artifact.save(folder / 'saved').read_bytes()\n"
+        "        assert saved == client.artifacts.content(artifact.id) == artifact.content()\n"
+        "        assert len(saved) == artifact.size_bytes"
     )
-    assert not found & {"toolkit.server.app", "toolkit.server.http.endpoint", "uvicorn"}
+    assert not modules & {"toolkit.server.app", "toolkit.server.http.endpoint", "uvicorn"}
 
 
-def test_there_is_one_client() -> None:
+def test_client_classes_are_unique() -> None:
     """Given all modules, then `Client` and `AsyncClient` are each the name of one class."""
     names = Counter(
         node.name
