@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from scripts import pictures
 from tests.notebooks.execution import (
     NOTEBOOKS,
     ROOT,
@@ -23,6 +22,7 @@ from tests.notebooks.execution import (
     list_outputs,
 )
 from tests.support.forked_programs import install_forked_kernel
+from tests.support.sample_workflow import make_workflow
 from toolkit.contract.workflows import WorkflowRecord
 from toolkit.display.workflow.svg import draw_workflow_svg
 
@@ -80,7 +80,7 @@ def test_a_picture_is_compared_without_its_times(factor: float) -> None:
 
     But not one with another state or cost.
     """
-    rules, flow = Rules(), pictures.workflow()
+    rules, flow = Rules(), make_workflow()
     compared = rules.sanitize(draw_workflow_svg(flow.name, flow.nodes))
     slow = slow_workflow(flow, factor)
     assert rules.sanitize(draw_workflow_svg(flow.name, slow.nodes)) == compared
