@@ -23,8 +23,8 @@ DERIVED = (
     "tests/vendors/test_catalogue.py",
     "tests/capabilities/test_registry_table.py",
     "tests/contract/test_catalog.py::test_models",
-    "tests/contract/test_specification.py::test_a_registered_capability_is_as_its_row",
-    "tests/contract/test_specification.py::test_the_seven_come_first",
+    "tests/contract/test_specification.py::test_a_registered_capability_matches_its_row",
+    "tests/contract/test_specification.py::test_lists_the_registered_capabilities_first",
     "tests/sdk/test_sockets.py::test_an_adapter_does_its_work_over_a_socket_as_the_sdk_does"
     f"[{VENDOR}-text]",
 )

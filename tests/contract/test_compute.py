@@ -1,145 +1,116 @@
-"""GPU work on a pod of one's own, on an endpoint of one's own, or where the vendor likes."""
+"""GPU work on a pod of the caller, on an endpoint of the caller, or at the vendor's choice."""
 
 import pytest
 
+from tests.contract.conftest import expect_refusal
+from tests.contract.raw_http import SMALL_IMAGE
 from toolkit import Client, RequestError
 from toolkit.contract.errors import WorkError
 
 pytestmark = pytest.mark.embedded
 
 GPU = "NVIDIA GeForce RTX 4090"
-ASKED = {"prompt": "a lighthouse at dusk", "steps": 2, "width": 256, "height": 256}
 
 
-def test_a_pod_from_birth_to_death(client: Client) -> None:
-    """Given a pod, then it comes up while it is watched, does jobs, and is given back."""
+def test_a_pod_runs_jobs_until_it_is_deleted(client: Client) -> None:
+    """Given a pod, then it starts while it is watched, runs jobs, and is deleted."""
     compute = client.compute.create("easel", GPU)
     assert compute.status == "creating"
     assert compute.record.cost_per_hour_usd > 0
-    assert [one.id for one in client.compute.list()] == [compute.id]
-    job = client.jobs.create("image", compute.id, ASKED).wait()
+    assert [record.id for record in client.compute.list()] == [compute.id]
+    job = client.jobs.create("image", compute.id, SMALL_IMAGE).wait()
     assert (job.provider, job.model, job.record.compute_id) == ("runpod", "pod", compute.id)
-    assert job.cost_usd == 0  # the pod is billed by the hour, whatever it does
+    assert job.cost_usd == 0  # because the pod is billed by the hour
     assert job.output["width"] == 256
     assert client.artifacts.get(job.artifact_id).record.media_type == "image/png"
     assert [event.type for event in client.jobs.events(job.id)][-1] == "job.completed"
-    assert client.compute.get(compute.id).status == "ready"
-    gone = client.compute.delete(compute.id)
-    assert (gone.status, gone.record.deleted) == ("deleted", True)
+    assert compute.refresh().status == "ready"
+    assert compute.delete() is compute
+    assert (compute.status, compute.record.deleted) == ("deleted", True)
     assert list(client.compute.list()) == []
     with pytest.raises(RequestError, match="compute"):
-        client.jobs.create("image", compute.id, ASKED)
-
-
-def test_where_an_image_is_made(client: Client) -> None:
-    """Given a pod and an endpoint, then the named one is used, and the vendor's own by default."""
-    places = {
-        "compute_id": client.compute.create("easel", GPU).id,
-        "endpoint_id": client.endpoints.create(name="studio").id,
-    }
-    made = {
-        name: client.runs.create("image.generate", ASKED, **{name: place}).wait()
-        for name, place in places.items()
-    }
-    default = client.runs.create("image.generate", ASKED).wait()
-    assert made["compute_id"].model == "pod"
-    assert made["compute_id"].record.compute_id == places["compute_id"]
-    assert made["endpoint_id"].model not in ("pod", default.model)
-    assert default.cost_usd > 0
-    first = client.route("image.generate", ASKED, compute_id=places["compute_id"]).record
-    assert (first.provider, first.estimated_cost_usd) == ("runpod", 0)
-    with pytest.raises(RequestError, match="not on both"):
-        client.runs.create("image.generate", ASKED, **places)
+        client.jobs.create("image", compute.id, SMALL_IMAGE)
 
 
 @pytest.mark.parametrize("table", ["compute", "endpoints"])
-def test_a_place_is_used_by_the_connection_that_rented_it(client: Client, table: str) -> None:
-    """Given a newer connection, then work at a place goes by the one that made it, while it lasts.
+def test_uses_a_place_by_the_connection_that_rented_it(client: Client, table: str) -> None:
+    """Given a newer connection, then work at a place uses the connection that rented it.
 
-    Another key may be another account's at the vendor, where the place is not there.
+    Another key may be of another account at the vendor, which does not have the place.
     """
-    (renter,) = [one.id for one in client.connections.list() if one.record.provider == "runpod"]
+    (renter,) = [c.id for c in client.connections.list() if c.record.provider == "runpod"]
     if table == "compute":
         place = {"compute_id": client.compute.create("easel", GPU).id}
     else:
         place = {"endpoint_id": client.endpoints.create(name="studio").id}
     newer = client.connections.create("runpod", "environment", "OPENAI_API_KEY").id
-    run = client.runs.create("image.generate", ASKED, **place).wait()
+    run = client.runs.create("image.generate", SMALL_IMAGE, **place).wait()
     assert run.record.connection_id == renter
-    assert client.route("image.generate", ASKED, **place).record.connection_id == renter
+    assert client.route("image.generate", SMALL_IMAGE, **place).record.connection_id == renter
     if table == "compute":
-        job = client.jobs.create("image", place["compute_id"], ASKED, deadline_s=60).wait()
+        compute_id = place["compute_id"]
+        assert run.model == "pod"
+        assert client.route("image.generate", SMALL_IMAGE, **place).record.estimated_cost_usd == 0
+        with pytest.raises(RequestError, match="not on both"):
+            client.runs.create("image.generate", SMALL_IMAGE, **place, endpoint_id="ep_nope")
+        job = client.jobs.create("image", compute_id, SMALL_IMAGE, deadline_s=60).wait()
         assert job.record.connection_id == renter
         assert (job.record.options.provider, job.record.options.deadline_s) == ("runpod", 60)
-        job = client.jobs.create("image", place["compute_id"], ASKED, provider=newer).wait()
-        assert job.record.connection_id == newer  # who pins one is taken at their word
-        with pytest.raises(RequestError, match="only that provider can use it") as refused:
-            client.jobs.create("image", place["compute_id"], ASKED, provider="openai")
-        assert refused.value.code.name == "PROVIDER_NOT_ALLOWED"
+        job = client.jobs.create("image", compute_id, SMALL_IMAGE, provider=newer).wait()
+        assert job.record.connection_id == newer  # because it is pinned
+        with expect_refusal("PROVIDER_NOT_ALLOWED", "options.provider", match="only that provider can use it"):
+            client.jobs.create("image", compute_id, SMALL_IMAGE, provider="openai")
     client.connections.delete(renter)
     with pytest.raises(RequestError, match=r"^CREDENTIALS_MISSING:"):
-        client.runs.create("image.generate", ASKED, **place)
+        client.runs.create("image.generate", SMALL_IMAGE, **place)
     equal = client.connections.create("runpod", "environment", "RUNPOD_API_KEY").id
-    run = client.runs.create("image.generate", ASKED, **place).wait()
+    run = client.runs.create("image.generate", SMALL_IMAGE, **place).wait()
     assert run.record.connection_id == equal
 
 
-def test_what_a_worker_in_a_pod_refuses(client: Client) -> None:
-    """Given an input that the worker refuses, then the job fails with its words."""
+def test_a_job_reports_the_refusal_of_its_worker(client: Client) -> None:
+    """Given an input that the worker refuses, then the job fails with the worker's message."""
     compute = client.compute.create("comfy", GPU, image="example/comfyui:1")
     with pytest.raises(WorkError, match="workflow"):
-        client.jobs.create("image", compute.id, ASKED).wait()
+        client.jobs.create("image", compute.id, SMALL_IMAGE).wait()
 
 
-def test_a_gpu_that_is_not_offered(client: Client) -> None:
-    """Given a GPU that the catalogue has not, then nothing is accepted; it says what there is."""
-    with pytest.raises(RequestError) as refused:
+def test_rejects_an_unknown_gpu(client: Client) -> None:
+    """Given a GPU that is not in the catalog, then the error names those that are."""
+    with expect_refusal("INVALID_REQUEST", "gpu_type", match="NVIDIA A40"):
         client.compute.create("easel", "NVIDIA Nothing")
-    assert refused.value.code.name == "INVALID_REQUEST"
-    assert [detail.path for detail in refused.value.details] == ["gpu_type"]
-    assert "NVIDIA A40" in refused.value.details[0].message
     assert list(client.compute.list()) == []
 
 
-def test_a_pod_with_a_volume_and_a_template(client: Client) -> None:
-    """Given both, then the pod has them and works, and neither goes before it does."""
+def test_a_pod_keeps_its_volume_and_template(client: Client) -> None:
+    """Given a pod with both, then it works, and neither can be deleted before the pod."""
     volume = client.storage.create("weights", 20, data_center="US-KS-2")
     template = client.templates.create("worker", "example/sdxl:1", serverless=False)
     compute = client.compute.create("easel", GPU, storage_id=volume.id, template_id=template.id)
     assert compute.error is None
     assert (compute.record.storage_id, compute.record.template_id) == (volume.id, template.id)
-    job = client.jobs.create("image", compute.id, ASKED).wait()
-    assert job.model == "pod"
-    for area, used in ((client.storage, volume), (client.templates, template)):
-        with pytest.raises(RequestError, match=compute.id) as refused:
-            area.delete(used.id)
-        assert refused.value.code.name == "CONFLICT"
-    client.compute.delete(compute.id)
-    assert client.storage.delete(volume.id).status == "deleted"
-    assert client.templates.delete(template.id).status == "deleted"
+    assert client.jobs.create("image", compute.id, SMALL_IMAGE).wait().model == "pod"
+    for resource in (volume, template):
+        with expect_refusal("CONFLICT", match=compute.id):
+            resource.delete()
+    compute.delete()
+    for resource in (volume, template):
+        assert resource.delete().status == "deleted"
 
 
-@pytest.mark.parametrize(
-    ("job_type", "compute_id", "path"),
-    [("llm", None, "type"), ("nonsense", None, "type"), ("image", "cmp_nope", None)],
-)
-def test_refused_jobs(
-    client: Client, job_type: str, compute_id: str | None, path: str | None
-) -> None:
-    """Given a type that no pod carries out, or no such pod, then nothing is accepted."""
-    compute_id = compute_id or client.compute.create("easel", GPU).id
-    with pytest.raises(RequestError) as refused:
-        client.jobs.create(job_type, compute_id, ASKED)
-    assert refused.value.code.name == ("INVALID_REQUEST" if path else "NOT_FOUND")
-    assert [detail.path for detail in refused.value.details] == ([path] if path else [])
+@pytest.mark.parametrize("job_type", ["llm", "nonsense"])
+def test_rejects_a_job_that_no_pod_runs(client: Client, job_type: str) -> None:
+    """Given a type that no pod runs, then no job is stored."""
+    compute = client.compute.create("easel", GPU)
+    with expect_refusal("INVALID_REQUEST", "type"):
+        client.jobs.create(job_type, compute.id, SMALL_IMAGE)
     assert list(client.jobs.list()) == []
 
 
-def test_a_provider_that_does_not_work_in_pods(client: Client) -> None:
-    """Given text pinned to the GPU cloud and a pod, then it is refused before it is accepted."""
-    compute = client.compute.create("easel", GPU)
-    with pytest.raises(RequestError, match="cannot run this in a pod") as refused:
-        client.runs.create(
-            "llm.generate", {"objective": "Tides."}, provider="runpod", compute_id=compute.id
-        )
-    assert refused.value.code.name == "PROVIDER_NOT_ALLOWED"
+def test_rejects_a_provider_that_has_no_pods_for_a_capability(client: Client) -> None:
+    """Given text pinned to the GPU cloud and a pod, then the run is rejected."""
+    place = {"provider": "runpod", "compute_id": client.compute.create("easel", GPU).id}
+    with expect_refusal("PROVIDER_NOT_ALLOWED", "options.compute_id", match="cannot run this in a pod"):
+        client.runs.create("llm.generate", {"objective": "Tides."}, **place)
+    with expect_refusal("NOT_FOUND"):
+        client.jobs.create("image", "cmp_nope", SMALL_IMAGE)

@@ -1,4 +1,4 @@
-"""Following work by the client: embedded and served alike."""
+"""Following work by the client, embedded and served."""
 
 import asyncio
 import threading
@@ -9,161 +9,162 @@ import httpx
 import pytest
 
 from tests.conftest import Server
-from tests.contract.conftest import read_key
+from tests.contract.conftest import read_key, submit_chain
 from tests.support.timing import PATIENCE_S, wait_until, wait_until_async
-from toolkit import AsyncClient, Client, RequestError, Workflow
-from toolkit.client import TextPiece, WorkflowRun
+from toolkit import AsyncClient, Client, RequestError
+from toolkit.client import TextPiece
 from toolkit.contract.events import Event
 from toolkit.sandbox import Faults
 from toolkit.settings import Settings
 
-ASKED = {"objective": "Write two sentences about tides."}
-
-
-def submit_two(client: Client, *, stream: bool = False, **options: Any) -> WorkflowRun:
-    """A workflow of two nodes, one after the other, under way."""
-    workflow = Workflow("tides")
-    first = workflow.add("first", "llm.generate@1", options={"provider": "openai"}, **ASKED)
-    workflow.add("second", "llm.generate@1", depends_on=[first], options=options, **ASKED)
-    return client.workflows.submit(workflow, stream=stream)
-
 
 def list_events(batches: Iterable[list[Any]]) -> list[Event]:
-    """The events among what changed."""
-    return [one for batch in batches for one in batch if isinstance(one, Event)]
+    """List the events among the changes of batches."""
+    return [change for batch in batches for change in batch if isinstance(change, Event)]
+
+
+def list_pieces(batches: Iterable[list[Any]]) -> list[TextPiece]:
+    """List the pieces of text among the changes of batches."""
+    return [change for batch in batches for change in batch if isinstance(change, TextPiece)]
+
+
+def count_readers() -> int:
+    """Count the threads that read for followers."""
+    return sum(thread.name == "toolkit-follower" for thread in threading.enumerate())
+
+
+def read_until(kind: str, follower: Any) -> list[Event]:
+    """Read the events up to the first event of a kind."""
+    events: list[Event] = []
+
+    def has_ended() -> bool:
+        events.extend(list_events([follower.take(1)]))
+        return bool(events) and events[-1].type == kind
+
+    wait_until(has_ended)
+    return events
 
 
 @pytest.mark.parametrize("texts", [False, True])
-def test_all_that_happens_is_told_once(client: Client, texts: bool) -> None:
-    """Given a workflow, then whoever follows it is told of each event once, and of its end."""
-    work = submit_two(client)
+def test_yields_each_event_once(client: Client, texts: bool) -> None:
+    """Given a workflow, then a follower gets each event once, and the end."""
+    work = submit_chain(client)
     batches = list(work.follow(texts=texts))
     assert list_events(batches) == work.events()
     assert batches[-1][-1].status == "completed"
-    assert list_events(work.follow(texts=texts)) == work.events()  # now that it is over
+    assert list_events(work.follow(texts=texts)) == work.events()  # after the end
     last = work.events()[-1].n
     assert list_events(work.follow(last - 1)) == work.events(last - 1)
     assert list_events(work.follow(last)) == []
 
 
-def test_many_look_and_one_reads(client: Client, faults: Faults) -> None:
-    """Given several who look, early and late, then all are told the same, and one thread reads."""
+def test_followers_share_a_reader(client: Client, faults: Faults) -> None:
+    """Given several followers, then all get the same events, and one thread reads."""
     faults.latency("openai", 60_000)
-    work = submit_two(client)
-    looking = [work.follow(), client.workflows.get(work.id).follow(), work.follow()]
-    told = [list_events([one.take()]) for one in looking]
-    assert [bool(one) for one in told] == [True] * 3
+    work = submit_chain(client)
+    followers = [work.follow(), client.workflows.get(work.id).follow(), work.follow()]
+    events = [list_events([follower.take()]) for follower in followers]
+    assert all(events)
     assert count_readers() == 1
-    looking.pop().close()
+    followers.pop().close()
     work.cancel()
-    for seen, one in zip(told, looking, strict=False):
-        seen += list_events(one)
-    assert told[:2] == [work.events()] * 2
+    for first_events, follower in zip(events, followers, strict=False):
+        first_events += list_events(follower)
+    assert events[:2] == [work.events()] * 2
     wait_until(lambda: not count_readers())
 
 
-def test_a_retry_by_another_is_told(client: Client, faults: Faults) -> None:
-    """Given work that has failed, then who looks beyond its end is told of a retry by another."""
+def test_yields_a_retry_by_another_client(client: Client, faults: Faults) -> None:
+    """Given failed work, then a follower beyond its end gets a retry by another client."""
     faults.fail("openai", status=400)
-    work = submit_two(client)
-    with work.follow(texts=True, beyond_end=True) as looking:
-        seen = read_until("workflow.failed", looking)
+    work = submit_chain(client)
+    is_served = client.access.data_dir is None
+    with work.follow(texts=True, beyond_end=True) as follower:
+        events = read_until("workflow.failed", follower)
         faults.clear()
-        server = client.access.base_url
-        other = Client(server, read_key(client)) if is_served(client) else client
-        other.workflows.retry(work.id)
-        seen += read_until("workflow.completed", looking)
-        assert seen == work.events()
-        if other is not client:
-            other.close()
-    assert looking.take() == []
+        second = Client(client.access.base_url, read_key(client)) if is_served else client
+        second.workflows.retry(work.id)
+        events += read_until("workflow.completed", follower)
+        assert events == work.events()
+        if is_served:
+            second.close()
+    assert follower.take() == []
 
 
-def test_texts_of_nodes_come_as_they_are_written(client: Client, faults: Faults) -> None:
-    """Given nodes that stream, then their pieces are told with the node, and are its text."""
+def test_yields_texts_as_nodes_write_them(client: Client, faults: Faults) -> None:
+    """Given nodes that stream, then the pieces come before the node's end, and are its text."""
     faults.pace("openai", piece_ms=20)
-    work = submit_two(client, stream=True, provider="openai")
+    work = submit_chain(client, stream=True, provider="openai")
     pieces: dict[str, list[TextPiece]] = {}
-    ended: dict[str, int] = {}
+    completed = set()
     for batch in work.follow(texts=True):
         for change in batch:
             if isinstance(change, TextPiece):
-                assert change.node_id not in ended
+                assert change.node_id not in completed
                 pieces.setdefault(change.node_id, []).append(change)
             elif isinstance(change, Event) and change.type == "node.completed":
-                ended[str(change.data["node_id"])] = change.n
+                completed.add(change.data["node_id"])
     work.refresh()
     assert list(pieces) == ["first", "second"]
-    for node_id, those in pieces.items():
-        assert "".join(those) == work[node_id].text
-        assert len(those) > 1
-        assert not any(piece.restarts for piece in those)
+    for node_id, node_pieces in pieces.items():
+        assert "".join(node_pieces) == work[node_id].text
+        assert len(node_pieces) > 1
+        assert not any(piece.restarts for piece in node_pieces)
 
 
-def test_texts_of_a_task_come_from_its_first_node_on(client: Client, faults: Faults) -> None:
-    """Given a task that streams, then its first node's text is told whole, and in pieces."""
-    faults.pace("*", piece_ms=10)
-    task = client.tasks.create("Write two sentences about tides", max_cost_usd=0.1, stream=True)
-    told = [piece for batch in task.follow(texts=True) for piece in batch]
-    pieces = [piece for piece in told if isinstance(piece, TextPiece)]
-    first = client.workflows.get(task.refresh().workflow_id or "").record.nodes[0]
-    assert "".join(one for one in pieces if one.node_id == first.id) == (
-        client.jobs.get(first.job_id or "").text
-    )
-    assert len(pieces) > 1
-
-
-@pytest.mark.parametrize("texts", [False, True], ids=["beside events", "beside texts"])
-def test_who_comes_late_gets_the_text_from_its_beginning(
+@pytest.mark.parametrize("texts", [False, True], ids=["events", "texts"])
+def test_a_late_follower_gets_the_text_from_its_beginning(
     client: Client, faults: Faults, texts: bool
 ) -> None:
-    """Given a text that is being written, then who begins to look at texts is told it all."""
+    """Given a text that is being written, then a second follower gets it from its beginning."""
     faults.pace("openai", piece_ms=30)
-    work = submit_two(client, stream=True, provider="openai")
+    work = submit_chain(client, stream=True, provider="openai")
     with work.follow(texts=texts) as early:
-        begun = False
-        while not begun:
-            changes = early.take()
-            begun = any(isinstance(change, TextPiece) for change in changes) if texts else True
-        told: dict[str, str] = {}
-        for batch in work.follow(texts=True):
-            for change in batch:
-                if isinstance(change, TextPiece):
-                    before = "" if change.restarts else told.get(change.node_id, "")
-                    told[change.node_id] = before + change
+        while not list_pieces([early.take()]) and texts:
+            pass
+        written: dict[str, str] = {}
+        for piece in list_pieces(work.follow(texts=True)):
+            before = "" if piece.restarts else written.get(piece.node_id, "")
+            written[piece.node_id] = before + piece
     work.refresh()
-    assert told["second"] == work["second"].text
-    assert told.get("first", work["first"].text) == work["first"].text
+    assert written["second"] == work["second"].text
+    assert written.get("first", work["first"].text) == work["first"].text
 
 
-def test_a_task_is_told_of_with_its_workflow(client: Client) -> None:
-    """Given a task, then its workflow is told of from its beginning to its end, in order."""
-    task = client.tasks.create("Write a poem about the sea.")
-    told = list_events(task.follow())
-    assert [one for one in told if one.resource_id == task.id] == task.events()
-    below = client.workflows.get(task.refresh().workflow_id).events()
-    places = [told.index(event) for event in below]
+def test_yields_a_task_and_its_workflow(client: Client, faults: Faults) -> None:
+    """Given a task, then a follower gets the events and texts of its workflow, too, in order."""
+    faults.pace("*", piece_ms=10)
+    task = client.tasks.create("Write two sentences about tides", max_cost_usd=0.1, stream=True)
+    batches = list(task.follow(texts=True))
+    events = list_events(batches)
+    assert [event for event in events if event.resource_id == task.id] == task.events()
+    workflow = client.workflows.get(task.refresh().workflow_id)
+    first = workflow.record.nodes[0]
+    pieces = [piece for piece in list_pieces(batches) if piece.node_id == first.id]
+    assert len(pieces) > 1
+    assert "".join(pieces) == client.jobs.get(first.job_id or "").text
+    places = [events.index(event) for event in workflow.events()]
     assert places == sorted(places)
-    types = [event.type for event in told]
+    types = [event.type for event in events]
     assert types.index("task.executing") < places[0]
     assert types.index("task.reviewing") > places[-1]
 
 
-def test_what_there_is_not_is_refused(client: Client) -> None:
-    """Given work that there is not, then following it says so, in whatever way it is read."""
-    work = submit_two(client).wait(progress=False)
+@pytest.mark.parametrize("texts", [False, True])
+def test_rejects_unknown_work(client: Client, texts: bool) -> None:
+    """Given the id of no workflow, then following it raises `NOT_FOUND`."""
+    work = submit_chain(client).wait(progress=False)
     work.record = work.record.model_copy(update={"id": "wfl_none"})
-    for texts in (False, True):
-        with pytest.raises(RequestError, match="NOT_FOUND"):
-            list(work.follow(texts=texts))
+    with pytest.raises(RequestError, match="NOT_FOUND"):
+        list(work.follow(texts=texts))
 
 
 class LateAnswers(httpx.HTTPTransport):
-    """A transport that holds what a reader was answered about a task, until the main thread asks.
+    """Transport that holds a reader's response about a task until the main thread asks.
 
     Attributes:
-        is_armed: whether it holds anything.
-        held: set once there is something.
+        is_armed: whether responses are held.
+        held: event that is set once a response is held.
     """
 
     def __init__(self, task_id: str) -> None:
@@ -171,138 +172,112 @@ class LateAnswers(httpx.HTTPTransport):
         self.is_armed = False
         self.held = threading.Event()
         self._path = f"/v1/tasks/{task_id}"
-        self._asked = threading.Event()
+        self._main_asks = threading.Event()
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Send a request, and keep a reader's answer back where that is wanted."""
-        answer = super().handle_request(request)
+        """Send a request, and hold the response to a reader while armed."""
+        response = super().handle_request(request)
         if self.is_armed and request.url.path == self._path and request.method == "GET":
             if threading.current_thread() is threading.main_thread():
-                self._asked.set()
+                self._main_asks.set()
             else:
-                answer.read()
+                response.read()
                 self.held.set()
-                assert self._asked.wait(PATIENCE_S)
-        return answer
+                assert self._main_asks.wait(PATIENCE_S)
+        return response
 
 
 @pytest.mark.parametrize("is_followed", [False, True])
-def test_an_answer_that_comes_late_ends_no_later_wait(
-    settings: Settings, is_followed: bool
-) -> None:
-    """Given a record that is read as a task is taken up, then who waits from then on waits on."""
+def test_a_late_response_ends_no_later_wait(settings: Settings, is_followed: bool) -> None:
+    """Given a record that was read before a task was resumed, then a later wait goes on."""
     server = Server(settings, Faults())
-    with Client(server.url, server.sign_up("openai")) as signed_up:
-        asked = signed_up.tasks.create("Something nice, please").wait()
-        transport = LateAnswers(asked.id)
-        with Client(server.url, read_key(signed_up), transport=transport) as client:
-            task = client.tasks.get(asked.id).resume(answer="Whatever you like")
-            wait_until(lambda: signed_up.tasks.get(asked.id).status == "blocked", "it asks again")
+    answers = ["Whatever you like", "A paragraph about tea"]
+    with Client(server.url, server.sign_up("openai")) as owner:
+        task_id = owner.tasks.create("Something nice, please").wait().id
+        transport = LateAnswers(task_id)
+        with Client(server.url, read_key(owner), transport=transport) as client:
+            task = client.tasks.get(task_id).resume(answer=answers[0])
+            wait_until(lambda: owner.tasks.get(task_id).status == "blocked", "it asks again")
             transport.is_armed = True
-            looking = task.follow(beyond_end=True)
-            looking.take(0)
+            follower = task.follow(beyond_end=True)
+            follower.take(0)
             assert transport.held.wait(PATIENCE_S)
             if not is_followed:
-                looking.close()
-            task.resume(answer="A paragraph about tea").wait()
-            assert [one.answer for one in task.answers] == [
-                "Whatever you like",
-                "A paragraph about tea",
-            ]
+                follower.close()
+            task.resume(answer=answers[1]).wait()
+            assert [answer.answer for answer in task.answers] == answers
             assert task.status == "completed"
-            looking.close()
+            follower.close()
     server.close()
 
 
 async def test_the_async_client_follows_too(async_client: AsyncClient, faults: Faults) -> None:
-    """Given the async client, then it is told the same, and no task of it is left."""
+    """Given the async client, then it gets the same events, and leaves no task behind."""
     faults.latency("openai", 100)
 
-    async def read(one: Any) -> list[Event]:
-        return [event async for batch in one for event in list_events([batch])]
+    async def read(follower: Any) -> list[Event]:
+        return [event async for batch in follower for event in list_events([batch])]
 
-    run = await async_client.runs.create("llm.generate@1", ASKED, provider="openai")
-    told = await asyncio.gather(read(run.follow()), read(run.follow(texts=True)))
-    assert told == [await run.events()] * 2
-    async with run.follow(beyond_end=True) as looking:
-        assert list_events([await looking.take()])
-    await wait_until_async(lambda: "toolkit-follower" not in map(get_name, asyncio.all_tasks()))
+    input = {"objective": "Write two sentences about tides."}
+    run = await async_client.runs.create("llm.generate@1", input, provider="openai")
+    events = await asyncio.gather(read(run.follow()), read(run.follow(texts=True)))
+    assert events == [await run.events()] * 2
+    async with run.follow(beyond_end=True) as follower:
+        assert list_events([await follower.take()])
 
+    def has_no_reader() -> bool:
+        return all(task.get_name() != "toolkit-follower" for task in asyncio.all_tasks())
 
-def read_until(kind: str, looking: Any) -> list[Event]:
-    """The events that are told, up to one of a kind."""
-    seen: list[Event] = []
-
-    def has_come() -> bool:
-        seen.extend(list_events([looking.take(1)]))
-        return bool(seen) and seen[-1].type == kind
-
-    wait_until(has_come)
-    return seen
-
-
-def count_readers() -> int:
-    """The threads that read for those who look."""
-    return sum(one.name == "toolkit-follower" for one in threading.enumerate())
-
-
-def get_name(task: "asyncio.Task[Any]") -> str:
-    """The name of a task."""
-    return task.get_name()
-
-
-def is_served(client: Client) -> bool:
-    """Whether a client's engine is in another place."""
-    return client.access.data_dir is None
+    await wait_until_async(has_no_reader)
 
 
 class ScriptedTask:
-    """A service that has one task, which is blocked as soon as the main thread has looked at it.
+    """Service with one task, which is blocked as soon as the main thread has read it.
 
     Attributes:
-        asked: what others than the main thread asked for, in order.
+        reads: paths that the reader thread requested, in order.
     """
 
     def __init__(self) -> None:
-        self.asked: list[str] = []
-        self._looked, self.finished = threading.Event(), threading.Event()
+        self.reads: list[str] = []
+        self._main_reads, self.finished = threading.Event(), threading.Event()
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
-        """Answer a request."""
-        what = request.url.path.rpartition("/")[2]
+        """Respond to a request."""
+        path = request.url.path.rpartition("/")[2]
         if threading.current_thread() is threading.main_thread():
-            if what != "events" and self.asked:
-                self._looked.set()
-            return self._answer(what, is_blocked=False)
-        self.asked.append(what)
-        hold = self._looked if self.asked.count("events") == 1 else self.finished
-        if what == "events":
+            if path != "events" and self.reads:
+                self._main_reads.set()
+            return self._respond(path, is_blocked=False)
+        self.reads.append(path)
+        hold = self._main_reads if self.reads.count("events") == 1 else self.finished
+        if path == "events":
             assert hold.wait(PATIENCE_S)
-        return self._answer(what, is_blocked=hold is self._looked or what != "events")
+        return self._respond(path, is_blocked=hold is self._main_reads or path != "events")
 
-    def _answer(self, what: str, *, is_blocked: bool) -> httpx.Response:
+    def _respond(self, path: str, *, is_blocked: bool) -> httpx.Response:
         at = "2026-11-24T00:00:00.000Z"
         event = {"n": 1, "resource_id": "tsk_1", "type": "task.blocked", "at": at, "data": {}}
         items = [event] if is_blocked else []
         status = "blocked" if is_blocked else "planning"
         task = {"id": "tsk_1", "objective": "Something", "status": status, "created_at": at}
-        data = {"items": items, "count": len(items)} if what == "events" else task
+        data = {"items": items, "count": len(items)} if path == "events" else task
         return httpx.Response(200, json={"id": "tsk_1", "data": data})
 
 
-def test_who_begins_to_look_as_something_happens_is_told_at_once() -> None:
-    """Given one who looks, when another begins to as work is blocked, then it is read for both.
+def test_a_second_follower_is_notified_at_once() -> None:
+    """Given a second follower that begins as work is blocked, then the record is read for both.
 
-    Else the second would wait for what happens next, which may be nothing.
+    Otherwise the second would wait for the next event, which may never come.
     """
     service = ScriptedTask()
     with Client("http://a.test", "key", transport=httpx.MockTransport(service)) as client:
         task = client.tasks.get("tsk_1")
-        looking = task.follow(beyond_end=True)
-        looking.take(0)
-        wait_until(lambda: service.asked, "the reader asks")
+        follower = task.follow(beyond_end=True)
+        follower.take(0)
+        wait_until(lambda: service.reads, "the reader asks")
         task.wait()
         assert task.status == "blocked"
-        assert service.asked[:3] == ["events", "tsk_1", "tsk_1"]
-        looking.close()
+        assert service.reads[:3] == ["events", "tsk_1", "tsk_1"]
+        follower.close()
         service.finished.set()

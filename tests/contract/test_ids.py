@@ -1,4 +1,4 @@
-"""Ids: unique, in order of time, and a forked process has its own."""
+"""Ids: unique, in order of time, also in a forked process."""
 
 import os
 
@@ -10,17 +10,16 @@ pytestmark = pytest.mark.sqlite("other tests have its statements")
 
 
 def test_ids_are_unique_and_in_order() -> None:
-    """Given many ids made at once, then none is there twice, and each is above the one before."""
-    made = [new_id(Prefix.JOB) for _ in range(20_000)]
-    assert len(set(made)) == len(made)
-    assert made == sorted(made)
-    assert all(is_id(each, Prefix.JOB) for each in made)
+    """Given many ids, then each is greater than the previous id."""
+    ids = [new_id(Prefix.JOB) for _ in range(20_000)]
+    assert ids == sorted(set(ids))
+    assert all(is_id(job_id, Prefix.JOB) for job_id in ids)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
-def test_a_forked_process_has_ids_of_its_own() -> None:
-    """Given a fork, then parent and child draw different ids, though they know the same."""
+def test_a_forked_process_draws_other_ids() -> None:
+    """Given a fork, then parent and child draw different ids."""
     new_id(Prefix.JOB)
     reading, writing = os.pipe()
     child = os.fork()
@@ -28,9 +27,8 @@ def test_a_forked_process_has_ids_of_its_own() -> None:
         os.write(writing, ",".join(new_id(Prefix.JOB) for _ in range(20)).encode())
         os._exit(0)
     os.waitpid(child, 0)
-    theirs = os.read(reading, 65536).decode().split(",")
+    child_ids = os.read(reading, 65536).decode().split(",")
     os.close(reading)
     os.close(writing)
-    ours = [new_id(Prefix.JOB) for _ in range(20)]
-    tails = {each[-12:] for each in theirs} & {each[-12:] for each in ours}
-    assert tails == set()
+    parent_ids = [new_id(Prefix.JOB) for _ in range(20)]
+    assert {i[-12:] for i in child_ids}.isdisjoint(i[-12:] for i in parent_ids)

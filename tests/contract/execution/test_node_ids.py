@@ -1,4 +1,4 @@
-"""Ids of nodes: 1 to 255 characters, whatever real pipelines call their steps."""
+"""Ids of nodes: 1 to 255 characters, as other tools name their steps."""
 
 import io
 import xml.etree.ElementTree as ET
@@ -8,17 +8,16 @@ from typing import Any
 
 import pytest
 
-from toolkit import Client, RequestError, Workflow
+from tests.contract.raw_http import UNKNOWN_ULID
+from toolkit import Client, RequestError
 
 pytestmark = [pytest.mark.embedded, pytest.mark.sqlite("other tests have its statements")]
 
-# As the tools that people come from name their steps, and what breaks those who paste ids.
+# Names of steps in other tools, and characters that break code which inserts ids unescaped.
 IDS = {
     "argo": "loop-maps(0:image:debian,tag:9.1)",
     "airflow": "section_1.task-1[2026-11-22T00:00:00+00:00]",
-    "dbt": "model.jaffle_shop.stg_customers.v2",
     "galaxy": "Select first lines on data 1 (tabular)",
-    "snakemake": "rule map_reads: results/mapped/{sample}.bam",
     "cwl": "file:///flows/main.cwl#main/step 1/scatter[0]",
     "markup": "</text><script>alert(1)</script>",
     "quotes": "a\"b'c`d\\e",
@@ -29,154 +28,118 @@ IDS = {
     "space": " ",
     "ends in spaces": "  a  ",
     "device": "NUL",
-    "one character": "x",
     "python": "def",
     "prototype": "__proto__",
-    "yaml": "no: [yes]",
     "mermaid": 'end"] --> n0; subgraph',
     "percent": "%2F%00%s{0}",
-    "lines of their own": "a\u2028b\u2029c",
-    "no character": "a\ufffeb",
-    "accents": "Überprüfung café",
-    "chinese": "生成图像",
+    "line separators": "a\u2028b\u2029c",
+    "noncharacter": "a\ufffeb",
     "arabic": "تقرير نهائي",
     "emoji": "👩‍👩‍👧 🚀",
     "255 characters": "s" * 255,
     "255 wide characters": "図" * 255,
 }
-NOT_IDS = {
-    "empty": "",
-    "256 characters": "s" * 256,
-    "a line break": "a\nb",
-    "a line break at the end": "a\n",
-    "an escape": "a\x1b[2Jb",
-    "a NUL": "a\0b",
-    "delete": "a\x7f",
-    "a control character above ASCII": "a\x85b",
-}
+NOT_IDS = ["", "s" * 256, "a\nb", "a\n", "a\x1b[2Jb", "a\0b", "a\x7f", "a\x85b"]
+OTHER_INPUT = {"topic": "Salt"}
 
 
-def chain(ids: list[str], **last: object) -> dict[str, Any]:
-    """A body whose nodes each depend on the one before."""
+def build_chain(ids: list[str], **fields: object) -> dict[str, Any]:
+    """Build a workflow whose nodes each depend on the previous; the fields are of the last."""
     nodes: list[dict[str, Any]] = []
     for node_id in ids:
         node = {"id": node_id, "capability": "research.gather", "input": {"topic": "Tea"}}
         nodes.append({**node, "depends_on": [nodes[-1]["id"]] if nodes else []})
-    nodes[-1].update(last)
+    nodes[-1].update(fields)
     return {"name": "ids", "nodes": nodes}
 
 
-def test_every_id_runs_and_is_shown(client: Client) -> None:
-    """Given a chain of such ids, then it runs, is drawn, told, and tells what each was given."""
+def test_runs_and_shows_every_id(client: Client) -> None:
+    """Given a chain of the ids, then it runs, and every view and event has them escaped."""
     ids = list(IDS.values())
-    told: list[str] = []
-    run = client.workflows.create(chain(ids))
-    done = run.wait(progress=False)
-    assert [(node.id, node.status) for node in done.nodes] == [(i, "completed") for i in ids]
-    assert done.record.sink_artifact_ids == {ids[-1]: done.final_artifact_id}
-    for before, node in zip([None, *done.nodes], done.nodes, strict=False):
-        given = client.jobs.get(str(node.job_id)).record.input.get("from_artifacts")
-        assert given == (None if before is None else {before.id: before.artifact_id})
-    for event in done.events():
-        told += [str(event.data["node_id"])] if "node_id" in event.data else []
-    assert set(told) == set(ids)
-    assert list(done.to_frame()["id"]) == ids
-    for picture in (done.picture(), done.timeline().picture()):
-        drawn = ET.fromstring(picture)
-        assert not list(drawn.iter("{http://www.w3.org/2000/svg}script"))
+    run = client.workflows.create(build_chain(ids)).wait(progress=False)
+    assert [(node.id, node.status) for node in run.nodes] == [(i, "completed") for i in ids]
+    assert run.record.sink_artifact_ids == {ids[-1]: run.final_artifact_id}
+    for upstream, node in zip([None, *run.nodes], run.nodes, strict=False):
+        upstream_ids = client.jobs.get(str(node.job_id)).record.input.get("from_artifacts")
+        assert upstream_ids == (upstream and {upstream.id: upstream.artifact_id})
+    event_ids = {event.data["node_id"] for event in run.events() if "node_id" in event.data}
+    assert event_ids == set(ids)
+    assert list(run.to_frame()["id"]) == ids
+    for picture in (run.picture(), run.timeline().picture()):
+        svg = ET.fromstring(picture)
+        assert not list(svg.iter("{http://www.w3.org/2000/svg}script"))
         assert picture.count("<title>") >= 1
-    mermaid = done.to_mermaid()
+    mermaid = run.to_mermaid()
     assert mermaid.count("-->") == len(ids) - 1
     assert "<script" not in mermaid
-    for figure in (done.plot(), done.timeline().plot()):
+    for figure in (run.plot(), run.timeline().plot()):
         page = io.BytesIO()
         figure.savefig(page, format="png")
         assert page.getvalue().startswith(b"\x89PNG")
-    lineage = client.artifacts.get(done.final_artifact_id).lineage()
+    lineage = client.artifacts.get(run.final_artifact_id).lineage()
     assert {job.node_id for job in lineage.jobs} == set(ids)
-    assert "<script>" not in str([lineage._repr_mimebundle_(), done._repr_mimebundle_()])
+    assert "<script>" not in str([lineage._repr_mimebundle_(), run._repr_mimebundle_()])
 
 
-def test_every_id_can_be_forked_and_retried(client: Client) -> None:
-    """Given nodes of such ids, when forked from one or all failed, then each is named."""
+def test_forks_and_retries_every_id(client: Client) -> None:
+    """Given nodes with the ids, then each can be forked, and is named when it fails."""
     ids = list(IDS.values())
-    for some in (ids[i : i + 5] for i in range(0, len(ids), 5)):
-        star = chain(["first"])
-        star["nodes"] += [{**star["nodes"][0], "id": i, "depends_on": ["first"]} for i in some]
-        done = client.workflows.create(star).wait(progress=False)
-        before = {node.id: node.job_id for node in done.nodes}
-        for node_id in some:
-            forked = client.workflows.fork(done.id, node_id, {node_id: {"topic": "Salt"}})
-            forked.wait(progress=False)
-            assert [n.id for n in forked.nodes if n.input["topic"] == "Salt"] == [node_id]
-            assert [n.id for n in forked.nodes if n.job_id != before[n.id]] == [node_id]
-    lost: dict[str, Any] = {"name": "lost", "nodes": []}
+    star = build_chain(["first"])
+    star["nodes"] += [{**star["nodes"][0], "id": i, "depends_on": ["first"]} for i in ids]
+    source = client.workflows.create(star).wait(progress=False)
+    jobs = {node.id: node.job_id for node in source.nodes}
     for node_id in ids:
-        nodes = chain([node_id, f"{len(lost['nodes'])} last"])["nodes"]
+        fork = client.workflows.fork(source.id, node_id, {node_id: OTHER_INPUT})
+        fork.wait(progress=False)
+        assert [n.id for n in fork.nodes if n.input == OTHER_INPUT] == [node_id]
+        assert [n.id for n in fork.nodes if n.job_id != jobs[n.id]] == [node_id]
+    body: dict[str, Any] = {"name": "failing", "nodes": []}
+    for node_id in ids:
+        nodes = build_chain([node_id, f"{len(body['nodes'])} last"])["nodes"]
         nodes[0].update(input={"topic": "zzzz qqqq xxyyzz"})
-        lost["nodes"] += nodes
-    failed = client.workflows.create(lost).wait(progress=False, check=False)
+        body["nodes"] += nodes
+    failed = client.workflows.create(body).wait(progress=False, check=False)
     for node_id, node in zip(ids, failed.nodes[1::2], strict=True):
         assert node.error is not None
         assert f"`{node_id}`" in node.error.message
-    again = client.workflows.retry(failed.id).wait(progress=False, check=False)
-    assert [node.id for node in again.nodes] == [node.id for node in failed.nodes]
+    retried = client.workflows.retry(failed.id).wait(progress=False, check=False)
+    assert [node.id for node in retried.nodes] == [node.id for node in failed.nodes]
 
 
-def test_what_is_no_id_is_refused(client: Client) -> None:
-    """Given what is no id of a node, then it is refused wherever a node is named."""
-    done = client.workflows.create(chain(["a"])).wait(progress=False)
-    task = client.tasks.create("Write about tea").wait(progress=False)
-    for name, node_id in NOT_IDS.items():
-        doors: list[Callable[[], object]] = [
-            partial(client.workflows.create, chain([node_id])),
-            partial(client.workflows.create, chain(["a"], depends_on=[node_id])),
-            partial(client.workflows.fork, done.id, node_id),
-            partial(client.workflows.fork, done.id, "a", {node_id: {"topic": "Salt"}}),
-            partial(client.tasks.submit_review, task.id, "retry", node_id=node_id),
-        ]
-        for door in doors:
-            with pytest.raises(RequestError) as refused:
-                door()
-            assert refused.value.code.name == "INVALID_REQUEST", (name, door)
-            assert refused.value.details, (name, door)
+def check_rejected(calls: list[Callable[[], object]], part: str = "") -> None:
+    """Check that each call is rejected, with details of which one names a part of a path."""
+    for call in calls:
+        with pytest.raises(RequestError, match=r"^INVALID_REQUEST:") as error:
+            call()
+        assert any(part in detail.path for detail in error.value.details), call
 
 
-def test_from_artifacts_is_the_services_alone(client: Client) -> None:
-    """Given an input with `from_artifacts` of the caller's own, then it is refused everywhere."""
-    theirs: dict[str, object] = {
-        "topic": "Tea",
-        "from_artifacts": {"a": "art_01m7xrhddbvq3n2zjx4fe01326"},
-    }
-    done = client.workflows.create(chain(["a"])).wait(progress=False)
-    doors: list[Callable[[], object]] = [
-        partial(client.runs.create, "research.gather", theirs),
-        partial(client.workflows.create, chain(["a", "b"], input=theirs)),
-        partial(client.workflows.fork, done.id, "a", {"a": theirs}),
-        partial(client.route, "research.gather", theirs),
-    ]
-    for door in doors:
-        with pytest.raises(RequestError) as refused:
-            door()
-        assert refused.value.code.name == "INVALID_REQUEST"
-        assert any("from_artifacts" in detail.path for detail in refused.value.details)
+def test_rejects_an_invalid_id(client: Client) -> None:
+    """Given an invalid id, then every call that names a node is rejected."""
+    workflow_id = client.workflows.create(build_chain(["a"])).wait(progress=False).id
+    task_id = client.tasks.create("Write about tea").wait(progress=False).id
+    for node_id in NOT_IDS:
+        check_rejected(
+            [
+                partial(client.workflows.create, build_chain([node_id])),
+                partial(client.workflows.create, build_chain(["a"], depends_on=[node_id])),
+                partial(client.workflows.fork, workflow_id, node_id),
+                partial(client.workflows.fork, workflow_id, "a", {node_id: OTHER_INPUT}),
+                partial(client.tasks.submit_review, task_id, "retry", node_id=node_id),
+            ]
+        )
 
 
-def test_from_artifacts_stands_in_the_input_alone(client: Client) -> None:
-    """Given a dependent node, then its job's input has `from_artifacts`, and the record has not."""
-    wf = Workflow("two")
-    facts = wf.add("facts", "research.gather", topic="Tea")
-    wf.add("copy", "llm.generate", objective="A line", depends_on=[facts], options={"cache": True})
-    done = client.workflows.submit(wf).wait(progress=False)
-    given = {"facts": done.nodes[0].artifact_id}
-    copy = client.jobs.get(str(done.nodes[1].job_id)).to_dict()
-    assert copy["input"] == {"objective": "A line", "from_artifacts": given}
-    assert "from_artifacts" not in copy
-    assert done.nodes[1].input == {"objective": "A line"}
-    assert "from_artifacts" not in client.jobs.get(str(done.nodes[0].job_id)).record.input
-    listed = {job.id: job.record.input for job in client.jobs.list()}
-    assert listed[copy["id"]] == copy["input"]
-    again = client.workflows.submit(wf).wait(progress=False)
-    assert again.nodes[1].cached_from == copy["id"], "another artifact of equal bytes is equal"
-    forked = client.workflows.fork(done.id, "copy").wait(progress=False)
-    assert client.jobs.get(str(forked.nodes[1].job_id)).record.input == copy["input"]
+def test_rejects_from_artifacts_of_a_caller(client: Client) -> None:
+    """Given an input with `from_artifacts`, then every call that takes an input is rejected."""
+    input: dict[str, object] = {"topic": "Tea", "from_artifacts": {"a": f"art_{UNKNOWN_ULID}"}}
+    workflow_id = client.workflows.create(build_chain(["a"])).wait(progress=False).id
+    check_rejected(
+        [
+            partial(client.runs.create, "research.gather", input),
+            partial(client.workflows.create, build_chain(["a", "b"], input=input)),
+            partial(client.workflows.fork, workflow_id, "a", {"a": input}),
+            partial(client.route, "research.gather", input),
+        ],
+        "from_artifacts",
+    )

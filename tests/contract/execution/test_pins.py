@@ -1,24 +1,20 @@
-"""Pins of a provider or of one connection, several connections, and options through every door."""
-
-import inspect
+"""Pins of a provider or of one connection, and options of workflows and forks."""
 
 import pytest
 
+from tests.contract.raw_http import UNKNOWN_ULID
 from toolkit import Client, RequestError, Workflow
-from toolkit.cli.resources.jobs import create as job_command
-from toolkit.cli.resources.runs import run as run_command
 from toolkit.contract.jobs import Options
 from toolkit.contract.workflows import WorkflowCreate
-from toolkit.notebook.magics import ToolkitMagics
 
 pytestmark = pytest.mark.embedded
 
 LINE = {"objective": "A line about tea"}
-GIVEN: dict[str, object] = {
+OPTIONS: dict[str, object] = {
     "optimize_for": "cost",
     "provider": "openai",
-    "endpoint_id": "ep_01m7xrhddbvq3n2zjx4fe01326",
-    "compute_id": "cmp_01m7xrhddbvq3n2zjx4fe01326",
+    "endpoint_id": f"ep_{UNKNOWN_ULID}",
+    "compute_id": f"cmp_{UNKNOWN_ULID}",
     "max_cost_usd": 0.5,
     "fallback_on_rejection": True,
     "cache": True,
@@ -26,80 +22,63 @@ GIVEN: dict[str, object] = {
 }
 
 
-def connect(client: Client, variable: str = "OPENAI_API_KEY") -> str:
-    """Make one more connection to openai."""
-    return client.connections.create("openai", "environment", variable).id
+def connect(client: Client) -> str:
+    """Add a connection to openai, and return its id."""
+    return client.connections.create("openai", "environment", "OPENAI_API_KEY").id
 
 
-def test_one_connection_is_pinned(client: Client) -> None:
-    """Given two connections to a vendor, when one is pinned by its id, then that one is used."""
-    old = connect(client)
-    new = connect(client)
+def test_a_pin_chooses_one_of_two_connections(client: Client) -> None:
+    """Given two connections to a vendor, when one is pinned by its id, then it is used."""
+    old, new = connect(client), connect(client)
     for pin in (old, new):
         run = client.runs.create("llm.generate", LINE, provider=pin).wait(progress=False)
         assert (run.provider, run.record.connection_id) == ("openai", pin)
         assert run.record.options.provider == pin
-        shown = client.route("llm.generate", LINE, provider=pin)
-        assert (shown.record.provider, shown.record.connection_id) == ("openai", pin)
-    unpinned = client.runs.create("llm.generate", LINE, provider="openai").wait(progress=False)
-    assert unpinned.record.connection_id == new, "the newest among equals"
+        route = client.route("llm.generate", LINE, provider=pin).record
+        assert (route.provider, route.connection_id) == ("openai", pin)
+    run = client.runs.create("llm.generate", LINE, provider="openai").wait(progress=False)
+    assert run.record.connection_id == new, "the newest among equals"
 
 
-def test_a_connection_that_is_not_there_is_unknown(client: Client) -> None:
-    """Given the id of a connection that nobody has, or that is gone, then it is not found."""
-    gone = connect(client)
-    client.connections.delete(gone)
-    for pin in ("prv_01m7xrhddbvq3n2zjx4fe01326", gone, "prv_x"):
+def test_rejects_a_pin_that_cannot_serve(client: Client) -> None:
+    """Given the id of no connection, or of one that is not allowed, then the run is rejected."""
+    deleted = connect(client)
+    client.connections.delete(deleted)
+    for pin in (f"prv_{UNKNOWN_ULID}", deleted, "prv_x"):
         with pytest.raises(RequestError, match=r"^NOT_FOUND:"):
             client.runs.create("llm.generate", LINE, provider=pin)
-    kept = connect(client)
     with pytest.raises(RequestError, match=r"^PROVIDER_NOT_ALLOWED:"):
-        client.runs.create("speech.generate", {"text": "Tea"}, provider=kept)
+        client.runs.create("speech.generate", {"text": "Tea"}, provider=connect(client))
 
 
 def test_a_workflow_keeps_every_option() -> None:
     """Given each option of the contract, then a workflow has it, to a body and back."""
-    assert GIVEN.keys() == Options.model_fields.keys()
-    for name, value in GIVEN.items():
-        made = Workflow("w", **{name: value})  # type: ignore[arg-type]
-        made.add("a", "llm.generate", input=LINE, options={name: value})
-        body = made.to_dict()
-        checked = WorkflowCreate.model_validate(body)
-        told = checked.options.model_dump() | checked.model_dump(
+    assert OPTIONS.keys() == Options.model_fields.keys()
+    for name, value in OPTIONS.items():
+        flow = Workflow("w", **{name: value})  # type: ignore[arg-type]
+        flow.add("a", "llm.generate", input=LINE, options={name: value})
+        body = flow.to_dict()
+        record = WorkflowCreate.model_validate(body)
+        fields = record.options.model_dump() | record.model_dump(
             include={"endpoint_id", "compute_id"}
         )
-        assert told[name] == value
-        assert getattr(checked.nodes[0].options, name) == value
-        again = Workflow.from_dict(body)
-        assert again.to_dict() == body
-        inside = Workflow.from_dict({**body, "options": {name: value}})
-        assert getattr(inside, name) == value
-
-
-def test_every_door_takes_every_option(client: Client) -> None:
-    """Given each option of the contract, then every way to ask for a capability takes it."""
-    names = set(Options.model_fields)
-    doors = (client.runs.create, client.route, Workflow, run_command)
-    for door in doors:
-        assert names <= set(inspect.signature(door).parameters), door
-    # A compute is where the work is: there is no endpoint beside it.
-    for door in (client.jobs.create, job_command):
-        assert names - {"endpoint_id"} <= set(inspect.signature(door).parameters), door
-    magic = {action.dest for action in ToolkitMagics.run.parser._actions}
-    assert names <= magic
+        assert fields[name] == value
+        assert getattr(record.nodes[0].options, name) == value
+        assert Workflow.from_dict(body).to_dict() == body
+        assert getattr(Workflow.from_dict({**body, "options": {name: value}}), name) == value
 
 
 def test_a_fork_keeps_every_option(client: Client) -> None:
-    """Given options of nodes and of the workflow, then a fork's jobs have the same."""
+    """Given options of nodes and of the workflow, then the jobs of a fork have them."""
     pin = connect(client)
-    chosen = {"provider": pin, "fallback_on_rejection": True, "deadline_s": 30.0, "cache": True}
+    options = {"provider": pin, "fallback_on_rejection": True, "deadline_s": 30.0, "cache": True}
     wf = Workflow("w", provider="openai", fallback_on_rejection=True)
-    wf.add("a", "llm.generate", input=LINE, options=chosen)
+    wf.add("a", "llm.generate", input=LINE, options=options)
     wf.add("b", "llm.generate", input=LINE)
-    done = client.workflows.submit(wf).wait(progress=False)
-    forked = client.workflows.fork(done.id, "a").wait(progress=False)
-    retold = client.workflows.fork(forked.id, "b").wait(progress=False)
-    a = client.jobs.get(str(forked.nodes[0].job_id)).record.options
-    b = client.jobs.get(str(retold.nodes[1].job_id)).record.options
-    assert a.model_dump(include=set(chosen)) == chosen
+    source = client.workflows.submit(wf).wait(progress=False)
+    fork = client.workflows.fork(source.id, "a").wait(progress=False)
+    second = client.workflows.fork(fork.id, "b").wait(progress=False)
+    a = client.jobs.get(str(fork.nodes[0].job_id)).record.options
+    b = client.jobs.get(str(second.nodes[1].job_id)).record.options
+    assert a.model_dump(include=set(options)) == options
     assert (b.provider, b.fallback_on_rejection) == ("openai", True)

@@ -1,1 +1,1 @@
-"""The specification, sentence by sentence; `tests/contract/test_specification.py` is the entry."""
+"""Tests of the sentences of the specification; `test_complete.py` finds sections without tests."""

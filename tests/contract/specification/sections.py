@@ -1,8 +1,8 @@
-"""The sections of the specification, as its headings have them, and the mark that names one."""
+"""Sections of the specification, by its headings, and the mark that names them."""
 
 import pytest
 
-# "A > B" is the heading B below A; the service's own title is no section.
+# "A > B" is the heading B below A. The title of the page is no section.
 SECTIONS = (
     "What the service does",
     "Resources and their fields",
@@ -39,7 +39,7 @@ SECTIONS = (
 
 
 def section(name: str) -> pytest.MarkDecorator:
-    """Mark a test, or a module of tests, with the section of the specification that it tries."""
+    """Mark a test with the section of the specification that it tests."""
     if name not in SECTIONS:
         raise ValueError(f"the specification has no section {name!r}")
     return pytest.mark.section(name)

@@ -1,5 +1,6 @@
-"""Tasks: every combination of the constraints shown, the record, the states, the manager's flow."""
+"""Tasks: combinations of the constraints shown, the record, the states, reviews."""
 
+from collections.abc import Iterator
 from itertools import product
 
 import pytest
@@ -8,15 +9,15 @@ from tests.contract.raw_http import NAMES, Json, RawCaller
 from tests.contract.specification.sections import section
 from tests.contract.tasks.scripts import ALWAYS, REFUSED
 
-TASKS = "Endpoints > Tasks"
+pytestmark = [section("Endpoints > Tasks")]
+
 TASK = "Resources and their fields > Task (tsk_)"
 STATES = "States and transitions > Task status"
 TEXT = "A short text about tea"
-PICTURE = "A picture of a lighthouse"
 
 
-def story(caller: RawCaller, task: Json) -> list[str]:
-    """The states that a task went through, as its events tell them."""
+def list_states(caller: RawCaller, task: Json) -> list[str]:
+    """List the states of a task, by its events."""
     events = caller.get(f"/v1/tasks/{task['id']}/events")["data"]["items"]
     return [event["type"].removeprefix("task.") for event in events]
 
@@ -24,79 +25,73 @@ def story(caller: RawCaller, task: Json) -> list[str]:
 # --- POST /v1/tasks ---
 
 
-@section(TASKS)
 @section(STATES)
-def test_a_task_is_accepted_and_being_planned(caller: RawCaller) -> None:
+def test_accepts_a_task_that_is_being_planned(caller: RawCaller) -> None:
     """Given an objective alone, then 202 with a `tsk_` id, in `planning`."""
-    answer = caller.send("POST", "/v1/tasks", {"objective": TEXT})
-    assert answer.status_code == 202
-    assert answer.json()["id"].startswith("tsk_")
-    assert answer.json()["data"]["status"] == "planning"
+    response = caller.send("POST", "/v1/tasks", {"objective": TEXT})
+    assert response.status_code == 202
+    assert response.json()["id"].startswith("tsk_")
+    assert response.json()["data"]["status"] == "planning"
 
 
-# Every combination: each constraint that is shown, with each of its values, or left out.
+# Each constraint that is shown, with each of its values, or without it.
 CONSTRAINTS = {
     "max_cost_usd": [None, 1, 1.0],
     "optimize_for": [None, "balanced", "cost"],
-    "endpoint_id": [None, "ep_"],
-    "compute_id": [None, "cmp_"],
+    "endpoint_id": [False, True],
+    "compute_id": [False, True],
 }
 
 
-@pytest.fixture(scope="module")
-def places(caller: RawCaller) -> dict[str, str]:
-    """An endpoint and a compute, by their prefixes."""
-    gpu = caller.get("/v1/catalog/gpus")["data"]["items"][0]["id"]
-    made = caller.create("/v1/compute", {"name": "easel", "gpu_type": gpu})
-    return {"ep_": caller.create("/v1/endpoints", {})["id"], "cmp_": made["id"]}
+INVALID = [
+    *({"max_cost_usd": value} for value in ("1", True, -1)),
+    *({"optimize_for": value} for value in ("luck", 1)),
+    {"endpoint_id": 1},
+    {"compute_id": []},
+    {"model": "gpt"},
+]
 
 
-@section(TASKS)
-def test_a_gpu_step_runs_where_the_constraints_say(
-    caller: RawCaller, places: dict[str, str]
-) -> None:
-    """Given both places, then the picture is made on the endpoint."""
-    task = caller.task(PICTURE, endpoint_id=places["ep_"], compute_id=places["cmp_"])
-    assert task["status"] == "completed", task.get("error")
-    workflow = caller.get(f"/v1/workflows/{task['data']['workflow_id']}")["data"]
-    jobs = [caller.get(f"/v1/jobs/{node['job_id']}")["data"] for node in workflow["nodes"]]
-    drawn = [job["model"] for job in jobs if job["capability"] == "image.generate@1"]
-    assert drawn == ["serverless"]
+@pytest.mark.parametrize("constraints", INVALID)
+def test_rejects_other_constraints(caller: RawCaller, constraints: Json) -> None:
+    """Given a constraint of another form than shown, then it is named."""
+    body = {"objective": TEXT, "constraints": constraints}
+    error = caller.read_error("POST", "/v1/tasks", body)
+    assert error[:2] == (400, "INVALID_REQUEST")
+    assert error.paths[0] == f"constraints.{next(iter(constraints))}"
 
 
-@section(TASKS)
+@pytest.mark.parametrize("fields", [{"objective": ""}, {"objective": 1}, {"constraints": []}])
+def test_names_an_invalid_field(caller: RawCaller, fields: Json) -> None:
+    """Given a missing field, or a field of another type, then it is named."""
+    body = {"objective": TEXT, **fields}
+    error = caller.read_error("POST", "/v1/tasks", body)
+    assert (error.status, error.paths) == (400, [next(iter(fields))])
+    assert caller.read_error("POST", "/v1/tasks", {}).paths == ["objective"]
+
+
 @pytest.mark.parametrize(
-    ("constraints", "path"),
-    [
-        ({"max_cost_usd": "1"}, "constraints.max_cost_usd"),
-        ({"max_cost_usd": True}, "constraints.max_cost_usd"),
-        ({"max_cost_usd": -1}, "constraints.max_cost_usd"),
-        ({"optimize_for": "luck"}, "constraints.optimize_for"),
-        ({"optimize_for": 1}, "constraints.optimize_for"),
-        ({"endpoint_id": 1}, "constraints.endpoint_id"),
-        ({"compute_id": []}, "constraints.compute_id"),
-        ({"model": "gpt"}, "constraints.model"),
-        ([], "constraints"),
-    ],
+    "values", list(product(*CONSTRAINTS.values())), ids=lambda values: "-".join(map(str, values))
 )
-def test_constraints_of_another_kind_are_refused(
-    caller: RawCaller, constraints: object, path: str
+def test_constraints_combine(
+    caller: RawCaller, places: dict[str, str], values: tuple[object, ...]
 ) -> None:
-    """Given a constraint that is not as shown, then it is named."""
-    answer = caller.send("POST", "/v1/tasks", {"objective": TEXT, "constraints": constraints})
-    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "INVALID_REQUEST")
-    assert answer.json()["error"]["details"][0]["path"] == path
+    """Given a combination of the constraints, then the task completes within its budget."""
+    constraints = {
+        name: places.get(name, value)
+        for name, value in zip(CONSTRAINTS, values, strict=True)
+        if value
+    }
+    task = caller.task(TEXT, **constraints)
+    assert task["status"] == "completed", task.get("error")
+    assert constraints.items() <= task["data"]["constraints"].items()
+    assert 0 < task["data"]["cost_usd"] <= 1
+    workflow = caller.get(f"/v1/workflows/{task['data']['workflow_id']}")["data"]
+    for place in ("endpoint_id", "compute_id"):
+        assert workflow[place] == constraints.get(place)
 
 
-@section(TASKS)
-@pytest.mark.parametrize("body", [{}, {"objective": ""}, {"objective": 1}, {"constraints": {}}])
-def test_an_objective_is_required(caller: RawCaller, body: Json) -> None:
-    """Given no objective, or none that is a text, then it is named."""
-    answer = caller.send("POST", "/v1/tasks", body)
-    assert (answer.status_code, answer.json()["error"]["details"][0]["path"]) == (400, "objective")
-
-
-# --- The record ---
+# --- A task whose review passes ---
 
 
 @pytest.fixture(scope="module")
@@ -106,37 +101,26 @@ def passed(caller: RawCaller) -> Json:
 
 
 @section(TASK)
-@pytest.mark.parametrize(
-    ("field", "kind"),
-    [
-        ("plan_id", "pln_"),
-        ("workflow_id", "wfl_"),
-        ("final_artifact_id", "art_"),
-        ("review", dict),
-        ("review_attempts", int),
-        ("cost_usd", float),
-        ("status", "completed"),
-    ],
-)
-def test_a_task_has_the_field(passed: Json, field: str, kind: str | type) -> None:
-    """Given a task that is done, then the field is there, and what it names."""
-    value = passed["data"][field]
-    assert value.startswith(kind) if isinstance(kind, str) else isinstance(value, kind)
-
-
-@section(TASK)
-@pytest.mark.parametrize("field", ["plan_id", "workflow_id", "final_artifact_id"])
-def test_what_a_task_names_is_there(caller: RawCaller, passed: Json, field: str) -> None:
-    """Given the ids on a task, then each is of something that can be read."""
-    area = {"plan_id": "plans", "workflow_id": "workflows", "final_artifact_id": "artifacts"}[field]
-    name = passed["data"][field]
-    assert caller.get(f"/v1/{area}/{name}")["id"] == name
+def test_a_completed_task_has_its_fields(caller: RawCaller, passed: Json) -> None:
+    """Given a completed task, then its ids name resources, and its cost is its workflow's."""
+    data = passed["data"]
+    for field, path in (
+        ("plan_id", "/v1/plans/pln_"),
+        ("workflow_id", "/v1/workflows/wfl_"),
+        ("final_artifact_id", "/v1/artifacts/art_"),
+    ):
+        area, _, prefix = path.rpartition("/")
+        assert data[field].startswith(prefix)
+        assert caller.get(f"{area}/{data[field]}")["id"] == data[field]
+    workflow = caller.get(f"/v1/workflows/{data['workflow_id']}")["data"]
+    assert isinstance(data["cost_usd"], float)
+    assert data["cost_usd"] == pytest.approx(workflow["cost_usd"], abs=1e-9)
 
 
 @section(TASK)
 @section(STATES)
 def test_a_review_that_passed_has_its_fields(passed: Json) -> None:
-    """Given a pass, then decision, score, criteria and issues are as the table has them."""
+    """Given a pass, then decision, score, criteria and issues are as in the table."""
     review = passed["data"]["review"]
     assert review["decision"] == "pass"
     assert 0 <= review["score"] <= 1
@@ -154,73 +138,40 @@ def test_a_review_that_passed_has_its_fields(passed: Json) -> None:
 @section(STATES)
 def test_a_task_that_passes_goes_through_each_state(caller: RawCaller, passed: Json) -> None:
     """Given a pass, then planning, executing and reviewing lead to completed, in this order."""
-    assert story(caller, passed) == ["planning", "executing", "reviewing", "completed"]
-    assert passed["data"]["final_artifact_id"]
+    assert list_states(caller, passed) == ["planning", "executing", "reviewing", "completed"]
+    assert passed["status"] == passed["data"]["status"] == "completed"
 
 
 @section(STATES)
 @pytest.mark.parametrize("objective", ["A narration about tea", "A video about tea"])
 def test_a_plan_that_is_not_executable_blocks(stranger: RawCaller, objective: str) -> None:
-    """Given what is missing, then the task is blocked, says what, and has no workflow."""
+    """Given a missing connection or capability, then the task is blocked without a workflow."""
     task = stranger.task(objective)
     assert (task["status"], task["data"]["workflow_id"]) == ("blocked", None)
     assert task["data"]["missing_capabilities"] or task["data"]["missing_connections"]
     assert task["data"]["plan_id"].startswith("pln_")
-    assert story(stranger, task) == ["planning", "blocked"]
-
-
-@section(STATES)
-def test_missing_capabilities_are_reported(caller: RawCaller) -> None:
-    """Given every connection and an objective that no capability meets, then that one is named."""
-    task = caller.task("A video about tea")
-    assert task["status"] == "blocked"
-    assert len(task["data"]["missing_capabilities"]) == 1
+    assert list_states(stranger, task) == ["planning", "blocked"]
 
 
 @pytest.fixture
-def lame(service: RawCaller) -> RawCaller:
-    """A caller whose only vendor refuses whatever it is asked for."""
-    alone = service.sign_up(NAMES["V1"])
+def refused_caller(service: RawCaller) -> Iterator[RawCaller]:
+    """A caller whose only vendor refuses every request."""
+    account = service.sign_up(NAMES["V1"])
     service.faults.say("openai", *[REFUSED] * ALWAYS)
-    yield alone
+    yield account
     service.faults.clear()
 
 
 @section(STATES)
 @section(TASK)
 @section("Limits")
-def test_a_review_is_retried_at_most_twice(caller: RawCaller, lame: RawCaller) -> None:
+def test_a_review_is_retried_at_most_twice(refused_caller: RawCaller) -> None:
     """Given work that never passes, then it is run again twice, and the task has failed."""
-    task = lame.task("A paragraph about tea")
+    task = refused_caller.task("A paragraph about tea")
     assert task["status"] == "failed"
     assert task["error"]["code"] == task["data"]["error"]["code"]
     assert task["data"]["review_attempts"] == 2
     assert task["data"]["final_artifact_id"] is None
-    once = ["executing", "reviewing"]
-    assert story(lame, task) == ["planning", *once, *once, *once, "failed"]
-
-
-@section(TASKS)
-@pytest.mark.parametrize(
-    "row", list(product(*CONSTRAINTS.values())), ids=lambda row: "-".join(map(str, row))
-)
-def test_the_constraints_go_together(
-    caller: RawCaller, places: dict[str, str], row: tuple[object, ...]
-) -> None:
-    """Given a combination of the constraints, then the task completes, within its budget."""
-    chosen = {name: value for name, value in zip(CONSTRAINTS, row, strict=True) if value}
-    constraints = {name: places.get(str(value), value) for name, value in chosen.items()}
-    task = caller.task(TEXT, **constraints)
-    assert task["status"] == "completed", task.get("error")
-    assert constraints.items() <= task["data"]["constraints"].items()
-    assert 0 < task["data"]["cost_usd"] <= 1
-    workflow = caller.get(f"/v1/workflows/{task['data']['workflow_id']}")["data"]
-    for place in ("endpoint_id", "compute_id"):
-        assert workflow[place] == constraints.get(place)
-
-
-@section(TASK)
-def test_a_tasks_cost_is_its_workflows(caller: RawCaller, passed: Json) -> None:
-    """Given a task of one workflow, then both show the same cost."""
-    workflow = caller.get(f"/v1/workflows/{passed['data']['workflow_id']}")["data"]
-    assert passed["data"]["cost_usd"] == pytest.approx(workflow["cost_usd"], abs=1e-9)
+    attempt = ["executing", "reviewing"]
+    states = ["planning", *attempt, *attempt, *attempt, "failed"]
+    assert list_states(refused_caller, task) == states

@@ -1,297 +1,249 @@
-"""Workflows: how one is asked for, in which order it runs, and what it says when it has ended."""
+"""Workflows: the request, the order of nodes, and the record at the end."""
 
 from datetime import datetime
 from itertools import product
 
 import pytest
 
-from tests.contract.raw_http import NAMES, Json, RawCaller
+from tests.contract.raw_http import NAMES, SMALL_IMAGE, UNKNOWN_ULID, Json, RawCaller
 from tests.contract.specification.sections import section
 from tests.contract.tasks.scripts import ALWAYS
 
-WORKFLOWS = "Endpoints > Workflows"
+pytestmark = [section("Endpoints > Workflows")]
+
 WORKFLOW = "Resources and their fields > Workflow (wfl_)"
 STATES = "States and transitions > Workflow status"
-IMAGE = {"prompt": "a lighthouse", "steps": 2, "width": 256, "height": 256}
 
 
-def node(node_id: str, *upstream: str, capability: str = "research.gather", **given: str) -> Json:
-    """A node as the table has it."""
-    made: Json = {"id": node_id, "capability": capability, "input": given or {"topic": "Tea"}}
-    return {**made, "depends_on": list(upstream)} if upstream else made
+def node(node_id: str, *upstream: str, capability: str = "research.gather", **input: str) -> Json:
+    """Return a node as the table defines it."""
+    fields: Json = {"id": node_id, "capability": capability, "input": input or {"topic": "Tea"}}
+    return {**fields, "depends_on": list(upstream)} if upstream else fields
 
 
 CHAIN = (
-    node("facts"),
+    node("facts", capability="research.gather@1"),
     node("copy", "facts", capability="text.generate", objective="A line on tea"),
     node("card", "copy", capability="composition.layout", title="Tea"),
 )
-HOPELESS = node("hopeless", topic="zzzz qqqq xxyyzz")  # nothing in an encyclopedia
-
-
-def build_failing_workflow(**fields: object) -> Json:
-    """A workflow of which one branch fails: with what lies behind it, and one that does not."""
-    behind = node("behind", "hopeless", capability="llm.generate", objective="Say it")
-    last = node("last", "behind", capability="composition.layout", title="It")
-    return {"name": "two branches", "nodes": [HOPELESS, behind, last, node("apart")], **fields}
+IMAGE_NODE: Json = {"id": "picture", "capability": "image.generate", "input": SMALL_IMAGE}
+FAILING = (
+    node("hopeless", topic="zzzz qqqq xxyyzz"),  # no article of the encyclopedia
+    node("behind", "hopeless", capability="llm.generate", objective="Say it"),
+    node("last", "behind", capability="composition.layout", title="It"),
+    node("apart"),
+)
 
 
 # --- POST /v1/workflows ---
 
 
-@section(WORKFLOWS)
 @section(STATES)
 @section("Resources and their fields > Response envelope")
-def test_a_workflow_is_accepted_and_queued(caller: RawCaller) -> None:
-    """Given a graph, then 202 with a `wfl_` id and `status: queued`; polling finds the end."""
-    answer = caller.send("POST", "/v1/workflows", {"name": "w", "nodes": [node("a")]})
-    assert answer.status_code == 202
-    assert answer.json()["id"].startswith("wfl_")
-    assert answer.json()["status"] == "queued"
-    assert caller.poll(f"/v1/workflows/{answer.json()['id']}", "completed", "failed")
+def test_accepts_and_queues_a_workflow(caller: RawCaller) -> None:
+    """Given a graph, then 202 with a `wfl_` id and `status: queued`; polling reaches the end."""
+    response = caller.send("POST", "/v1/workflows", {"name": "w", "nodes": [node("a")]})
+    assert response.status_code == 202
+    assert response.json()["id"].startswith("wfl_")
+    assert response.json()["status"] == "queued"
+    assert caller.poll(f"/v1/workflows/{response.json()['id']}", "completed", "failed")
 
 
-@pytest.fixture(scope="module")
-def places(caller: RawCaller) -> dict[str, str]:
-    """An endpoint and a compute."""
-    gpu = caller.get("/v1/catalog/gpus")["data"]["items"][0]["id"]
-    made = caller.create("/v1/compute", {"name": "easel", "gpu_type": gpu})
-    return {"endpoint_id": caller.create("/v1/endpoints", {})["id"], "compute_id": made["id"]}
+def read_model(caller: RawCaller, workflow: Json) -> str:
+    """Return the model of the job of the first node."""
+    job_id = workflow["data"]["nodes"][0]["job_id"]
+    return str(caller.get(f"/v1/jobs/{job_id}")["data"]["model"])
 
 
-@section(WORKFLOWS)
 @pytest.mark.parametrize(
     ("retries", "endpoint", "compute"), list(product([None, 0, 3], [False, True], [False, True]))
 )
-def test_the_optional_fields_go_together(
+def test_optional_fields_combine(
     caller: RawCaller, places: dict[str, str], retries: int | None, endpoint: bool, compute: bool
 ) -> None:
-    """Given a combination of the optional fields, then the workflow has them, and a GPU step runs
-    on the endpoint, else on the compute, else where the vendor likes.
-    """
+    """Given optional fields, then a GPU step prefers the endpoint, then the compute."""
     fields: Json = {} if retries is None else {"max_retries": retries}
     fields |= {"endpoint_id": places["endpoint_id"]} if endpoint else {}
     fields |= {"compute_id": places["compute_id"]} if compute else {}
-    step = {"id": "picture", "capability": "image.generate", "input": IMAGE}
-    done = caller.workflow(step, **fields)
-    assert done["status"] == "completed", done
-    assert fields.items() <= done["data"].items()
-    job = caller.get(f"/v1/jobs/{done['data']['nodes'][0]['job_id']}")["data"]
+    workflow = caller.workflow(IMAGE_NODE, **fields)
+    assert workflow["status"] == "completed", workflow
+    assert fields.items() <= workflow["data"].items()
+    model = read_model(caller, workflow)
     if endpoint or compute:
-        assert job["model"] == ("serverless" if endpoint else "pod")
+        assert model == ("serverless" if endpoint else "pod")
     else:
-        assert job["model"] not in ("serverless", "pod")
+        assert model not in ("serverless", "pod")
 
 
-@section(WORKFLOWS)
-@pytest.mark.parametrize("nearer", ["endpoint_id", "compute_id"])
-def test_a_node_may_say_where_it_runs(
-    caller: RawCaller, places: dict[str, str], nearer: str
+@pytest.mark.parametrize(
+    ("place", "workflow_place", "model"),
+    [("endpoint_id", "compute_id", "serverless"), ("compute_id", "endpoint_id", "pod")],
+)
+def test_a_node_overrides_the_place_of_its_workflow(
+    caller: RawCaller, places: dict[str, str], place: str, workflow_place: str, model: str
 ) -> None:
-    """Given a place on the workflow and another on its node, then the node's own counts."""
-    other = ({"endpoint_id", "compute_id"} - {nearer}).pop()
-    step = {"id": "picture", "capability": "image.generate", "input": IMAGE}
-    step["options"] = {nearer: places[nearer]}
-    done = caller.workflow(step, **{other: places[other]})
-    job = caller.get(f"/v1/jobs/{done['data']['nodes'][0]['job_id']}")["data"]
-    assert job["model"] == {"endpoint_id": "serverless", "compute_id": "pod"}[nearer]
+    """Given a place on the workflow and another on its node, then the place of the node counts."""
+    step = IMAGE_NODE | {"options": {place: places[place]}}
+    workflow = caller.workflow(step, **{workflow_place: places[workflow_place]})
+    assert read_model(caller, workflow) == model
 
 
-@section(WORKFLOWS)
-@pytest.mark.parametrize("place", ["endpoint_id", "compute_id"])
-def test_a_place_that_is_not_there_is_not_found(caller: RawCaller, place: str) -> None:
-    """Given a place that nobody made, then the workflow and the task that name it are refused."""
-    missing = {"endpoint_id": "ep_", "compute_id": "cmp_"}[place] + "01m7xrhddbvq3n2zjx4fe01326"
+@pytest.mark.parametrize(("place", "prefix"), [("endpoint_id", "ep_"), ("compute_id", "cmp_")])
+def test_an_unknown_place_is_not_found(caller: RawCaller, place: str, prefix: str) -> None:
+    """Given an unknown place, then a workflow and a task that name it are rejected."""
+    place_id = prefix + UNKNOWN_ULID
     for path, body in (
-        ("/v1/workflows", {"name": "w", "nodes": [node("a")], place: missing}),
-        ("/v1/tasks", {"objective": "Tea", "constraints": {place: missing}}),
+        ("/v1/workflows", {"name": "w", "nodes": [node("a")], place: place_id}),
+        ("/v1/tasks", {"objective": "Tea", "constraints": {place: place_id}}),
     ):
-        answer = caller.send("POST", path, body)
-        assert (answer.status_code, answer.json()["error"]["code"]) == (404, "NOT_FOUND")
+        assert caller.read_error("POST", path, body)[:2] == (404, "NOT_FOUND")
 
 
 @section("Limits")
 @section(WORKFLOW)
 @pytest.mark.parametrize("retries", [-1, 4, 1.0, "1", True])
-def test_other_max_retries_are_refused(caller: RawCaller, retries: object) -> None:
-    """Given what is not a whole number in the limit, then it is named."""
+def test_rejects_other_max_retries(caller: RawCaller, retries: object) -> None:
+    """Given a value that is no whole number within the limit, then the field is named."""
     body = {"name": "w", "max_retries": retries, "nodes": [node("a")]}
-    answer = caller.send("POST", "/v1/workflows", body)
-    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "INVALID_REQUEST")
-    assert [one["path"] for one in answer.json()["error"]["details"]] == ["max_retries"]
+    error = caller.read_error("POST", "/v1/workflows", body)
+    assert error == (400, "INVALID_REQUEST", ["max_retries"])
+
+
+INVALID_FIELDS = [
+    *(({"id": value}, "INVALID_REQUEST", "nodes.0.id") for value in (1, "")),
+    *(({"input": value}, "INVALID_REQUEST", "nodes.0.input") for value in ([], "Tea")),
+    *(({"depends_on": value}, "INVALID_REQUEST", "nodes.0.depends_on") for value in ("a", [1])),
+    ({"capability": 1}, "INVALID_REQUEST", "nodes.0.capability"),
+    *(({"capability": name}, "NOT_FOUND", "") for name in ("no.such", "image", "image.generate@2")),
+]
 
 
 @section(WORKFLOW)
-@pytest.mark.parametrize("capability", ["no.such", "image", "research.gather@2", "Research.gather"])
-def test_a_nodes_capability_must_exist(caller: RawCaller, capability: str) -> None:
-    """Given a capability that is not in the list, then the workflow is not accepted."""
-    body = {"name": "w", "nodes": [node("a", capability=capability, x="1")]}
-    assert caller.send("POST", "/v1/workflows", body).json()["error"]["code"] == "NOT_FOUND"
+@pytest.mark.parametrize(("fields", "code", "path"), INVALID_FIELDS)
+def test_rejects_an_invalid_node(caller: RawCaller, fields: Json, code: str, path: str) -> None:
+    """Given a node with a field of another type, or an unknown capability, then it is rejected."""
+    body = {"name": "w", "nodes": [node("a") | fields]}
+    error = caller.read_error("POST", "/v1/workflows", body)
+    assert error.code == code
+    assert "".join(error.paths[:1]).startswith(path)
 
 
-@section(WORKFLOW)
-@pytest.mark.parametrize("name", ["research.gather", "research.gather@1"])
-def test_a_capability_may_name_its_version(caller: RawCaller, name: str) -> None:
-    """Given a capability with or without its version, then it runs."""
-    assert caller.workflow(node("a", capability=name, topic="Tea"))["status"] == "completed"
-
-
-@section(WORKFLOW)
-@pytest.mark.parametrize(
-    ("field", "wrong"),
-    [
-        ("id", 1),
-        ("id", ""),
-        ("capability", 1),
-        ("input", []),
-        ("input", "Tea"),
-        ("depends_on", "a"),
-        ("depends_on", [1]),
-    ],
-)
-def test_a_nodes_fields_have_their_types(caller: RawCaller, field: str, wrong: object) -> None:
-    """Given a node with a field of another type, then it is named."""
-    answer = caller.send(
-        "POST", "/v1/workflows", {"name": "w", "nodes": [node("a") | {field: wrong}]}
-    )
-    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "INVALID_REQUEST")
-    assert answer.json()["error"]["details"][0]["path"].startswith(f"nodes.0.{field}")
-
-
-# --- What has completed ---
+# --- A completed workflow ---
 
 
 @pytest.fixture(scope="module")
-def done(caller: RawCaller) -> Json:
+def completed(caller: RawCaller) -> Json:
     """Three nodes in a row, completed."""
     return caller.workflow(*CHAIN)
 
 
 @pytest.fixture(scope="module")
-def jobs(caller: RawCaller, done: Json) -> dict[str, Json]:
-    """Their jobs, by node id."""
-    nodes = done["data"]["nodes"]
-    return {one["id"]: caller.get(f"/v1/jobs/{one['job_id']}")["data"] for one in nodes}
+def jobs(caller: RawCaller, completed: Json) -> dict[str, Json]:
+    """Jobs of the completed workflow, by node id."""
+    return {
+        record["id"]: caller.get(f"/v1/jobs/{record['job_id']}")["data"]
+        for record in completed["data"]["nodes"]
+    }
 
 
 @section(WORKFLOW)
 @section(STATES)
-def test_completed_nodes_have_their_fields(done: Json) -> None:
+def test_completed_nodes_have_their_fields(completed: Json) -> None:
     """Given a completed workflow, then each node has status, job, artifact and retry count."""
-    assert done["status"] == "completed"
-    assert [one["id"] for one in done["data"]["nodes"]] == ["facts", "copy", "card"]
-    for one in done["data"]["nodes"]:
-        assert (one["status"], one["retry_count"]) == ("completed", 0)
-        assert one["job_id"].startswith("job_")
-        assert one["artifact_id"].startswith("art_")
+    nodes = completed["data"]["nodes"]
+    assert completed["status"] == "completed"
+    assert [record["id"] for record in nodes] == ["facts", "copy", "card"]
+    for record in nodes:
+        assert (record["status"], record["retry_count"]) == ("completed", 0)
+        assert record["job_id"].startswith("job_")
+        assert record["artifact_id"].startswith("art_")
+    assert completed["data"]["final_artifact_id"] == nodes[-1]["artifact_id"]
 
 
 @section(WORKFLOW)
-def test_the_final_artifact_is_the_last_nodes(done: Json) -> None:
-    """Given a completed workflow, then `final_artifact_id` is the artifact of the last node."""
-    assert done["data"]["final_artifact_id"] == done["data"]["nodes"][-1]["artifact_id"]
-
-
-@section(WORKFLOW)
-def test_the_latency_is_from_submit_to_completion(done: Json) -> None:
+def test_the_latency_is_from_submit_to_completion(completed: Json) -> None:
     """Given a completed workflow, then `latency_ms` is the wall time between its two times.
 
-    The two clocks are not read in the same instant, and on a busy machine not soon after either.
+    The tolerance is there because the two clocks are not read in the same instant.
     """
-    ends = [datetime.fromisoformat(done["data"][f"{when}_at"]) for when in ("created", "completed")]
-    assert done["data"]["latency_ms"] == pytest.approx(
-        (ends[1] - ends[0]).total_seconds() * 1000, abs=20, rel=0.2
+    created_at, completed_at = (
+        datetime.fromisoformat(completed["data"][f"{event}_at"])
+        for event in ("created", "completed")
     )
-
-
-@section(WORKFLOW)
-def test_nodes_run_in_dependency_order(jobs: dict[str, Json]) -> None:
-    """Given a chain, then job, then artifact, then the next job: none starts before."""
-    for earlier, later in (("facts", "copy"), ("copy", "card")):
-        assert jobs[earlier]["completed_at"] <= jobs[later]["created_at"]
+    assert completed["data"]["latency_ms"] == pytest.approx(
+        (completed_at - created_at).total_seconds() * 1000, abs=20, rel=0.2
+    )
 
 
 @section(WORKFLOW)
 @section("Limits")
 @pytest.mark.parametrize("retries", [0, 1, 2, 3])
-def test_a_node_is_retried_as_often_as_said(
+def test_retries_a_node_up_to_max_retries(
     service: RawCaller, caller: RawCaller, retries: int
 ) -> None:
-    """Given answers with nothing in them, then a node is run again up to `max_retries` times."""
-    alone = service.sign_up(NAMES["V1"])
+    """Given empty answers, then a node is run again up to `max_retries` times."""
+    account = service.sign_up(NAMES["V1"])
     service.faults.say("openai", *[" "] * ALWAYS)
     try:
         step = node("a", capability="llm.generate", objective="Tea")
-        ended = alone.workflow(step, max_retries=retries)
+        workflow = account.workflow(step, max_retries=retries)
     finally:
         service.faults.clear()
-    assert ended["status"] == "failed"
-    assert ended["data"]["nodes"][0]["retry_count"] == retries
-    assert ended["data"]["retries"] == retries
-
-
-# --- What has failed ---
-
-
-@pytest.fixture(scope="module")
-def failed(caller: RawCaller) -> Json:
-    """A workflow of which one branch failed."""
-    made = caller.create("/v1/workflows", build_failing_workflow())
-    return caller.poll(f"/v1/workflows/{made['id']}", "completed", "failed")
-
-
-@section(STATES)
-@section("Errors")
-def test_a_failed_workflow_has_error_code_on_the_envelope(failed: Json) -> None:
-    """Given a node that failed, then so has the workflow, with a code on the envelope."""
-    assert failed["status"] == "failed"
-    by_id = {one["id"]: one for one in failed["data"]["nodes"]}
-    assert failed["error"]["code"] == by_id["hopeless"]["error"]["code"]
-
-
-@section(STATES)
-@section("Errors")
-@pytest.mark.parametrize("behind", ["behind", "last"])
-def test_what_lies_behind_is_cancelled(failed: Json, behind: str) -> None:
-    """Given a failure upstream, then a node not yet started is cancelled, with that code."""
-    one = {one["id"]: one for one in failed["data"]["nodes"]}[behind]
-    assert (one["status"], one["error"]["code"]) == ("cancelled", "UPSTREAM_FAILED")
-    assert one["started_at"] is None
-    assert one["artifact_id"] is None
-
-
-@section(STATES)
-def test_what_does_not_lie_behind_is_done(failed: Json) -> None:
-    """Given a failure in one branch, then another completes."""
-    one = {one["id"]: one for one in failed["data"]["nodes"]}["apart"]
-    assert (one["status"], one["retry_count"]) == ("completed", 0)
+    assert workflow["status"] == "failed"
+    assert workflow["data"]["nodes"][0]["retry_count"] == retries
+    assert workflow["data"]["retries"] == retries
 
 
 @section(WORKFLOW)
-def test_the_cost_is_the_sum_of_its_jobs(done: Json, jobs: dict[str, Json]) -> None:
-    """Given completed jobs, then `cost_usd` is the sum of theirs, and of the nodes'."""
+def test_the_cost_is_the_sum_of_its_jobs(completed: Json, jobs: dict[str, Json]) -> None:
+    """Given completed jobs, then `cost_usd` is the sum of their costs, and of the nodes'."""
+    data = completed["data"]
     total = sum(job["cost_usd"] for job in jobs.values())
     assert total > 0
-    assert done["data"]["cost_usd"] == pytest.approx(total, abs=1e-9)
-    assert sum(n["cost_usd"] for n in done["data"]["nodes"]) == pytest.approx(total, abs=1e-9)
+    assert data["cost_usd"] == pytest.approx(total, abs=1e-9)
+    assert sum(record["cost_usd"] for record in data["nodes"]) == pytest.approx(total, abs=1e-9)
 
 
 @section(WORKFLOW)
-def test_dependents_receive_from_artifacts_in_their_input(
-    done: Json, jobs: dict[str, Json]
+def test_dependents_run_with_from_artifacts_in_their_input(
+    completed: Json, jobs: dict[str, Json]
 ) -> None:
-    """Given a chain, then each job's input maps its upstream node to that one's artifact."""
-    made = {one["id"]: one["artifact_id"] for one in done["data"]["nodes"]}
+    """Given a chain, then each job starts after its upstream job, with the artifact of that job."""
+    for earlier, later in (("facts", "copy"), ("copy", "card")):
+        assert jobs[earlier]["completed_at"] <= jobs[later]["created_at"]
+    artifacts = {record["id"]: record["artifact_id"] for record in completed["data"]["nodes"]}
     assert "from_artifacts" not in jobs["facts"]["input"]
-    assert jobs["copy"]["input"]["from_artifacts"] == {"facts": made["facts"]}
-    assert jobs["card"]["input"]["from_artifacts"] == {"copy": made["copy"]}
+    assert jobs["copy"]["input"]["from_artifacts"] == {"facts": artifacts["facts"]}
+    assert jobs["card"]["input"]["from_artifacts"] == {"copy": artifacts["copy"]}
 
 
 @section(WORKFLOW)
-def test_many_upstream_artifacts_are_all_mapped(caller: RawCaller) -> None:
-    """Given a node behind two others, then its job's input maps both."""
+def test_maps_all_upstream_artifacts(caller: RawCaller) -> None:
+    """Given a node with two upstream nodes, then its job's input maps both."""
     join = node("join", "a", "b", capability="llm.generate", objective="Compare them")
-    ended = caller.workflow(node("a"), node("b", topic="Coffee"), join)["data"]
-    made = {one["id"]: one["artifact_id"] for one in ended["nodes"]}
-    job = caller.get(f"/v1/jobs/{ended['nodes'][2]['job_id']}")["data"]
-    assert job["input"]["from_artifacts"] == {"a": made["a"], "b": made["b"]}
+    nodes = caller.workflow(node("a"), node("b", topic="Coffee"), join)["data"]["nodes"]
+    artifacts = {record["id"]: record["artifact_id"] for record in nodes}
+    job = caller.get(f"/v1/jobs/{nodes[2]['job_id']}")["data"]
+    assert job["input"]["from_artifacts"] == {"a": artifacts["a"], "b": artifacts["b"]}
+
+
+# --- A failed workflow ---
+
+
+@section(STATES)
+@section("Errors")
+def test_cancels_the_dependents_of_a_failed_node(caller: RawCaller) -> None:
+    """Given a node that fails, then its dependents are cancelled, and another branch completes.
+
+    The workflow has failed, with error.code on its envelope.
+    """
+    workflow = caller.workflow(*FAILING)
+    nodes = {record["id"]: record for record in workflow["data"]["nodes"]}
+    assert workflow["status"] == "failed"
+    assert workflow["error"]["code"] == nodes["hopeless"]["error"]["code"]
+    for node_id in ("behind", "last"):
+        record = nodes[node_id]
+        assert (record["status"], record["error"]["code"]) == ("cancelled", "UPSTREAM_FAILED")
+        assert record["started_at"] is None
+        assert record["artifact_id"] is None
+    assert (nodes["apart"]["status"], nodes["apart"]["retry_count"]) == ("completed", 0)

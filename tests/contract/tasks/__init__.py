@@ -1,1 +1,1 @@
-"""Tasks: planned or given, reviewed, retried, asked about, judged by a person."""
+"""Tasks: planned or with a given plan, questions, reviews, retries."""

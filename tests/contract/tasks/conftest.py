@@ -1,4 +1,4 @@
-"""A caller whose only model of language says what it is told to say."""
+"""A client whose only language model is scripted."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from toolkit.sandbox import Faults
 
 @pytest.fixture
 def script(faults: Faults) -> AnswerScript:
-    """The answers of the one language model that `writer` has connected."""
+    """Answers of the language model that `writer` has connected."""
     return AnswerScript(faults)
 
 

@@ -1,4 +1,4 @@
-"""Answers that a simulated language model gives in turn, and plans of one or two texts."""
+"""Scripted answers of a simulated language model, and a plan of one text."""
 
 from toolkit import Workflow
 from toolkit.sandbox import Faults
@@ -11,13 +11,13 @@ GOOD_TOO = (
     "Black tea and green tea come from one plant: leaves of the first are left to wither in the"
     " air, those of the second are heated at once, which keeps the tea fresh and green."
 )
-WORSE = f"# About tea\n\n{GOOD}"  # a heading is worth a remark, and no reason to refuse it
+WORSE = f"# About tea\n\n{GOOD}"  # a heading lowers the score, and passes
 REFUSED = "I'm sorry, but I can't help with that request. Perhaps somebody else can."
 ALWAYS = 100
 
 
 class AnswerScript:
-    """What the sandbox's first language model answers, in turn; then it writes for itself."""
+    """Answers of the sandbox's first language model, in turn; then it writes by itself."""
 
     def __init__(self, faults: Faults) -> None:
         self._faults = faults
@@ -28,12 +28,12 @@ class AnswerScript:
 
     @property
     def calls(self) -> int:
-        """How many times a model was asked."""
+        """Number of calls to a language model."""
         return sum("completions" in call.path for call in self._faults.calls)
 
 
-def plan_text(words: int = 30) -> Workflow:
-    """One text about tea."""
+def build_text_plan() -> Workflow:
+    """Build a plan of one text about tea."""
     flow = Workflow("A text about tea")
-    flow.add("copy", "llm.generate", objective=f"A {words}-word text about tea")
+    flow.add("copy", "llm.generate", objective="A 30-word text about tea")
     return flow
