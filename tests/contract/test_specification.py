@@ -33,9 +33,6 @@ LLM = ["V1", "V2", "V3", "V4", "V6", "V7"]
 VOICE = ["V4", "V5"]
 
 
-# --- Provider connection ---
-
-
 @section(f"{RESOURCES} > Provider connection")
 @pytest.mark.parametrize(
     ("connection_type", "secret_ref"),
@@ -78,9 +75,6 @@ def test_rejects_an_unknown_kind_of_connection(stranger: RawCaller, field: str, 
     error = stranger.read_error("POST", CONNECTIONS, {**POINTER, field: value})
     assert (error.status, error.paths) == (400, [field])
     assert stranger.get(CONNECTIONS)["data"]["items"] == []
-
-
-# --- Capability object ---
 
 
 def is_schema(value: Any) -> bool:
@@ -129,8 +123,6 @@ def test_every_capability_has_the_field(caller: RawCaller, field: str) -> None:
     items = caller.get("/v1/capabilities")["data"]["items"]
     assert [c["id"] for c in items if not FIELDS[field](c)] == []
 
-
-# --- Registered capabilities ---
 
 # id: vendors that may serve it, the default vendor, whether it needs a connection
 REGISTERED: dict[str, tuple[list[str], str | None, bool]] = {
@@ -252,8 +244,6 @@ def test_a_voice_clone_needs_reference_audio(caller: RawCaller) -> None:
     assert error == (400, "INVALID_REQUEST", ["input.reference_audio"])
 
 
-# --- Routing rules ---
-
 PAIRS = [
     (name, label, label in labels)
     for name, (labels, _, needs_connection) in REGISTERED.items()
@@ -301,9 +291,6 @@ def test_gpu_infrastructure_accepts_only_v7(service: RawCaller, path: str, body:
     error = others.read_error("POST", path, body)
     assert (error.status, error.code) == (400, "CREDENTIALS_MISSING")
     assert service.sign_up(NAMES["V7"]).send("POST", path, body).status_code == 201
-
-
-# --- Serverless endpoint ---
 
 
 @section(f"{RESOURCES} > Serverless endpoint (ep_)")

@@ -76,8 +76,6 @@ def test_a_run_needs_its_name_and_input(caller: RawCaller, name: str) -> None:
     assert error.paths[0].partition(".")[0] == name
 
 
-# --- Combinations of the options shown, with each capability whose input is shown ---
-
 SERVES = {
     "research.gather": ("openai", "google"),
     "llm.generate": ("openai", "google"),

@@ -34,9 +34,6 @@ PATHS = [
 ]
 
 
-# --- Authentication ---
-
-
 @section("Authentication")
 @section("Endpoints > Account")
 @section("Resources and their fields > Account")
@@ -115,9 +112,6 @@ def test_never_stores_a_provider_key(service: RawCaller) -> None:
         assert secret.encode() not in content
 
 
-# --- Provider connections ---
-
-
 @section("Endpoints > Provider connections")
 @pytest.mark.parametrize("field", ["provider", "connection_type", "secret_ref"])
 def test_a_connection_needs_each_field(caller: RawCaller, field: str) -> None:
@@ -125,9 +119,6 @@ def test_a_connection_needs_each_field(caller: RawCaller, field: str) -> None:
     body = {name: value for name, value in POINTER.items() if name != field}
     error = caller.read_error("POST", CONNECTIONS, body)
     assert (error.status, error.paths) == (400, [field])
-
-
-# --- Capabilities ---
 
 
 @section(LOOKUP)
@@ -148,9 +139,6 @@ def test_looks_up_a_capability(caller: RawCaller, suffix: str) -> None:
 def test_an_unknown_id_or_version_is_not_found(caller: RawCaller, name: str) -> None:
     """Given an unknown id or version, then `NOT_FOUND`."""
     assert caller.read_error("GET", f"/v1/capabilities/{name}") == (404, "NOT_FOUND", [])
-
-
-# --- Endpoints (serverless) ---
 
 
 @section(SERVERLESS)
@@ -205,9 +193,6 @@ def test_a_hidden_template_is_deleted_with_its_endpoint(service: RawCaller) -> N
     # Each template that the vendor created, the vendor was asked to delete.
     calls = [(call.method, call.status) for call in service.faults.calls if "templ" in call.path]
     assert calls.count(("POST", 201)) == calls.count(("DELETE", 204))
-
-
-# --- Other areas ---
 
 
 @section(SERVICE)

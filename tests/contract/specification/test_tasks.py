@@ -22,9 +22,6 @@ def list_states(caller: RawCaller, task: Json) -> list[str]:
     return [event["type"].removeprefix("task.") for event in events]
 
 
-# --- POST /v1/tasks ---
-
-
 @section(STATES)
 def test_accepts_a_task_that_is_being_planned(caller: RawCaller) -> None:
     """Given an objective alone, then 202 with a `tsk_` id, in `planning`."""
@@ -41,6 +38,16 @@ CONSTRAINTS = {
     "endpoint_id": [False, True],
     "compute_id": [False, True],
 }
+
+
+def test_a_gpu_step_prefers_the_endpoint(caller: RawCaller, places: dict[str, str]) -> None:
+    """Given an endpoint and a compute, then the picture is made on the endpoint."""
+    task = caller.task("A picture of a lighthouse", **places)
+    assert task["status"] == "completed", task.get("error")
+    workflow = caller.get(f"/v1/workflows/{task['data']['workflow_id']}")["data"]
+    jobs = [caller.get(f"/v1/jobs/{node['job_id']}")["data"] for node in workflow["nodes"]]
+    models = [job["model"] for job in jobs if job["capability"] == "image.generate@1"]
+    assert models == ["serverless"]
 
 
 INVALID = [
@@ -91,9 +98,6 @@ def test_constraints_combine(
         assert workflow[place] == constraints.get(place)
 
 
-# --- A task whose review passes ---
-
-
 @pytest.fixture(scope="module")
 def passed(caller: RawCaller) -> Json:
     """A task whose review passed."""
@@ -130,9 +134,6 @@ def test_a_review_that_passed_has_its_fields(passed: Json) -> None:
     assert all(isinstance(issue, str) for issue in review["issues"])
     assert review["recommended_action"] is None
     assert passed["data"]["review_attempts"] == 0
-
-
-# --- States ---
 
 
 @section(STATES)

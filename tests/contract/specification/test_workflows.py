@@ -35,9 +35,6 @@ FAILING = (
 )
 
 
-# --- POST /v1/workflows ---
-
-
 @section(STATES)
 @section("Resources and their fields > Response envelope")
 def test_accepts_and_queues_a_workflow(caller: RawCaller) -> None:
@@ -109,6 +106,13 @@ def test_rejects_other_max_retries(caller: RawCaller, retries: object) -> None:
     assert error == (400, "INVALID_REQUEST", ["max_retries"])
 
 
+@section(WORKFLOW)
+def test_a_workflow_needs_a_node(caller: RawCaller) -> None:
+    """Given no nodes, then the field is named."""
+    error = caller.read_error("POST", "/v1/workflows", {"name": "w", "nodes": []})
+    assert (error.status, error.paths) == (400, ["nodes"])
+
+
 INVALID_FIELDS = [
     *(({"id": value}, "INVALID_REQUEST", "nodes.0.id") for value in (1, "")),
     *(({"input": value}, "INVALID_REQUEST", "nodes.0.input") for value in ([], "Tea")),
@@ -126,9 +130,6 @@ def test_rejects_an_invalid_node(caller: RawCaller, fields: Json, code: str, pat
     error = caller.read_error("POST", "/v1/workflows", body)
     assert error.code == code
     assert "".join(error.paths[:1]).startswith(path)
-
-
-# --- A completed workflow ---
 
 
 @pytest.fixture(scope="module")
@@ -225,9 +226,6 @@ def test_maps_all_upstream_artifacts(caller: RawCaller) -> None:
     artifacts = {record["id"]: record["artifact_id"] for record in nodes}
     job = caller.get(f"/v1/jobs/{nodes[2]['job_id']}")["data"]
     assert job["input"]["from_artifacts"] == {"a": artifacts["a"], "b": artifacts["b"]}
-
-
-# --- A failed workflow ---
 
 
 @section(STATES)

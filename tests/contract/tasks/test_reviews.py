@@ -24,6 +24,7 @@ def test_a_person_may_fail_a_passed_task_and_pass_it_again(client: Client, task:
     assert failed.final_artifact_id == ""
     assert (failed.review.decision, failed.review.record.reviewer) == ("fail", "person")
     assert failed.review.issues == ["It is about coffee."]
+    assert "fail" in repr(failed.review)
     passed = client.tasks.submit_review(task.id, "pass", score=0.7)
     assert (passed.review.record.score, passed.review.record.criteria) == (0.7, None)
     assert (passed.status, passed.record.error) == ("completed", None)
