@@ -1,4 +1,4 @@
-"""The media types of files that other programs wrote, by their first bytes."""
+"""The media types of files, recognised by their first bytes."""
 
 import lameenc
 import pytest
@@ -31,8 +31,8 @@ def encode_mp3(rate: int) -> bytes:
         (b"\x00\x00\x00\x20ftypM4A \x00\x00\x00\x00", "audio/mp4"),
     ],
 )
-def test_a_file_is_known_by_its_first_bytes(data: bytes, media_type: str) -> None:
-    """Given a file, or its head alone, its type is told."""
+def test_recognises_a_file_by_its_first_bytes(data: bytes, media_type: str) -> None:
+    """Given a file or only its head, then its media type is returned."""
     assert match_signature(data) == match_signature(data[:SIGNATURE_BYTES]) == media_type
     assert is_picture(data) is media_type.startswith("image/")
 
@@ -41,7 +41,7 @@ def test_a_file_is_known_by_its_first_bytes(data: bytes, media_type: str) -> Non
     "data",
     [b"", b"\xff", b"RIFF of a guitar", picture("GIF"), "text".encode("utf-16"), b"%PDF-1.7"],
 )
-def test_any_other_is_not(data: bytes) -> None:
-    """Given anything else, a text in UTF-16 too, there is no type."""
+def test_returns_none_for_other_files(data: bytes) -> None:
+    """Given any other file, then there is no media type."""
     assert match_signature(data) is None
     assert not is_picture(data)
