@@ -1,4 +1,4 @@
-"""Worker processes that are tried here are the test's own, and end when their engine does."""
+"""Fixtures of the tests of worker processes: an engine starts and ends its own workers."""
 
 import pytest
 

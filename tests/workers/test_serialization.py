@@ -1,4 +1,4 @@
-"""Travel to a worker process: plain values and functions with a name, and nothing else."""
+"""Transfer to a worker process: plain values and named functions, and nothing else."""
 
 import functools
 import json
@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.support.worker_functions import double
@@ -26,28 +26,24 @@ PLAIN = st.recursive(
 
 
 @settings(max_examples=60)
+@example(["\ud800", math.inf, 10**4000])
 @given(value=PLAIN)
-def test_plain_values_arrive_as_they_were(value: Any) -> None:
-    """Given any plain value, it arrives equal, and each part of the type that it had."""
+def test_plain_values_arrive_unchanged(value: Any) -> None:
+    """Given any plain value, then it arrives equal, and each part keeps its type."""
     arrived = copy_value(value, "argument")
     assert arrived == value
     assert repr(arrived) == repr(value)
-
-
-def test_odd_texts_and_numbers_arrive() -> None:
-    """Given a lone surrogate, an infinity or a long number, it arrives."""
-    assert copy_value(["\ud800", math.inf, 10**4000], "argument") == ["\ud800", math.inf, 10**4000]
 
 
 NESTED: list[Any] = functools.reduce(lambda inner, _: [inner], range(5000), [])
 
 
 class Text(str):
-    """A text that is more than one."""
+    """A subclass, whose type would be lost."""
 
 
 @pytest.mark.parametrize(
-    ("value", "said"),
+    ("value", "message"),
     [
         (object(), "contains a object"),
         ([{"a": {1}}], "contains a set"),
@@ -58,63 +54,48 @@ class Text(str):
         pytest.param(NESTED, "nested too deeply", id="deep"),
     ],
 )
-def test_what_is_not_plain_is_named(value: object, said: str) -> None:
-    """Given anything else, one line says what it is and what can travel."""
-    with pytest.raises(NotSerializableError, match=said) as caught:
+def test_names_a_value_that_is_not_plain(value: object, message: str) -> None:
+    """Given any other value, then the error names its type in one line."""
+    with pytest.raises(NotSerializableError, match=message) as caught:
         copy_value(value, "argument")
     assert "\n" not in str(caught.value)
 
 
-def _closure() -> Any:
-    held = 3
+def create_function(module: str, name: str) -> Any:
+    """Create a function that claims to be another function of a module."""
 
-    def inner() -> int:
-        return held
-
-    return inner
-
-
-def _main_function() -> Any:
     def work() -> None: ...
 
-    work.__module__, work.__qualname__ = "__main__", "work"
+    work.__module__, work.__qualname__ = module, name
     return work
 
 
-def _get_shadowed_function() -> Any:
-    def double() -> None: ...
-
-    double.__module__, double.__qualname__ = "tests.support.worker_functions", "double"
-    return double
-
-
 @pytest.mark.parametrize(
-    ("function", "said"),
+    ("function", "message"),
     [
         (lambda: 3, "it has no name in"),
-        (_closure(), "it has no name in"),
-        (_main_function(), "of a script or notebook"),
-        (_get_shadowed_function(), "refers to another object"),
+        (create_function("__main__", "work"), "of a script or notebook"),
+        (create_function(double.__module__, "double"), "refers to another object"),
         (functools.partial(double, 3), "A partial cannot run"),
         ([].append, "refers to another object|cannot run"),
         (json.JSONDecoder().decode, "A method cannot run"),
         (dict, "A type cannot run"),
     ],
 )
-def test_functions_without_a_name_are_refused(function: Any, said: str) -> None:
-    """Given a function that no other process finds, the flow fails where it asks, in one line."""
-    with pytest.raises(NotSerializableError, match=said) as caught:
+def test_rejects_functions_without_a_name(function: Any, message: str) -> None:
+    """Given a function that another process cannot find, then the error says so in one line."""
+    with pytest.raises(NotSerializableError, match=message) as caught:
         next(run_in_process(function))
     assert "\n" not in str(caught.value)
 
 
 def test_functions_of_modules_have_names() -> None:
-    """Given a function of a module, be it built in, it is found by module and name."""
+    """Given a function of a module, also a built-in function, then it is found by both names."""
     assert get_function_name(double) == ("tests.support.worker_functions", "double")
     assert get_function_name(math.sqrt) == ("math", "sqrt")
 
 
-def test_a_step_runs_by_itself() -> None:
-    """Given a step in a test without an engine, it is done there, held to what can travel."""
+def test_a_step_runs_without_an_engine() -> None:
+    """Given a step without an engine, then it runs in place, with the same checks of its values."""
     step: Any = next(run_in_process(divmod, 7, 2))
     assert step.run() == (3, 1)
