@@ -1,4 +1,4 @@
-"""Attempts of a task beside each other, and an objective with what was not understood."""
+"""Attempts of a task side by side, and an objective with its unknown words."""
 
 from datetime import UTC, datetime
 
@@ -14,7 +14,7 @@ EVIL = '<script>alert("x")</script>'
 
 
 def review(score: float | None, decision: str = "pass", *issues: str, by: str = "checks") -> Review:
-    """A review, with a score or with none that anybody gave."""
+    """A review with or without a score."""
     return Review.model_construct(
         decision=decision,
         score=score,
@@ -28,10 +28,10 @@ def review(score: float | None, decision: str = "pass", *issues: str, by: str = 
     )
 
 
-def attempt(n: int, *reviews: Review, text: str = "Tides turn daily.", **more: bool) -> AttemptView:
-    """An attempt that wrote a text."""
+def attempt(n: int, *reviews: Review, text: str = "Tides turn daily.") -> AttemptView:
+    """An attempt that produced a text."""
     copy = ShownArtifact(f"art_{n}", f"<pre>{text}</pre>", text, text)
-    return AttemptView(n, f"wfl_{n}", "completed", [*reviews], {"copy": copy}, 0.01 * n, **more)
+    return AttemptView(n, f"wfl_{n}", "completed", [*reviews], {"copy": copy}, 0.01 * n)
 
 
 def task(status: str, *attempts: TaskAttempt, **fields: object) -> Task:
@@ -40,60 +40,60 @@ def task(status: str, *attempts: TaskAttempt, **fields: object) -> Task:
         id="tsk_1",
         objective="A text",
         status=status,  # type: ignore[arg-type]
-        workflow_ids=[one.workflow_id for one in attempts],
+        workflow_ids=[attempt.workflow_id for attempt in attempts],
         attempts=[*attempts],
         reviews=[
-            one.review.model_copy(update={"attempt": n})
-            for n, one in enumerate(attempts, 1)
-            if one.review is not None
+            attempt.review.model_copy(update={"attempt": n})
+            for n, attempt in enumerate(attempts, 1)
+            if attempt.review is not None
         ],
         created_at=datetime(2026, 1, 1, tzinfo=UTC),
         **fields,  # type: ignore[arg-type]
     )
 
 
-def test_no_score_is_drawn_that_nobody_gave() -> None:
-    """Given a verdict without scores, then it has a line and no bar."""
-    shown = render_attempts([attempt(1, review(None, "fail", by="person"))])
-    assert "<b>fail</b> by person" in shown
-    assert "tk-bar" not in shown
-    assert "score" not in shown
+def test_draws_no_bar_without_a_score() -> None:
+    """Given a review without scores, then it has a line and no bar."""
+    html = render_attempts([attempt(1, review(None, "fail", by="person"))])
+    assert "<b>fail</b> by person" in html
+    assert "tk-bar" not in html
+    assert "score" not in html
     assert "score" not in describe_attempts([attempt(1, review(None))])
     scored = render_attempts([attempt(1, review(0.5)), attempt(2, review(None))])
     assert scored.count("tk-bar") == 4
 
 
-def test_what_differs_is_marked() -> None:
-    """Given two attempts, then words, scores and issues that changed are told apart."""
-    shown = render_attempts(
+def test_marks_differences_between_attempts() -> None:
+    """Given two attempts, then changed words, scores and issues are marked."""
+    html = render_attempts(
         [
             attempt(1, review(0.4, "retry", "too long", "too dull")),
             attempt(2, review(0.9, "pass", "too dull"), text="Tides turn twice."),
         ]
     )
-    assert "Tides turn <ins>twice</ins>." in shown
-    assert "0.90 (+0.50)" in shown
-    assert "<b>still:</b> too dull" in shown
+    assert "Tides turn <ins>twice</ins>." in html
+    assert "0.90 (+0.50)" in html
+    assert "<b>still:</b> too dull" in html
     same = render_attempts([attempt(1), attempt(2)])
     assert "the same as in attempt 1" in same
     assert mark_changes("Tides turn.", "Nothing alike at all here, or there.").count("<ins>") == 0
 
 
-def test_what_comes_from_outside_is_escaped() -> None:
-    """Given markup in every text, then none of it is markup."""
+def test_escapes_text_from_outside() -> None:
+    """Given markup in every text, then it is shown as text."""
     evil = review(0.5, "retry", EVIL, by=EVIL)
     evil.recommended_action = RecommendedAction(node_id=EVIL, action=EVIL, constraints={EVIL: EVIL})
     views = [
         AttemptView(n, EVIL, EVIL, [evil], {EVIL: ShownArtifact(EVIL, "", f"{n}", f"{EVIL} {n}")})
         for n in (1, 2)
     ]
-    for shown in (
+    for html in (
         render_attempts(views),
         render_objective(f"{EVIL} words", [EVIL, "words", "alert"]),
         render_reading(EVIL, PlanReading(understood=0.1, words=[EVIL]), EVIL),
     ):
-        assert "<script" not in shown
-        assert "&lt;script" in shown
+        assert "<script" not in html
+        assert "&lt;script" in html
 
 
 @pytest.mark.parametrize(
@@ -102,30 +102,25 @@ def test_what_comes_from_outside_is_escaped() -> None:
         ("Drinking in the inn", ["in"], ["in"]),
         ("frob the frobs, frob", ["frob"], ["frob", "frob"]),
         ("潮汐の絵を描いて", ["の絵"], ["の絵"]),
-        ("A card", [], []),
         ("A card", ["", "moon"], []),
     ],
 )
-def test_words_that_were_not_understood_are_marked(
-    objective: str, words: list[str], marked: list[str]
-) -> None:
-    """Given words, then each whole one is marked, and the letters of scripts without spaces."""
-    shown = render_objective(objective, words)
-    pieces = shown.split('<mark title="not understood">')[1:]
+def test_marks_unknown_words(objective: str, words: list[str], marked: list[str]) -> None:
+    """Given words, then each whole word is marked; scripts without spaces are marked by letters."""
+    html = render_objective(objective, words)
+    pieces = html.split('<mark title="not understood">')[1:]
     assert [piece.partition("</mark>")[0] for piece in pieces] == marked
 
 
-def test_the_best_and_what_is_delivered() -> None:
-    """Given attempts of which the first is the best, then it is marked, delivered or not."""
-    first = TaskAttempt(
-        workflow_id="wfl_1", review=review(0.8, "retry"), artifact_ids={"copy": "art_1"}
+def test_marks_the_best_and_the_delivered_attempt() -> None:
+    """Given a first attempt that is the best, then it is marked, delivered or not."""
+    first, second = (
+        TaskAttempt(workflow_id=f"wfl_{n}", review=scored, artifact_ids={"copy": f"art_{n}"})
+        for n, scored in enumerate((review(0.8, "retry"), review(0.7, "pass")), 1)
     )
-    second = TaskAttempt(
-        workflow_id="wfl_2", review=review(0.7, "pass"), artifact_ids={"copy": "art_2"}
-    )
-    done = task("completed", first, second, final_attempt=1, best_artifact_id="art_1")
-    views = list_attempts(done)
+    completed = task("completed", first, second, final_attempt=1, best_artifact_id="art_1")
+    views = list_attempts(completed)
     assert [view.title for view in views] == ["Attempt 1 ★ best ✓ delivered", "Attempt 2"]
     failed = task("failed", first, second, best_artifact_id="art_2")
     assert [view.title for view in list_attempts(failed)] == ["Attempt 1", "Attempt 2 ★ best"]
-    assert [one.decision for view in views for one in view.reviews] == ["retry", "pass"]
+    assert [review.decision for view in views for review in view.reviews] == ["retry", "pass"]
