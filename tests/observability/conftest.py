@@ -1,4 +1,4 @@
-"""A served engine that is watched in every way, and what was seen."""
+"""A served engine with logs, metrics and traces, and their output."""
 
 import io
 import json
@@ -35,7 +35,7 @@ CHAIN = {
 
 @dataclass
 class WatchedService:
-    """A caller with a key and a vendor, and all that an operator sees of it."""
+    """A caller with a key and a vendor, and everything that an operator sees of it."""
 
     app: ASGIApp
     http: httpx.AsyncClient
@@ -52,18 +52,18 @@ class WatchedService:
         return await self.http.request(method, path, headers=headers, **options)
 
     async def chain(self, **headers: str) -> dict[str, Any]:
-        """Run two nodes to their end."""
+        """Run a workflow of two nodes to its end."""
         waiting = {"Prefer": "wait=20", **headers}
         answer = await self.send("POST", "/v1/workflows", json=CHAIN, headers=waiting)
         return dict(answer.json()["data"])
 
     def lines(self, event: str) -> list[dict[str, Any]]:
-        """The log lines of one kind."""
+        """The log lines of an event."""
         lines = [json.loads(line) for line in self.stream.getvalue().splitlines()]
         return [line for line in lines if line["event"] == event]
 
     def value(self, name: str, **labels: str) -> float:
-        """A metric as it stands."""
+        """The current value of a metric."""
         return self.metrics.registry.get_sample_value(f"toolkit_{name}", labels) or 0.0
 
     def spans(self) -> dict[str, ReadableSpan]:
@@ -73,7 +73,7 @@ class WatchedService:
 
 @pytest.fixture
 async def watched(settings: Settings) -> AsyncIterator[WatchedService]:
-    """A signed-up caller with one vendor, of a sandbox engine that is watched."""
+    """A signed-up caller with a vendor, of a sandbox engine with all observers."""
     stream, exporter, faults = io.StringIO(), InMemorySpanExporter(), Faults()
     with configure_logging(stream, "json", "info"):
         metrics = MetricsObserver()
@@ -85,14 +85,14 @@ async def watched(settings: Settings) -> AsyncIterator[WatchedService]:
         app = create_app(engine, watch)
         transport = httpx.ASGITransport(app, raise_app_exceptions=False)
         async with httpx.AsyncClient(transport=transport, base_url="http://service.test") as http:
-            seen = WatchedService(app, http, engine, metrics, faults, stream, exporter)
-            made = await http.post("/v1/account", json={"email": "ada@example.org"})
-            seen.headers = {"Authorization": f"Bearer {made.json()['data']['api_key']}"}
+            service = WatchedService(app, http, engine, metrics, faults, stream, exporter)
+            account = await http.post("/v1/account", json={"email": "ada@example.org"})
+            service.headers = {"Authorization": f"Bearer {account.json()['data']['api_key']}"}
             pointer = {
                 "provider": "minimax",
                 "connection_type": "environment",
                 "secret_ref": "MINIMAX_API_KEY",
             }
-            await seen.send("POST", "/v1/providers/connections", json=pointer)
-            yield seen
+            await service.send("POST", "/v1/providers/connections", json=pointer)
+            yield service
         await engine.close(0)

@@ -1,4 +1,4 @@
-"""Lines of the log, and what never is in one."""
+"""Lines of the log, and the values that are never logged."""
 
 import io
 import json
@@ -13,13 +13,12 @@ from toolkit.observability.logs import configure_logging
 from toolkit.observability.redaction import redact_text
 
 
-async def test_a_request_is_one_line(watched: WatchedService) -> None:
-    """Given requests of every kind, then each is one line, told by its route and not its path."""
+async def test_logs_a_request_as_one_line(watched: WatchedService) -> None:
+    """Given requests of every kind, then each is one line, with its route instead of its path."""
     before = len(watched.lines("request"))
-    query = {"secret": "sk-abcdefghijklmnop"}
     answers = [
         await watched.send("GET", "/v1/runs/run_01m7zbdfb0f6pwzs6wqy6wy62s"),
-        await watched.send("GET", "/v1/nothing/here", params=query),
+        await watched.send("GET", "/v1/nothing/here"),
         await watched.send("DELETE", "/v1/runs"),
         await watched.send("BREW", "/v1/runs"),
         await watched.http.get("/v1/health"),
@@ -41,11 +40,11 @@ async def test_a_request_is_one_line(watched: WatchedService) -> None:
     assert "account_id" not in lines[-1]
 
 
-async def test_a_refusal_says_by_which_code_and_who_was_not_let_in(watched: WatchedService) -> None:
+async def test_logs_a_rejected_caller_without_the_key(watched: WatchedService) -> None:
     """Given a key that is unknown, then its line leads to the caller, and never has the key."""
     key = "sk_live_" + "A" * 39 + "wxyz"
-    await watched.http.get("/v1/runs", headers={"Authorization": f"Bearer {key}"})
-    await watched.http.get("/v1/runs", headers={"Authorization": "Bearer sk-another-vendors-key1"})
+    for sent in (key, "sk-another-vendors-key1"):
+        await watched.http.get("/v1/runs", headers={"Authorization": f"Bearer {sent}"})
     await watched.send("GET", "/v1/runs/run_01m7zbdfb0f6pwzs6wqy6wy62s")
     unknown, foreign, missing = watched.lines("request")[-3:]
     assert (unknown["status"], unknown["error_code"]) == (401, "UNAUTHENTICATED")
@@ -58,16 +57,15 @@ async def test_a_refusal_says_by_which_code_and_who_was_not_let_in(watched: Watc
     assert "error_code" not in watched.lines("request")[0]
 
 
-async def test_an_upload_that_breaks_off_is_no_fault_of_ours(watched: WatchedService) -> None:
-    """Given a caller who hangs up in mid-body, then it is one line, and not an error."""
+async def test_a_broken_upload_is_not_logged_as_an_error(watched: WatchedService) -> None:
+    """Given a caller who hangs up in mid-body, then there is one line, and no error."""
     before = len(watched.stream.getvalue().splitlines())
     sent = iter([{"type": "http.request", "body": b"{", "more_body": True}])
 
     async def receive() -> dict[str, object]:
         return next(sent, {"type": "http.disconnect"})  # type: ignore[arg-type]
 
-    async def send(_message: object) -> None:
-        return None
+    async def send(_message: object) -> None: ...
 
     headers = {"host": "service.test", "content-type": "application/json", **watched.headers}
     scope = {
@@ -76,12 +74,12 @@ async def test_an_upload_that_breaks_off_is_no_fault_of_ours(watched: WatchedSer
         "headers": [(k.lower().encode(), v.encode()) for k, v in headers.items()],
     }  # fmt: skip
     await watched.app(scope, receive, send)  # type: ignore[arg-type]
-    (line,) = [json.loads(one) for one in watched.stream.getvalue().splitlines()[before:]]
+    (line,) = map(json.loads, watched.stream.getvalue().splitlines()[before:])
     assert (line["level"], line["status"]) == ("info", 400)
 
 
-async def test_a_replayed_answer_has_its_line(watched: WatchedService) -> None:
-    """Given a request sent twice with a key, then both are told alike: the second has no route."""
+async def test_logs_a_replayed_answer(watched: WatchedService) -> None:
+    """Given a request sent twice with an idempotency key, then both lines are alike."""
     run = {"target": "capability", "name": "llm.generate", "input": {"objective": "Tea"}}
     for _ in range(2):
         await watched.send("POST", "/v1/runs", json=run, headers={"Idempotency-Key": "once"})
@@ -90,8 +88,8 @@ async def test_a_replayed_answer_has_its_line(watched: WatchedService) -> None:
         assert first[name] == second[name]
 
 
-async def test_a_job_is_one_line(watched: WatchedService) -> None:
-    """Given a workflow that ended, then each of its jobs has told whose it was and what it cost."""
+async def test_logs_a_job_as_one_line(watched: WatchedService) -> None:
+    """Given a workflow that ended, then each job has a line with its account and its cost."""
     workflow = await watched.chain()
     lines = {line["node_id"]: line for line in watched.lines("job")}
     assert set(lines) == {"text", "voice"}
@@ -102,13 +100,12 @@ async def test_a_job_is_one_line(watched: WatchedService) -> None:
         assert line["model"]
         assert line["latency_ms"] >= 0
         assert "error_code" not in line
-    assert sum(line["cost_usd"] for line in lines.values()) == pytest.approx(
-        workflow["cost_incurred_usd"]
-    )
+    cost = sum(line["cost_usd"] for line in lines.values())
+    assert cost == pytest.approx(workflow["cost_incurred_usd"])
 
 
-async def test_a_job_that_failed_says_by_which_code(watched: WatchedService) -> None:
-    """Given a vendor that refuses, then the line has the code, and not the vendor's words."""
+async def test_logs_the_code_of_a_failed_job(watched: WatchedService) -> None:
+    """Given a vendor that rejects a job, then the line has the code, and not the vendor's words."""
     watched.faults.fail("minimax", status=400)
     await watched.chain()
     (line,) = watched.lines("job")
@@ -116,21 +113,21 @@ async def test_a_job_that_failed_says_by_which_code(watched: WatchedService) -> 
     assert line["level"] == "warning"
 
 
-async def test_nothing_said_is_logged(watched: WatchedService) -> None:
-    """Given all of the above, then no line has a prompt, an address, a key or a query."""
+async def test_logs_no_content_and_no_key(watched: WatchedService) -> None:
+    """Given work and requests, then no line has a prompt, an address, a key or a query."""
     await watched.chain(**{"User-Agent": "spoiler/1.0"})
     await watched.send("GET", "/v1/runs", params={"cursor": "spoilers"})
     text = watched.stream.getvalue()
     key = watched.headers["Authorization"].removeprefix("Bearer ")
-    # None of these can stand in an id by chance: an id has no i, l, o or u.
+    # No id has these words by chance, because ids have no i, l, o or u.
     for forbidden in (SECRET_WORDS, "ada@", key, "spoiler", "sandbox-minimax", "a letter"):
         assert forbidden not in text
 
 
-async def test_our_own_fault_is_told_without_its_words(
+async def test_logs_an_internal_error_without_its_message(
     watched: WatchedService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Given a fault of ours, then the request's line and the fault's share an id, and no text."""
+    """Given an internal error, then its line has the id of the request's line, and no message."""
 
     def raise_error(_name: str) -> None:
         raise ValueError(SECRET_WORDS)
@@ -140,33 +137,32 @@ async def test_our_own_fault_is_told_without_its_words(
     assert answer.status_code == 500
     line = watched.lines("request")[-1]
     assert (line["status"], line["level"]) == (500, "error")
-    (told,) = watched.lines(f"{line['request_id']} failed")
-    assert told["exception"] == "ValueError"
-    assert any(frame.endswith(" raise_error") for frame in told["frames"])
+    (fault,) = watched.lines(f"{line['request_id']} failed")
+    assert fault["exception"] == "ValueError"
+    assert any(frame.endswith(" raise_error") for frame in fault["frames"])
     assert SECRET_WORDS not in watched.stream.getvalue()
 
 
-def test_every_logger_goes_through_the_pipeline(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Given lines of libraries, then they have the same form and lose what looks like a key."""
-    # A server of an earlier test was not started by `serve`, and kept its lines for itself.
+def test_libraries_log_through_the_pipeline(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given lines of libraries, then they have the same form, without keys."""
+    # A server of an earlier test, which `serve` did not start, turned propagation off.
     monkeypatch.setattr(logging.getLogger("uvicorn"), "propagate", True)
     stream = io.StringIO()
     with configure_logging(stream, "json", "info"):
         logging.getLogger("uvicorn.error").warning("Bearer abcdefgh was sent by %s", "a@b.example")
         logging.getLogger("toolkit.engine").info("forged\n\x1b[31mline")
         logging.getLogger("httpx").info("GET https://vendor.example/?key=1")
-    # An engine of an earlier test may still have something to say.
+    # An engine of an earlier test may still write lines.
     lines = [json.loads(line) for line in stream.getvalue().splitlines()]
     assert not [line for line in lines if line["logger"] == "httpx"]
-    (told,) = [line for line in lines if line["logger"] == "uvicorn.error"]
+    (warning,) = [line for line in lines if line["logger"] == "uvicorn.error"]
     (forged,) = [line for line in lines if "forged" in line["event"]]
-    assert told["event"] == "[redacted] was sent by [redacted]"
-    assert (told["logger"], told["level"]) == ("uvicorn.error", "warning")
+    assert (warning["event"], warning["level"]) == ("[redacted] was sent by [redacted]", "warning")
     assert forged["event"] == "forged\\n\\x1b[31mline"
 
 
-def test_lines_are_for_people_on_a_terminal() -> None:
-    """Given a terminal, then lines are text in colours; elsewhere they are JSON."""
+def test_lines_are_coloured_text_on_a_terminal() -> None:
+    """Given a terminal, then lines are text in colours; otherwise they are JSON."""
 
     class Terminal(io.StringIO):
         def isatty(self) -> bool:
@@ -180,7 +176,7 @@ def test_lines_are_for_people_on_a_terminal() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "kept"),
+    ("text", "redacted"),
     [
         ("sk-abc123", "[redacted]"),
         ("key=AIzaSyA1234567", "key=[redacted]"),
@@ -192,13 +188,13 @@ def test_lines_are_for_people_on_a_terminal() -> None:
         ("/v1/workflows/{id}/retry", "/v1/workflows/{id}/retry"),
     ],
 )
-def test_what_looks_like_a_secret_is_left_out(text: str, kept: str) -> None:
-    """Given a text, when it is redacted, and again, then keys are gone and ids and routes not."""
-    assert [redact_text(text) for _ in range(2)] == [kept, kept]
+def test_redacts_secrets(text: str, redacted: str) -> None:
+    """Given a text, when it is redacted once or twice, then ids and routes stay, keys do not."""
+    assert redact_text(text) == redact_text(redacted) == redacted
 
 
-def test_an_embedded_engine_is_silent_and_loads_none_of_this() -> None:
-    """Given a notebook's engine, then no handler is there and no telemetry library is imported."""
+def test_an_embedded_engine_loads_no_telemetry() -> None:
+    """Given an embedded engine, then it adds no log handler and imports no telemetry library."""
     code = """
 import logging, sys, tempfile
 from toolkit import Client
@@ -207,6 +203,7 @@ with Client.local(tempfile.mkdtemp(), sandbox=True) as client:
 names = ("structlog", "prometheus_client", "opentelemetry.sdk", "toolkit.observability")
 print([name for name in names if name in sys.modules], logging.getLogger().handlers)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "[] []\n"
-    assert done.stderr == ""
+    process = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert (process.stdout, process.stderr) == ("[] []\n", "")

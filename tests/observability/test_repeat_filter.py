@@ -1,23 +1,26 @@
-"""Conditions that last are told once, with a count, at the right level."""
+"""Repeated log lines are written once, with a count, at the right level."""
 
 import io
 import json
 import logging
+import socket
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from typer.testing import CliRunner
 
+from toolkit.cli import app
 from toolkit.observability.logs import configure_logging
 
 
 def read_lines(stream: io.StringIO) -> list[dict[str, object]]:
-    """The lines that were written."""
+    """Read the lines of a log."""
     return [json.loads(line) for line in stream.getvalue().splitlines()]
 
 
-def test_a_condition_is_told_once_with_a_count() -> None:
-    """Given a loop that is out of file descriptors, then one line and a count."""
+def test_counts_repeated_lines() -> None:
+    """Given a condition that lasts, such as a lack of descriptors, then one line and a count."""
     stream = io.StringIO()
     with configure_logging(stream, "json", "info"):
         for number in range(5_000):
@@ -33,8 +36,8 @@ def test_a_condition_is_told_once_with_a_count() -> None:
     assert "repeated 4999 times" in str(last["event"])
 
 
-def test_a_count_comes_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Given a condition that goes on, then it is counted every minute, and begins anew."""
+def test_writes_the_count_every_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given a condition that goes on, then it is counted every minute, and starts anew."""
     clock = SimpleNamespace(now=0.0)
     clock.monotonic = lambda: clock.now
     monkeypatch.setattr("toolkit.observability.repeat_filter.time", clock)
@@ -43,15 +46,15 @@ def test_a_count_comes_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
         for second in range(130):
             clock.now = float(second)
             logging.getLogger("toolkit.engine").warning("the store does not answer: try %d", second)
-    told = [str(line["event"]) for line in read_lines(stream)]
-    assert [text.partition("(")[2] for text in told] == [
+    events = [str(line["event"]) for line in read_lines(stream)]
+    assert [text.partition("(")[2] for text in events] == [
         "", "repeated 59 times within 60 s)", "", "repeated 59 times within 60 s)", "",
         "repeated 9 times within 9 s)",
     ]  # fmt: skip
 
 
-def test_what_differs_is_told_apart() -> None:
-    """Given lines about different things, then none is held back, and no request's ever is."""
+def test_keeps_lines_that_differ() -> None:
+    """Given lines about different things or requests, then all of them are written."""
     stream = io.StringIO()
     with configure_logging(stream, "json", "info"):
         logging.getLogger("toolkit.engine").warning("a thing")
@@ -62,8 +65,8 @@ def test_what_differs_is_told_apart() -> None:
     assert len(read_lines(stream)) == 6
 
 
-def test_a_collector_that_is_away_is_a_warning() -> None:
-    """Given a lost collector of traces, then it is one warning without frames."""
+def test_a_lost_collector_is_one_warning() -> None:
+    """Given a condition that lasts, a lost collector of traces, then one warning without frames."""
     stream = io.StringIO()
     exporter = logging.getLogger("opentelemetry.exporter.otlp.proto.http.trace_exporter")
     with configure_logging(stream, "json", "info"):
@@ -78,28 +81,16 @@ def test_a_collector_that_is_away_is_a_warning() -> None:
     assert "repeated 2 times" in str(lines[1]["event"])
 
 
-@pytest.mark.parametrize("taken", ["a port", "a proxy"])
-def test_a_failed_start_ends_in_json(
-    taken: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Given logs in JSON, then the last line says so too; nothing was made in the directory."""
-    import socket
-
-    from typer.testing import CliRunner
-
-    from toolkit.cli import app
-
+@pytest.mark.parametrize(
+    ("option", "status", "code"),
+    [("--port=BUSY", 4, "UNAVAILABLE"), ("--trust-proxy=nonsense", 3, "INVALID_REQUEST")],
+)
+def test_a_failed_start_ends_in_json(option: str, status: int, code: str, tmp_path: Path) -> None:
+    """Given logs in JSON and a failed start, then the last line is JSON, and no file is made."""
+    command = ["serve", "--sandbox", "--log-format=json", f"--data-dir={tmp_path}/data", "--port=0"]
     with socket.create_server(("127.0.0.1", 0)) as busy:
-        port = str(busy.getsockname()[1]) if taken == "a port" else "0"
-        proxy = ["--trust-proxy", "nonsense"] if taken == "a proxy" else []
-        done = CliRunner().invoke(
-            app,
-            ["serve", "--sandbox", "--data-dir", str(tmp_path / "data"), "--log-format", "json",
-             "--port", port, *proxy],
-        )  # fmt: skip
-    assert done.exit_code == (4 if taken == "a port" else 3)
-    last = json.loads(done.stderr.splitlines()[-1])
-    expected = ("UNAVAILABLE", "listen on") if taken == "a port" else ("INVALID_REQUEST", "proxy")
-    assert last["error_code"] == expected[0]
-    assert expected[1] in last["message"]
+        option = option.replace("BUSY", str(busy.getsockname()[1]))
+        result = CliRunner().invoke(app, [*command, option])
+    assert result.exit_code == status
+    assert json.loads(result.stderr.splitlines()[-1])["error_code"] == code
     assert not (tmp_path / "data").exists()

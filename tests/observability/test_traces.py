@@ -1,4 +1,4 @@
-"""Spans: whose child each is, and what it says."""
+"""Spans: their parents and their attributes."""
 
 import pytest
 from opentelemetry.sdk.trace import ReadableSpan
@@ -20,8 +20,8 @@ def _id(span: ReadableSpan) -> int:
     return span.context.span_id
 
 
-async def test_a_trace_goes_from_the_caller_to_the_vendor(watched: WatchedService) -> None:
-    """Given a caller's trace, then request, workflow, jobs and calls go on with it, in order."""
+async def test_continues_the_trace_of_the_caller(watched: WatchedService) -> None:
+    """Given a caller's trace, then request, workflow, jobs and calls continue it, in order."""
     watched.exporter.clear()
     workflow = await watched.chain(traceparent=f"00-{TRACE}-{PARENT}-01")
     spans = watched.spans()
@@ -30,28 +30,28 @@ async def test_a_trace_goes_from_the_caller_to_the_vendor(watched: WatchedServic
     assert {format(span.context.trace_id, "032x") for span in spans.values() if span.context} == {
         TRACE
     }
-    request, whole = spans["POST /v1/workflows"], spans["invoke_workflow"]
+    request, run = spans["POST /v1/workflows"], spans["invoke_workflow"]
     assert _parent(request) == int(PARENT, 16)
-    assert _parent(whole) == _id(request)
+    assert _parent(run) == _id(request)
     jobs = [span for name, span in spans.items() if name.startswith("job ")]
-    assert {_parent(job) for job in jobs} == {_id(whole)}
+    assert {_parent(job) for job in jobs} == {_id(run)}
     assert {_parent(call) for call in calls} == {_id(job) for job in jobs}
-    assert whole.attributes is not None
-    assert whole.attributes["gen_ai.operation.name"] == "invoke_workflow"
-    assert whole.attributes["toolkit.workflow_id"] == workflow["id"]
-    assert whole.attributes["toolkit.status"] == "completed"
+    assert run.attributes is not None
+    assert run.attributes["gen_ai.operation.name"] == "invoke_workflow"
+    assert run.attributes["toolkit.workflow_id"] == workflow["id"]
+    assert run.attributes["toolkit.status"] == "completed"
 
 
-async def test_a_call_is_told_by_the_conventions(watched: WatchedService) -> None:
-    """Given a call for text, then its span has the names OpenTelemetry gives to such calls."""
+async def test_a_call_has_the_attributes_of_opentelemetry(watched: WatchedService) -> None:
+    """Given a call for text, then its span has OpenTelemetry's attributes of such calls."""
     workflow = await watched.chain()
     (call,) = [span for name, span in watched.spans().items() if name.startswith("chat ")]
     assert call.attributes is not None
     job = next(node for node in workflow["nodes"] if node["id"] == "text")
     record = (await watched.send("GET", f"/v1/jobs/{job['job_id']}")).json()["data"]
     assert call.name == f"chat {call.attributes['gen_ai.request.model']}"
-    told = {name: call.attributes[name] for name in call.attributes if name.startswith("gen_ai.")}
-    assert told == {
+    names = [name for name in call.attributes if name.startswith("gen_ai.")]
+    assert {name: call.attributes[name] for name in names} == {
         "gen_ai.operation.name": "chat",
         "gen_ai.provider.name": "minimax",
         "gen_ai.output.type": "text",
@@ -62,8 +62,8 @@ async def test_a_call_is_told_by_the_conventions(watched: WatchedService) -> Non
     }
 
 
-async def test_what_failed_is_told_by_its_code(watched: WatchedService) -> None:
-    """Given a vendor that refuses, then call, job and workflow have its code, and no words."""
+async def test_failed_spans_have_the_error_code(watched: WatchedService) -> None:
+    """Given a vendor that rejects a call, then call, job and workflow have only its code."""
     watched.exporter.clear()
     watched.faults.fail("minimax", status=400)
     await watched.chain()
@@ -78,8 +78,8 @@ async def test_what_failed_is_told_by_its_code(watched: WatchedService) -> None:
 
 
 @pytest.mark.parametrize("status", [None, 400])
-async def test_nothing_said_is_traced(watched: WatchedService, status: int | None) -> None:
-    """Given a workflow, well or ill, then no span has a prompt, an answer, a key or an address."""
+async def test_traces_no_content_and_no_key(watched: WatchedService, status: int | None) -> None:
+    """Given work that completes or fails, then no span has a prompt, answer, key or address."""
     if status is not None:
         watched.faults.fail("minimax", status=status)
     await watched.chain()
@@ -89,8 +89,8 @@ async def test_nothing_said_is_traced(watched: WatchedService, status: int | Non
         assert forbidden not in text
 
 
-async def test_a_trace_that_is_none_is_begun_anew(watched: WatchedService) -> None:
-    """Given a header that names no trace, then the request is answered and has its own."""
+async def test_starts_a_new_trace_for_an_invalid_header(watched: WatchedService) -> None:
+    """Given an invalid trace header, then the request has a trace of its own."""
     watched.exporter.clear()
     await watched.send("GET", "/v1/runs", headers={"traceparent": "nonsense"})
     (span,) = watched.exporter.get_finished_spans()

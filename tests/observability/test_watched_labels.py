@@ -1,4 +1,4 @@
-"""What the dashboard and the alerts ask for, against what there is to be seen."""
+"""The metrics in the dashboard and the alerts, compared with the metrics of a server."""
 
 import json
 import re
@@ -19,8 +19,8 @@ PANELS = json.loads((DOCS / "deploy" / "dashboard.json").read_text(encoding="utf
 SELECTOR = re.compile(r"\b(toolkit_[a-z_]+)(?:\{([^}]*)\})?")
 MATCHER = re.compile(r'(\w+)(=~|!~|!=|=)"([^"]*)"')
 GROUPED = re.compile(r"\bby \(([^)]*)\)")
-NAMED = re.compile(r"\{\{\s*(?:\$labels\.)?(\w+)\s*\}\}")  # of a legend, or of a summary
-OF_PROMETHEUS = {"instance"}  # a label that each scraped series gets
+NAMED = re.compile(r"\{\{\s*(?:\$labels\.)?(\w+)\s*\}\}")  # in a legend or a summary
+OF_PROMETHEUS = {"instance"}  # a label that Prometheus adds to each series
 RUN = {"target": "capability", "name": "llm.generate", "input": {"objective": "Tea"}}
 
 Samples = dict[str, list[dict[str, str]]]
@@ -32,16 +32,21 @@ def settings(settings: Settings) -> Settings:
     return settings.model_copy(update={"max_concurrent_jobs": 1})
 
 
-def list_asked() -> list[tuple[str, str]]:
-    """Each expression, with the text that shows what it says."""
+def list_expressions() -> list[tuple[str, str]]:
+    """Return each expression with its legend or summary."""
     rules = [rule for group in ALERTS["groups"] for rule in group["rules"]]
-    asked = [(rule["expr"], rule["annotations"]["summary"]) for rule in rules]
+    alerts = [(rule["expr"], rule["annotations"]["summary"]) for rule in rules]
     targets = [target for panel in PANELS for target in panel["targets"]]
-    return asked + [(each["expr"], each.get("legendFormat", "")) for each in targets]
+    return alerts + [(target["expr"], target.get("legendFormat", "")) for target in targets]
+
+
+def split_labels(expression: str) -> set[str]:
+    """Return the labels that an expression groups by."""
+    return {name.strip() for names in GROUPED.findall(expression) for name in names.split(",")}
 
 
 def read_samples(registry: CollectorRegistry) -> Samples:
-    """The labels of all series that a scraper is shown, by the name of the series."""
+    """Return the labels of all scraped series, by the name of the series."""
     samples: Samples = {}
     for family in text_string_to_metric_families(generate_latest(registry).decode()):
         for sample in family.samples:
@@ -50,7 +55,7 @@ def read_samples(registry: CollectorRegistry) -> Samples:
 
 
 async def see_everything(watched: WatchedService) -> Samples:
-    """Have each thing happen that is watched: what succeeds, what fails, what is refused."""
+    """Cause each kind of event: success, failure and rejection."""
     workflow = await watched.chain()
     await watched.send("GET", f"/v1/workflows/{workflow['id']}/events")
     for status in (400, 503):
@@ -64,60 +69,59 @@ async def see_everything(watched: WatchedService) -> Samples:
     return read_samples(watched.metrics.registry)
 
 
-def does_match(how: str, pattern: str, value: str) -> bool:
-    """Whether a matcher, or what it denies, has a value."""
-    return bool(re.fullmatch(pattern, value)) if how.endswith("~") else pattern == value
-
-
-async def test_each_label_is_shown(watched: WatchedService) -> None:
-    """Given all that is watched, then the series have the labels and values that are asked for."""
+async def test_each_label_of_an_expression_exists(watched: WatchedService) -> None:
+    """Given all events, then the series have the labels and values of the expressions."""
     samples = await see_everything(watched)
     checked = 0
-    for asked, _ in list_asked():
-        grouped = {name.strip() for names in GROUPED.findall(asked) for name in names.split(",")}
-        for name, matchers in SELECTOR.findall(asked):
-            assert name in samples, asked
+    for expression, _ in list_expressions():
+        grouped = split_labels(expression)
+        for name, matchers in SELECTOR.findall(expression):
+            assert name in samples, expression
             labels = set.intersection(*map(set, samples[name]))
-            assert grouped - OF_PROMETHEUS <= labels, asked
-            for label, how, pattern in MATCHER.findall(matchers):
-                values = {each.get(label, "") for each in samples[name]}
-                assert any(does_match(how, pattern, value) for value in values), asked
+            assert grouped - OF_PROMETHEUS <= labels, expression
+            for label, operator, pattern in MATCHER.findall(matchers):
+                regex = pattern if operator.endswith("~") else re.escape(pattern)
+                values = {sample.get(label, "") for sample in samples[name]}
+                assert any(re.fullmatch(regex, value) for value in values), expression
                 checked += 1
     assert checked >= 4
 
 
-def test_each_text_names_what_its_expression_keeps() -> None:
-    """Given a legend or a summary, then each label that it names is one of its series."""
-    for asked, text in list_asked():
-        grouped = {name.strip() for names in GROUPED.findall(asked) for name in names.split(",")}
-        kept = grouped or (OF_PROMETHEUS if asked.startswith("up{") else set())
-        assert set(NAMED.findall(text)) <= kept, asked
+def test_each_text_names_labels_of_its_expression() -> None:
+    """Given a legend or a summary, then each label that it names is a label of its series."""
+    for expression, text in list_expressions():
+        is_scraped = expression.startswith("up{")
+        labels = split_labels(expression) or (OF_PROMETHEUS if is_scraped else set())
+        assert set(NAMED.findall(text)) <= labels, expression
 
 
-async def test_what_a_caller_did_is_no_fault_of_a_provider(watched: WatchedService) -> None:
-    """Given calls that were refused and calls that failed, then the alert counts the latter."""
+async def test_the_alert_ignores_the_faults_of_callers(watched: WatchedService) -> None:
+    """Given rejected and failed calls, then the alert counts only the failed calls."""
     samples = await see_everything(watched)
-    (asked,) = [asked for asked, _ in list_asked() if "outcome!~" in asked]
-    (pattern,) = re.findall(r'outcome!~"([^"]*)"', asked)
-    outcomes = {each["outcome"] for each in samples["toolkit_vendor_calls_total"]}
-    assert {"completed", "PROVIDER_REJECTED", "PROVIDER_UNAVAILABLE"} <= outcomes
-    assert {each for each in outcomes if not re.fullmatch(pattern, each)} == {
-        "PROVIDER_UNAVAILABLE"
+    rules = " ".join(expression for expression, _ in list_expressions())
+    (pattern,) = re.findall(r'outcome!~"([^"]*)"', rules)
+    outcomes = {sample["outcome"] for sample in samples["toolkit_vendor_calls_total"]}
+    assert {"completed", "PROVIDER_REJECTED"} <= outcomes
+    faults = [outcome for outcome in outcomes if not re.fullmatch(pattern, outcome)]
+    assert faults == ["PROVIDER_UNAVAILABLE"]
+
+
+def test_the_page_has_the_scrape_job_of_the_alerts() -> None:
+    """Given the name of the scrape job in the alerts, then the page uses it."""
+    (job,) = {
+        name
+        for expression, _ in list_expressions()
+        for name in re.findall(r'job="(\w+)"', expression)
     }
-
-
-def test_the_page_has_the_job_that_the_alerts_ask_for() -> None:
-    """Given the alerts' name of the scrape job, then the page's job is called so."""
-    (job,) = {name for asked, _ in list_asked() for name in re.findall(r'job="(\w+)"', asked)}
     text = (DOCS / "observability.md").read_text(encoding="utf-8")
     assert f"  - job_name: {job}\n" in text
 
 
-async def test_jobs_that_never_end_are_told_of(watched: WatchedService) -> None:
-    """Given a job that does not end, then those behind it are in what the alert looks at."""
+async def test_the_alert_sees_jobs_that_never_end(watched: WatchedService) -> None:
+    """Given a job that does not end, then the alert counts the jobs behind it."""
     rules = {rule["alert"]: rule["expr"] for group in ALERTS["groups"] for rule in group["rules"]}
     assert rules["JobsWait"].startswith("sum by (instance) (toolkit_jobs_waiting)")
-    assert " or 0 * " in rules["JobsWait"], "where none has ended yet there is no rate"
+    assert " or 0 * " in rules["JobsWait"], "there is no rate until a job has ended"
     watched.faults.latency("minimax", mean_ms=60_000)
     for _ in range(3):
         await watched.send("POST", "/v1/runs", json=RUN)
