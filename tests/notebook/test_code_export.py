@@ -1,4 +1,4 @@
-"""A workflow as code, and the faults of one that is being built."""
+"""The Python code of a workflow, and the faults of a workflow under construction."""
 
 import ast
 
@@ -12,7 +12,7 @@ def _scale(table: object, factor: int) -> object:
     return table, factor
 
 
-def test_functions_are_written_by_their_names() -> None:
+def test_exports_functions_by_their_names() -> None:
     """Given a workflow with functions, then it has no faults, and its code builds it again."""
     wf = Workflow("mixed")
     raw = wf.add("raw-rows", "llm.generate", objective="Tides")
@@ -29,8 +29,8 @@ def test_functions_are_written_by_their_names() -> None:
     assert again.to_dict()["nodes"] == wf.to_dict()["nodes"]
 
 
-def test_names_from_elsewhere_are_never_code() -> None:
-    """Given a workflow whose names hold code, then what is written for it runs none of that."""
+def test_exported_code_runs_no_code_in_names() -> None:
+    """Given a workflow whose names hold code, then the exported code runs none of it."""
     hit = "a=1); planted(); (b"
     nodes = [
         {

@@ -1,8 +1,7 @@
-"""The live graph without a browser: who changes it, what is sent of it, and what it writes."""
+"""The live graph without a browser: its updates, its messages and its texts."""
 
 import base64
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,13 +10,15 @@ from tests.support.timing import PATIENCE_S, wait_until
 from toolkit import Client, Workflow
 from toolkit.display.workflow.groups import MAX_SIBLING_BOXES, group_nodes
 from toolkit.notebook import WorkflowGraph
-from toolkit.notebook.graph_widget import MAX_CHANGED_STATES, GraphWidget, load_script
+from toolkit.notebook.graph_widget import MAX_CHANGED_STATES, GraphWidget
 from toolkit.sandbox import Faults
+
+Show = Callable[[Any], WorkflowGraph]
 
 
 @pytest.fixture
-def show(faults: Faults) -> Iterator[Callable[[Any], WorkflowGraph]]:
-    """Shows work as a graph, and closes it after the test."""
+def show(faults: Faults) -> Iterator[Show]:
+    """Return a function that shows work as a graph; the graphs are closed after the test."""
     graphs: list[WorkflowGraph] = []
 
     def keep(work: Any) -> WorkflowGraph:
@@ -31,7 +32,7 @@ def show(faults: Faults) -> Iterator[Callable[[Any], WorkflowGraph]]:
 
 
 def make_text(name: str = "words", **options: Any) -> Workflow:
-    """A workflow of one text, written by a vendor of its own."""
+    """A workflow of one text by a fixed vendor."""
     workflow = Workflow(name)
     workflow.add(
         "words", "llm.generate@1", objective=f"On {name}", options={"provider": "openai"} | options
@@ -39,10 +40,8 @@ def make_text(name: str = "words", **options: Any) -> Workflow:
     return workflow
 
 
-def test_a_retry_from_elsewhere_is_followed(
-    client: Client, faults: Faults, show: Callable[[Any], WorkflowGraph]
-) -> None:
-    """Given a graph of what failed, when somebody else retries that, then the graph shows it."""
+def test_follows_a_retry_from_elsewhere(client: Client, faults: Faults, show: Show) -> None:
+    """Given a graph of a failed workflow, when it is retried elsewhere, then the graph follows."""
     faults.fail("openai", status=400, times=1)
     graph = show(client.workflows.submit(make_text("tides")))
     assert graph.settle(PATIENCE_S)
@@ -54,23 +53,10 @@ def test_a_retry_from_elsewhere_is_followed(
     assert graph.settle(PATIENCE_S)
 
 
-def test_a_graph_and_those_who_wait_see_the_same_end(
-    client: Client, show: Callable[[Any], WorkflowGraph]
-) -> None:
-    """Given a graph beside `wait()`, then both come to the end, and one does not rob the other."""
-    run = client.workflows.submit(make_text("salt"))
-    graph = show(run)
-    assert run.wait(progress=False).status == "completed"
-    assert graph.settle(PATIENCE_S)
-    assert graph.view.states["words"]["status"] == "completed"
+def test_shows_a_text_while_its_node_writes_it(client: Client, faults: Faults, show: Show) -> None:
+    """Given a selected node that streams, then its text grows until its output is complete.
 
-
-def test_a_text_is_seen_while_its_node_writes_it(
-    client: Client, faults: Faults, show: Callable[[Any], WorkflowGraph]
-) -> None:
-    """Given a node that streams, when it is chosen, then its text grows until its output is there.
-
-    In its box the end of the text stands for its state.
+    Its box shows the end of the text instead of the state.
     """
     faults.pace("openai", 120)
     graph = show(client.workflows.submit(make_text("a slow river"), stream=True))
@@ -80,7 +66,7 @@ def test_a_text_is_seen_while_its_node_writes_it(
     lines: list[str] = []
     graph.view.observe(lambda change: lines.append(change["new"]["words"]["line"]), "states")
     assert graph.settle(PATIENCE_S)
-    texts = [one for one in seen if "Being written" in one]
+    texts = [text for text in seen if "Being written" in text]
     assert len(texts) >= 2
     assert len(texts[-1]) > len(texts[0])
     assert any(line.startswith("✎ …") for line in lines)
@@ -97,10 +83,10 @@ def make_chains(count: int) -> dict[str, list[str]]:
     }
 
 
-def test_what_changes_is_sent_and_not_the_rest() -> None:
-    """Given a graph of 200 nodes, when some change, then those are sent; many are sent at once.
+def test_sends_only_changed_states() -> None:
+    """Given a graph of 200 nodes, when some change, then only their states are sent.
 
-    At any time the states as they were last sent whole, and what changed since, are all there is.
+    After a fixed number of changes all states are sent again; both parts add up to all states.
     """
     view = GraphWidget()
     graph = make_chains(100)
@@ -113,16 +99,14 @@ def test_what_changes_is_sent_and_not_the_rest() -> None:
     sent.clear()
     for i, node in enumerate(graph):
         view.states = {**view.states, node: {"status": "running", "line": f"{i}"}}
-        shown = {**view.drawn_states, **view.changed_states}
-        assert shown == {
-            node: [state["status"], state["line"]] for node, state in view.states.items()
-        }
+        states = {node: [state["status"], state["line"]] for node, state in view.states.items()}
+        assert states == {**view.drawn_states, **view.changed_states}
     assert sum(name == "drawn_states" for name, _ in sent) == 200 // MAX_CHANGED_STATES
     assert max(count for name, count in sent if name == "changed_states") == MAX_CHANGED_STATES
     view.close()
 
 
-def test_groups_are_drawn_as_boxes_with_all_their_nodes() -> None:
+def test_draws_groups_with_all_their_nodes() -> None:
     """Given chains side by side, then each step is a group, in the order of the chains."""
     view = GraphWidget()
     graph = make_chains(100)
@@ -130,8 +114,8 @@ def test_groups_are_drawn_as_boxes_with_all_their_nodes() -> None:
     nodes, groups = view.graph["nodes"], view.graph["groups"]
     assert [node["id"] for node in nodes] == list(graph)
     assert not any("at" in node for node in nodes)
-    named = [[nodes[i]["id"] for i in group["members"]] for group in groups]
-    assert named == [[f"a{i}" for i in range(100)], [f"b{i}" for i in range(100)]]
+    members = [[nodes[i]["id"] for i in group["members"]] for group in groups]
+    assert members == [[f"a{i}" for i in range(100)], [f"b{i}" for i in range(100)]]
     assert [edge["route"][0][0] for edge in view.graph["edges"]] == [0]
     assert len(view.graph["links"]) == 100
     few = make_chains(20)
@@ -141,25 +125,16 @@ def test_groups_are_drawn_as_boxes_with_all_their_nodes() -> None:
     view.close()
 
 
-def test_a_picture_lies_beside_the_widget(
-    client: Client, show: Callable[[Any], WorkflowGraph], monkeypatch: pytest.MonkeyPatch
+def test_displays_a_picture_with_the_widget(
+    client: Client, show: Show, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Given a graph that is displayed, then an output of its own has the picture, as PNG too."""
-    shown: list[dict[str, Any]] = []
-    monkeypatch.setattr("IPython.display.display", lambda bundle, **_: shown.append(bundle))
+    """Given a graph that is displayed, then a second output has the picture, also as PNG."""
+    bundles: list[dict[str, Any]] = []
+    monkeypatch.setattr("IPython.display.display", lambda bundle, **_: bundles.append(bundle))
     graph = show(client.workflows.submit(make_text("dunes")).wait(progress=False))
     graph._ipython_display_()
-    widget, picture = shown
+    widget, picture = bundles
     assert set(widget) == {"text/plain", "application/vnd.jupyter.widget-view+json"}
     assert "✓ completed" in picture["text/html"]
     assert base64.b64decode(picture["image/png"]).startswith(b"\x89PNG")
     assert graph.workflow.id in picture["text/html"]
-
-
-def test_the_script_is_whole() -> None:
-    """Given the parts of the script, then each of them is loaded, and nothing from elsewhere."""
-    script = load_script()
-    folder = Path(__file__).parents[2] / "toolkit" / "notebook" / "static" / "graph"
-    for part in folder.glob("*.js"):
-        assert part.read_text(encoding="utf-8") in script
-    assert "import " not in script.replace("important ", "")

