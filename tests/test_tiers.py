@@ -15,7 +15,7 @@ BY_PARAMETER = """
 import pytest
 
 @pytest.mark.parametrize("name", ["00_start", "12_label_a_table"])
-def test_nbval_takes_them_by_hand(name): pass
+def test_nbval_passes_a_notebook(name): pass
 """
 FILES = {
     "tests/contract/specification/test_new.py": "def test_first(): pass",
@@ -23,8 +23,8 @@ FILES = {
     "tests/test_teapot.py": "def test_rest(): pass",
     "tests/notebooks/test_scenarios.py": BY_PARAMETER,
 }
-FIRST = {"test_first", "test_nbval_takes_them_by_hand[00_start]"}
-REST = {"test_rest", "test_nbval_takes_them_by_hand[12_label_a_table]"}
+FIRST = {"test_first", "test_nbval_passes_a_notebook[00_start]"}
+REST = {"test_rest", "test_nbval_passes_a_notebook[12_label_a_table]"}
 ALL = {*FIRST, *REST, "test_style"}
 
 

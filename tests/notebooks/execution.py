@@ -1,4 +1,4 @@
-"""Scenario notebooks, each executed once by papermill, and compared as nbval compares."""
+"""Execution of scenario notebooks by papermill, and comparison of their outputs as by nbval."""
 
 import json
 import warnings
@@ -22,18 +22,18 @@ CELL_TIMEOUT_S = 120
 
 
 def execute(notebook: Path, folder: Path, parameters: dict[str, Any]) -> Path:
-    """Have papermill run a notebook in an empty folder; what it left is in `folder`."""
-    made = folder / notebook.name
+    """Run a notebook by papermill in an empty folder, and return the path of the result there."""
+    result = folder / notebook.name
     with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
         warnings.simplefilter("ignore")  # deprecations inside papermill and its kernel client
         from jupyter_client.manager import KernelManager
         from papermill.execute import execute_notebook
 
-        # By files: a free TCP port may be taken by the time that the kernel asks for it.
+        # Kernels use files, because a free TCP port may be taken before they bind it.
         patch.setattr(KernelManager.transport, "default_value", "ipc")
         execute_notebook(
             str(notebook),
-            str(made),
+            str(result),
             parameters=parameters,
             cwd=str(folder),
             kernel_name="python3",
@@ -41,11 +41,11 @@ def execute(notebook: Path, folder: Path, parameters: dict[str, Any]) -> Path:
             execution_timeout=CELL_TIMEOUT_S,
             extra_arguments=["--IPKernelApp.log_level=ERROR"],
         )
-    return made
+    return result
 
 
 class Rules:
-    """The rules by which nbval compares two outputs of a cell, without running it a second time."""
+    """The rules by which nbval compares two outputs of a cell, without a second execution."""
 
     compare_outputs = IPyNbCell.compare_outputs
     skip_compare = (
@@ -60,21 +60,21 @@ class Rules:
         self.comparison_traceback: list[str] = []
 
     def sanitize(self, text: object) -> object:
-        """A text without what differs from run to run."""
+        """Remove the parts of a text that differ from run to run."""
         return IPyNbCell.sanitize(self, text)
 
-    def format_output_compare(self, key: str, left: object, right: object) -> None:
-        """Keep what differs, for the message."""
-        self.comparison_traceback.append(f"{key}: committed {left!r}\n now {right!r}")
+    def format_output_compare(self, key: str, committed: object, right: object) -> None:
+        """Keep a difference for the message."""
+        self.comparison_traceback.append(f"{key}: committed {committed!r}\n now {right!r}")
 
 
-def find_differences(committed: Path, made: Path) -> list[str]:
-    """The cells whose outputs are not as they are committed, each with what differs."""
-    before, after = (nbformat.read(path, as_version=4).cells for path in (committed, made))
-    # What papermill injects has no counterpart.
+def find_differences(committed: Path, executed: Path) -> list[str]:
+    """Return the cells whose outputs differ from the committed outputs, with the differences."""
+    before, after = (nbformat.read(path, as_version=4).cells for path in (committed, executed))
+    # The cell that papermill injects has no counterpart.
     after = [cell for cell in after if "injected-parameters" not in cell.metadata.get("tags", [])]
     assert [cell.source for cell in before] == [cell.source for cell in after]
-    found = []
+    differences = []
     for old, new in zip(before, after, strict=True):
         options = dict(find_metadata_tags(old.metadata))
         if old.cell_type != "code" or options.get("check") is False:
@@ -82,11 +82,11 @@ def find_differences(committed: Path, made: Path) -> list[str]:
         rules = Rules()
         outputs = coalesce_streams(new.outputs)
         if not rules.compare_outputs(outputs, coalesce_streams(old.outputs)):
-            found.append(f"{old.id}: " + " ".join(rules.comparison_traceback))
-    return found
+            differences.append(f"{old.id}: " + " ".join(rules.comparison_traceback))
+    return differences
 
 
 def list_outputs(notebook: Path) -> list[dict[str, Any]]:
-    """Every output of a notebook as the file has it."""
+    """Return each output in the file of a notebook."""
     cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
     return [output for cell in cells for output in cell.get("outputs", [])]

@@ -1,4 +1,4 @@
-"""A real IPython shell on the sandbox, as several tests of notebooks use it."""
+"""An IPython shell on the sandbox, for several tests of notebooks."""
 
 import atexit
 import io
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from IPython.core.completer import provisionalcompleter
 from IPython.core.interactiveshell import InteractiveShell
 
 import toolkit
@@ -15,7 +16,7 @@ from tests.conftest import clear_environment
 
 
 class NotebookShell:
-    """A shell whose cells are run as a notebook's, and whose output is what a person sees."""
+    """A shell that runs cells as a notebook does, and captures the output of a person's screen."""
 
     def __init__(self) -> None:
         InteractiveShell.clear_instance()
@@ -23,22 +24,20 @@ class NotebookShell:
         self.ip.colors = "nocolor"
 
     def run(self, cell: str) -> str:
-        """Run a cell, and return what it shows."""
-        shown = io.StringIO()
-        with redirect_stdout(shown), redirect_stderr(shown):
+        """Run a cell, and return its output."""
+        output = io.StringIO()
+        with redirect_stdout(output), redirect_stderr(output):
             self.ip.run_cell(cell)
-        return shown.getvalue().strip()
+        return output.getvalue().strip()
 
     def __call__(self, cell: str) -> Any:
-        """Run a cell, and give its result back or raise what it raised."""
-        done = self.ip.run_cell(cell)
-        done.raise_error()
-        return done.result
+        """Run a cell, and return its result or raise its error."""
+        result = self.ip.run_cell(cell)
+        result.raise_error()
+        return result.result
 
     def complete(self, cell: str) -> list[Any]:
-        """Return what completes a cell at its end."""
-        from IPython.core.completer import provisionalcompleter
-
+        """Return the completions at the end of a cell."""
         with provisionalcompleter():
             return list(self.ip.Completer.completions(cell, len(cell)))
 

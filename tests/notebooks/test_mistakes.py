@@ -1,7 +1,7 @@
-"""Mistakes that people make in a notebook, and what they are told: short, complete, with the line.
+"""Mistakes that people make in a notebook, and their messages: short, complete, with the line.
 
-Each row is what was typed, and what the message has to have: the wrong word, what was meant, and
-the names there are or where they are found.
+Each row is a cell and the parts of its message: the wrong word, the right word, and the names that
+exist.
 """
 
 from collections.abc import Iterator
@@ -20,35 +20,26 @@ flow = client.workflows.submit(draft).wait(progress=False)
 wf = Workflow("new")
 topic = "tides"
 """
+ASK = 'client.runs.create("llm.generate", {"objective": "x"}'
 NODE = 'name: x\nnodes:\n  - id: facts\n    capability: research.gather\n    input: {topic: "x"}\n'
 
 Row = tuple[str, list[str]]
 NAMES: list[Row] = [
     ('client.runs.create("llm.generat", {})', ["llm.generat", "`llm.generate`", "voice.clone"]),
     ('client.runs.create("LLM.Generate", {})', ["LLM.Generate", "`llm.generate`"]),
-    ('client.runs.create("llm_generate", {})', ["llm_generate", "`llm.generate`"]),
     ('client.runs.create("speech", {})', ["speech", "`speech.generate`"]),
     ('client.runs.create("video.make", {})', ["video.make", "there are image.generate"]),
     ('client.runs.create("llm.generate@2", {})', ["has version 1, not 2"]),
-    ('client.runs.create("llm.generate", {}, version="2")', ["has version 1, not 2"]),
-    ('client.route("llm.generat", {})', ["`llm.generate`", "voice.clone"]),
-    ('client.capabilities["image"]', ["`image.generate`"]),
     ('client.capabilities.get("reserch.gather")', ["`research.gather`"]),
     ('client.capabilities.llm_generat(objective="x")', ["`llm_generate`", "voice_clone"]),
     ('client.llm_generate(objective="x")', ["`capabilities.llm_generate`"]),
     ("client.workflos", ["workflos", "`workflows`"]),
-    ("client.runs.lst()", ["lst", "`list`"]),
     ("run.ouput", ["ouput", "`output`"]),
-    ("run.cost", ["cost", "`cost_usd`"]),
-    ("flow.nodez", ["nodez", "`nodes`"]),
     ('flow["fact"]', ["fact", "`facts`", "text"]),
     ('draft["txt"]', ["txt", "`text`"]),
-    ('flow.job("fact")', ["`facts`"]),
-    ('flow.artifact("txt")', ["`text`"]),
     ('flow.fork("fact")', ["fact", "`facts`"]),
     ('client.runs.get("run_x")', ["run_x", "`client.runs.list()`"]),
     ("client.runs.get(flow.id)", ["`client.workflows`"]),
-    ("client.workflows.get(run.id)", ["`client.runs`"]),
     ("client.tasks.get(run.artifact_id)", ["`client.artifacts`"]),
     ("client.runs.get(run.id[:-1] + '01'[run.id[-1] == '0'])", ["Did you mean `run_"]),
     ("list(client.events('x'))", ["run, job, workflow or task `x`"]),
@@ -60,25 +51,14 @@ FIELDS: list[Row] = [
     ),
     ('client.runs.create("llm.generate", {"prompt": "x"})', ["`prompt`", "there are objective"]),
     ('client.runs.create("llm.generate", {"objective": 3})', ["input.objective", "valid string"]),
-    ('client.runs.create("llm.generate", {"objective": ""})', ["input.objective", "at least 1"]),
-    (
-        'client.runs.create("llm.generate", {"objective": "x", "max_tokens": "60"})',
-        ["input.max_tokens", "valid integer"],
-    ),
     ('client.runs.create("llm.generate")', ["input.objective", "required"]),
     ('client.runs.create("llm.generate", objective="x")', ["`objective`", "mapping"]),
     (
         'client.runs.create("composition.layout", {"title": "x", "theme": "lila"})',
         ["input.theme", "'lilac'", "did you mean `lilac`?"],
     ),
-    (
-        'client.runs.create("composition.layout", {"title": "x", "formt": "svg"})',
-        ["formt", "`format`"],
-    ),
-    ("client.capabilities.llm_generate(objectiv='x')", ["objectiv", "`objective`"]),
     ("client.capabilities.llm_generate()", ["`objective`"]),
     ("client.capabilities.llm_generate('x')", ["by its name", "objective="]),
-    ("client.capabilities.image_generate(prompt='x', width=100)", ["input.width", "multiple of 8"]),
     (
         'wf1 = Workflow("x")\nwf1.add("a", "llm.generate", objectve="x")\n'
         "client.workflows.submit(wf1)",
@@ -86,27 +66,11 @@ FIELDS: list[Row] = [
     ),
 ]
 OPTIONS: list[Row] = [
-    (
-        'client.runs.create("llm.generate", {"objective": "x"}, provider="opnai")',
-        ["opnai", "`openai`", "anthropic"],
-    ),
-    (
-        'client.runs.create("llm.generate", {"objective": "x"}, provider="elevenlabs")',
-        ["elevenlabs", "openai"],
-    ),
-    ('client.runs.create("llm.generate", {"objective": "x"}, provider="prv_x")', ["prv_x"]),
-    (
-        'client.runs.create("llm.generate", {"objective": "x"}, providr="openai")',
-        ["providr", "`provider`", "max_cost_usd"],
-    ),
-    (
-        'client.runs.create("llm.generate", {"objective": "x"}, optimize_for="qualty")',
-        ["options.optimize_for", "`quality`", "'latency'"],
-    ),
-    (
-        'client.runs.create("llm.generate", {"objective": "x"}, max_cost_usd="1")',
-        ["options.max_cost_usd", "valid number"],
-    ),
+    (f'{ASK}, provider="opnai")', ["opnai", "`openai`", "anthropic"]),
+    (f'{ASK}, provider="elevenlabs")', ["elevenlabs", "openai"]),
+    (f'{ASK}, provider="prv_x")', ["prv_x"]),
+    (f'{ASK}, providr="openai")', ["providr", "`provider`", "max_cost_usd"]),
+    (f'{ASK}, optimize_for="qualty")', ["options.optimize_for", "`quality`", "'latency'"]),
     (
         'client.capabilities.llm_generate(objective="x", options={"provder": "openai"})',
         ["provder", "`provider`"],
@@ -117,13 +81,7 @@ OPTIONS: list[Row] = [
         '        options={"provder": "openai"})\nclient.workflows.submit(wf2)',
         ["node `a`", "provder", "`provider`"],
     ),
-    (
-        'wf3 = Workflow("x")\nwf3.add("a", "llm.generate", objective="x",\n'
-        '        options={"provider": "opnai"})\nclient.workflows.submit(wf3)',
-        ["`a`", "opnai", "`openai`"],
-    ),
     ('client.connections.connect("opnai")', ["`openai`", "elevenlabs"]),
-    ('client.connections.create("opnai", "environment", "X")', ["`openai`", "elevenlabs"]),
     ('client.usage.list(["dya"])', ["`day`", "capability"]),
     ('client.tasks.create("A card on tides", planner="rule")', ["planner", "'rules'", "`rules`"]),
 ]
@@ -155,36 +113,21 @@ GRAPHS: list[Row] = [
         ["`halve` raised ZeroDivisionError: division by zero", "halve, line 2: return 1 / n"],
     ),
     (
-        'wf6 = Workflow("x")\nwf6.add("b", "llm.generat", objective="x")\n'
-        "client.workflows.submit(wf6)",
-        ["Node `b`", "llm.generat", "`llm.generate`"],
-    ),
-    (
-        'client.workflows.create({"name": "x", "nodes": [{"id": "a", "capablity": "y"}]})',
-        ["node `a`", "capablity", "`capability`"],
-    ),
-    (
         'client.workflows.create({"name": "x", "nodes": [{"id": "a", "capability":'
         ' "llm.generate", "input": {"objective": "x"}, "depends_on": ["a"]}]})',
         ["`a` depends on itself"],
     ),
-    ("flow.retry()", ["CONFLICT"]),
 ]
 MAGICS: list[Row] = [
     ("%%run llm.generte\nhello", ["`llm.generate`", "line 1 of the cell: %%run llm.generte"]),
-    ("%%run llm.generate --provider opnai\nhello", ["`openai`", "line 1"]),
     ("%%run llm.generate --provder openai\nhello", ["--provder", "`--provider`", "--max-cost-usd"]),
     ("%%run llm.generate --optimize-for qualty\nhello", ["qualty", "`quality`", "latency"]),
     ("%%run llm.generate max_token:=60\nhello", ["max_token", "`max_tokens`", "line 1"]),
     ("%%run llm.generate max_tokens:=sixty\nhello", ["max_tokens", "JSON", "line 1"]),
     ("%%run llm.generate\nhello\n{topc}", ["`topc`", "`topic`", "line 3 of the cell: {topc}"]),
     ("%%run\nhello", ["capability"]),
-    ("%connect opnai", ["`openai`", "elevenlabs"]),
-    ("%connect --sandbx", ["--sandbx", "`--sandbox`"]),
     ("%connect --client cliet", ["cliet", "`client`"]),
-    ("%capabilities llm", ["`llm.generate`"]),
     ("%usage dya", ["`day`"]),
-    ("%%task --planer rules\nA card", ["--planer", "`--planner`"]),
     (
         "%%workflow\n" + NODE.replace("capability", "capablity"),
         ["node `facts`", "`capability`", "line 5 of the cell: capablity"],
@@ -203,7 +146,6 @@ MAGICS: list[Row] = [
         ["`facts`", "unknown node", "line 7 of the cell: depends_on"],
     ),
     ("%%workflow\n" + NODE.replace("nodes", "node"), ["`nodes`", "line 3 of the cell: node:"]),
-    ("%%workflow\n" + NODE.replace('"x"}', "2026-11-20}"), ["date", "quotes", "line 6"]),
     ("%%workflow\n" + NODE.replace('"x"', '"{topc}"'), ["`topc`", "`topic`", "line 6"]),
     ("%%workflow --draw\nname: x\nnodes:\n  - id: a\n", ["capability"]),
 ]
@@ -212,42 +154,42 @@ MISTAKES = [*NAMES, *FIELDS, *OPTIONS, *GRAPHS, *MAGICS]
 
 @pytest.fixture(scope="module")
 def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NotebookShell]:
-    """A shell in which some work has been done."""
+    """A shell with completed work."""
     with open_notebook_shell(tmp_path_factory.mktemp("mistakes")) as opened:
         opened.run("%load_ext toolkit")
         assert opened.run(SETUP) == ""
         yield opened
 
 
-@pytest.mark.parametrize(("cell", "told"), MISTAKES, ids=[cell[:60] for cell, _ in MISTAKES])
-def test_a_mistake_is_told_in_few_words(shell: NotebookShell, cell: str, told: list[str]) -> None:
-    """Given a mistake, then the message names it and what was meant, and is no traceback."""
-    shown = shell.run(cell)
-    lines = shown.splitlines()
-    assert [words for words in told if words not in shown] == [], shown
-    assert len(lines) <= MAX_LINES, shown
-    assert max(map(len, lines)) <= MAX_LINE_CHARACTERS, shown
-    assert "Traceback" not in shown, shown
+@pytest.mark.parametrize(("cell", "parts"), MISTAKES, ids=[cell[:60] for cell, _ in MISTAKES])
+def test_reports_a_mistake_in_few_words(shell: NotebookShell, cell: str, parts: list[str]) -> None:
+    """Given a mistake, then the message names it and the right word, without a traceback."""
+    output = shell.run(cell)
+    lines = output.splitlines()
+    assert [words for words in parts if words not in output] == [], output
+    assert len(lines) <= MAX_LINES, output
+    assert max(map(len, lines)) <= MAX_LINE_CHARACTERS, output
+    assert "Traceback" not in output, output
 
 
-def test_a_call_in_a_cell_is_pointed_at(shell: NotebookShell) -> None:
-    """Given a function that one cell defines and another calls, then the line is the function's."""
+def test_names_the_line_of_a_function(shell: NotebookShell) -> None:
+    """Given a function of an earlier cell, when its call fails, then the message has its line."""
     shell.run('def ask(name):\n    return client.runs.create(name, {"objective": "x"})')
     assert "line 2 of the cell, in ask: return client.runs.create" in shell.run(
         'ask("llm.generat")'
     )
 
 
-def test_what_may_be_a_key_is_not_shown_again(shell: NotebookShell) -> None:
+def test_hides_a_line_with_a_key(shell: NotebookShell) -> None:
     """Given a key in the line that fails, then the line is named and not shown."""
     key = "sk-proj-c0ffee5d41402abc4b2a76b9719d911017c592"
-    shown = shell.run(f'client.runs.create("llm.generat", {{"objective": "{key}"}})')
-    assert "line 1 of the cell" in shown
-    assert key not in shown
+    output = shell.run(f'client.runs.create("llm.generat", {{"objective": "{key}"}})')
+    assert "line 1 of the cell" in output
+    assert key not in output
 
 
-def test_errors_of_others_are_shown_as_ever(shell: NotebookShell) -> None:
-    """Given a fault of the notebook's own code, then its traceback is there."""
+def test_keeps_tracebacks_of_other_errors(shell: NotebookShell) -> None:
+    """Given a fault of the notebook's own code, then its traceback is shown."""
     for cell, kind in (("1 / 0", "ZeroDivisionError"), ("{}['a']", "KeyError")):
         assert "Traceback" in shell.run(cell)
         assert kind in shell.run(cell)

@@ -1,4 +1,4 @@
-"""Results in a notebook: what a node made, and records that can be read."""
+"""Results in a notebook: the outputs of nodes, and readable records."""
 
 import importlib
 from collections.abc import Iterator
@@ -23,21 +23,21 @@ flow = client.workflows.submit(draft).wait(progress=False)
 
 @pytest.fixture(scope="module")
 def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NotebookShell]:
-    """A shell in which some work has been done."""
+    """A shell with completed work."""
     with open_notebook_shell(tmp_path_factory.mktemp("results")) as opened:
         assert opened.run(SETUP) == ""
         yield opened
 
 
 def show(shell: NotebookShell, expression: str) -> dict[str, str]:
-    """Return what a cell would show, by its media types."""
+    """Return the display of an expression, by its media types."""
     shell.run(f"shown = {expression}")
     bundle, _ = shell.ip.display_formatter.format(shell.ip.user_ns["shown"])
     return dict(bundle)
 
 
-def test_a_node_has_what_it_made(shell: NotebookShell) -> None:
-    """Given a workflow that is done, then each node has its output, text, artifact and job."""
+def test_a_node_has_its_output_and_artifact(shell: NotebookShell) -> None:
+    """Given a completed workflow, then each node has its output, text, artifact and job."""
     flow = shell.ip.user_ns["flow"]
     assert flow["copy"].text == flow["copy"].output["text"] == flow.artifact("copy").text()
     assert flow["facts"].text.startswith("Tidal power")
@@ -47,8 +47,8 @@ def test_a_node_has_what_it_made(shell: NotebookShell) -> None:
     assert (flow["card"].status, flow["card"].depends_on) == ("completed", ["copy"])
 
 
-async def test_a_node_of_the_async_client_is_awaited(shell: NotebookShell) -> None:
-    """Given the async client, then what a node made is awaited."""
+async def test_awaits_the_output_of_an_async_node(shell: NotebookShell) -> None:
+    """Given the async client, then a node's output and artifact are awaited."""
     client = AsyncClient.local(shell.ip.user_ns["client"].access.data_dir, sandbox=True)
     try:
         flow = await client.workflows.get(shell.ip.user_ns["flow"].id)
@@ -59,7 +59,7 @@ async def test_a_node_of_the_async_client_is_awaited(shell: NotebookShell) -> No
 
 
 @pytest.mark.parametrize(
-    ("expression", "told"),
+    ("expression", "parts"),
     [
         ("run.attempts", ["minimax", "✓ completed", "$"]),
         ("run.routing", ["candidates", "anthropic", "the default provider"]),
@@ -69,46 +69,46 @@ async def test_a_node_of_the_async_client_is_awaited(shell: NotebookShell) -> No
         ("run.record", ["objective: Tides", "input tokens"]),
     ],
 )
-def test_records_are_readable(shell: NotebookShell, expression: str, told: list[str]) -> None:
-    """Given a record or a list of them, then it is shown in lines and as a table, not raw."""
-    shown = show(shell, expression)
+def test_shows_records_as_lines_and_tables(
+    shell: NotebookShell, expression: str, parts: list[str]
+) -> None:
+    """Given a record or a list of records, then it is shown in lines and as a table."""
+    bundle = show(shell, expression)
     for kind in ("text/plain", "text/html"):
-        assert [words for words in told if words not in shown[kind]] == []
-    assert "<table" in shown["text/html"]
-    assert max(map(len, shown["text/plain"].splitlines())) <= 125
+        assert [words for words in parts if words not in bundle[kind]] == []
+    assert "<table" in bundle["text/html"]
+    assert max(map(len, bundle["text/plain"].splitlines())) <= 125
 
 
-def test_lists_tell_runs_apart_and_capabilities_what_they_take(shell: NotebookShell) -> None:
+def test_lists_show_inputs_and_fields(shell: NotebookShell) -> None:
     """Given lists, then runs have their input, capabilities their fields, and both fit the cell."""
     runs, offered = show(shell, "client.runs.list()"), show(shell, "client.capabilities.list()")
     assert "Tides, max tokens: 60" in runs["text/html"]
     assert "objective, context?, system?" in offered["text/html"]
-    for shown in (runs, offered):
-        assert shown["text/html"].startswith('<div style="overflow-x:auto')
+    for bundle in (runs, offered):
+        assert bundle["text/html"].startswith('<div style="overflow-x:auto')
 
 
-def test_a_text_is_markdown(shell: NotebookShell) -> None:
+def test_shows_markdown_as_safe_html(shell: NotebookShell) -> None:
     """Given a text of a model or a file, then its Markdown is shown as HTML that loads nothing."""
-    shown = show(shell, "type(run.text)('# Tides <img src=x>')")
-    assert (
-        shown["text/html"]
-        == build_mime_bundle("text/markdown", b"# Tides <img src=x>", "x")["text/html"]
-    )
-    assert "<h1>Tides &lt;img src=x&gt;</h1>" in shown["text/html"]
-    assert "text/markdown" not in shown
+    bundle = show(shell, "type(run.text)('# Tides <img src=x>')")
+    file = build_mime_bundle("text/markdown", b"# Tides <img src=x>", "x")
+    assert bundle["text/html"] == file["text/html"]
+    assert "<h1>Tides &lt;img src=x&gt;</h1>" in bundle["text/html"]
+    assert "text/markdown" not in bundle
 
 
 @pytest.mark.parametrize("media_type", ['image/a"onerror="f()', "audio/a'b<c>"])
-def test_a_media_type_is_no_markup(media_type: str) -> None:
-    """Given a media type that a server made up, then it stays within its attribute."""
-    shown = build_mime_bundle(media_type, b"a", "x")["text/html"]
-    assert 'onerror="' not in shown
-    assert "<c>" not in shown
+def test_escapes_a_media_type(media_type: str) -> None:
+    """Given a hostile media type of a server, then it stays within its attribute."""
+    html = build_mime_bundle(media_type, b"a", "x")["text/html"]
+    assert 'onerror="' not in html
+    assert "<c>" not in html
 
 
 @pytest.mark.parametrize("library", ["polars", "pyarrow"])
-def test_lists_are_tables_of_other_libraries(shell: NotebookShell, library: str) -> None:
-    """Given a library for tables, then a list is its table; without it, a line says what to do."""
+def test_lists_convert_to_tables_of_other_libraries(shell: NotebookShell, library: str) -> None:
+    """Given a library for tables, then a list is its table; otherwise the error names it."""
     runs: Any = shell.ip.user_ns["client"].runs.list()
     method = {"polars": runs.to_polars, "pyarrow": runs.to_arrow}[library]
     try:

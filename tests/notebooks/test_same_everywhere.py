@@ -1,4 +1,4 @@
-"""One scenario notebook: the same outputs from an engine of its own and from several machines."""
+"""A scenario notebook has the same outputs with its own engine and with several machines."""
 
 import hashlib
 from collections.abc import Iterator, Sequence
@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 
-from tests.conftest import Server
 from tests.crash.processes import process
 from tests.notebooks.execution import NOTEBOOKS, ROOT, execute, find_differences
 from tests.support.dask_cluster import DaskCluster
 from tests.support.nginx import NGINX, run_nginx
 from tests.support.ports import free_port
 from toolkit import Client
-from toolkit.settings import Settings
 
 if TYPE_CHECKING:
     from distributed import Worker
@@ -24,13 +22,13 @@ if TYPE_CHECKING:
 # Servers and kernels.
 pytestmark = pytest.mark.usefixtures("fork_programs")
 (SCENARIO,) = [path for path in NOTEBOOKS if path.stem == "01_social_card"]
-CLIENT_CELL = "cell-02"  # which says where the client asks
+CLIENT_CELL = "cell-02"  # it shows the address of the client
 CONFIG = ROOT / "docs" / "deploy" / "nginx.conf"
 
 
 @contextmanager
 def serve_engines(folder: Path, count: int, settings: dict[str, str]) -> Iterator[list[int]]:
-    """Serve engines until the block ends, each in a process of its own; gives their ports."""
+    """Serve engines until the block ends, each in a process of its own; yield their ports."""
     with ExitStack() as stack:
         ports = []
         for number in range(count):
@@ -46,15 +44,15 @@ def serve_engines(folder: Path, count: int, settings: dict[str, str]) -> Iterato
 
 @contextmanager
 def balance(ports: Sequence[int], folder: Path) -> Iterator[str]:
-    """Have nginx pass requests on to several servers, by the configuration of the compose file."""
+    """Run nginx in front of several servers, with the configuration of the compose file."""
     port = free_port()
     config = CONFIG.read_text("utf-8")
     upstream = "server engine:8000 resolve max_fails=2 fail_timeout=5s;"
-    resolver = "resolver 127.0.0.11 valid=5s;"  # of the containers; addresses need none
+    resolver = "resolver 127.0.0.11 valid=5s;"  # only names of containers need it
     assert upstream in config
     assert resolver in config
-    listed = "\n".join(upstream.replace("engine:8000 resolve", f"127.0.0.1:{one}") for one in ports)
-    config = config.replace(upstream, listed).replace(resolver, "")
+    servers = (upstream.replace("engine:8000 resolve", f"127.0.0.1:{engine}") for engine in ports)
+    config = config.replace(upstream, "\n".join(servers)).replace(resolver, "")
     config = config.replace("listen 80;", f"listen 127.0.0.1:{port};")
     url = f"http://127.0.0.1:{port}"
     with (
@@ -65,7 +63,7 @@ def balance(ports: Sequence[int], folder: Path) -> Iterator[str]:
 
 
 def run_scenario(url: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Run the notebook as a new account of a server; return what differs from the file."""
+    """Run the notebook as a new account of a server; return the differences from the file."""
     with Client(url) as nobody:
         key = nobody.account.create("ada@example.org").api_key
     with Client(url, key) as client:
@@ -73,37 +71,23 @@ def run_scenario(url: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> lis
             variable = provider.record.conventional_variable
             client.connections.create(provider.id, "environment", variable)
     monkeypatch.setenv("TOOLKIT_API_KEY", key)
-    made = execute(SCENARIO, folder, {"base_url": url})
-    found = find_differences(SCENARIO, made)
-    return [each for each in found if not each.startswith(f"{CLIENT_CELL}:")]
+    differences = find_differences(SCENARIO, execute(SCENARIO, folder, {"base_url": url}))
+    return [text for text in differences if not text.startswith(f"{CLIENT_CELL}:")]
 
 
-def list_done_steps(cluster: DaskCluster) -> dict[str, int]:
-    """Tell by Dask itself how many steps each worker of a cluster has done so far."""
+def count_steps(cluster: DaskCluster) -> int:
+    """Return by Dask itself how many steps the workers of a cluster have executed so far."""
     from distributed import Client as DaskClient
 
     def count(dask_worker: "Worker") -> int:
         return int(dask_worker.state.executed_count)
 
     with DaskClient(cluster.address, set_as_default=False) as dask:
-        counts: dict[str, int] = dask.run(count)
-        return counts
-
-
-def test_by_a_server_on_postgresql(
-    tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Given a server on PostgreSQL, then the notebook's outputs are those of its own engine."""
-    there = Settings(data_dir=tmp_path / "data", sandbox=True, database=postgres_url)
-    server = Server(there)
-    try:
-        assert run_scenario(server.url, tmp_path, monkeypatch) == []
-    finally:
-        server.close()
+        return sum(dask.run(count).values())
 
 
 @pytest.mark.skipif(NGINX is None, reason="nginx is not installed")
-def test_by_two_engines_with_all_that_they_share(
+def test_two_engines_behind_a_proxy_give_the_same_outputs(
     tmp_path: Path,
     postgres_url: str,
     s3_url: str,
@@ -111,10 +95,10 @@ def test_by_two_engines_with_all_that_they_share(
     cluster: DaskCluster,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Given two engines on PostgreSQL, S3 and Dask behind nginx, then its outputs are the same.
+    """Given two engines on PostgreSQL, S3 and Dask behind nginx, then the outputs are the same.
 
-    Both engines were asked, the bytes that it saved are objects in the bucket and in no engine's
-    folder, and the cluster's workers did steps.
+    Both engines got requests, the saved bytes are objects in the bucket and in no engine's folder,
+    and the workers of the cluster executed steps.
     """
     pytest.importorskip("distributed")
     settings = {
@@ -123,19 +107,18 @@ def test_by_two_engines_with_all_that_they_share(
         "TOOLKIT_ARTIFACT_ENDPOINT_URL": s3_server,
         "TOOLKIT_DISPATCH": cluster.dispatch,
     }
-    done_before = list_done_steps(cluster)
+    steps_before = count_steps(cluster)
     with serve_engines(tmp_path, 2, settings) as ports, balance(ports, tmp_path) as url:
         assert run_scenario(url, tmp_path, monkeypatch) == []
-        asked = set((tmp_path / "asked").read_text().split())
-    assert asked == {f"127.0.0.1:{port}" for port in ports}
+        engines = set((tmp_path / "asked").read_text().split())
+    assert engines == {f"127.0.0.1:{port}" for port in ports}
     saved = [path for path in (tmp_path / "demo-output").iterdir() if path.suffix != ".json"]
     assert {path.suffix for path in saved} == {".png", ".mp3"}
-    from s3fs import S3FileSystem  # which is an extra's
+    from s3fs import S3FileSystem  # part of an extra
 
     bucket = S3FileSystem(endpoint_url=s3_server, skip_instance_cache=True)
     for path in saved:
         sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
         assert bucket.cat_file(f"{s3_url}/{sha256[:2]}/{sha256[2:]}") == path.read_bytes()
         assert not list(tmp_path.glob(f"engine*/**/*{sha256[2:]}"))
-    done = list_done_steps(cluster)
-    assert sum(done.values()) > sum(done_before.values())
+    assert count_steps(cluster) > steps_before

@@ -22,10 +22,10 @@ FIRST_TIER = (
     "tests/capabilities/", "tests/secrets/", "tests/engine/transport/test_redaction.py",
     "tests/server/access/",
     "tests/crash/test_kill.py::test_a_stopped_server_loses_nothing_and_repeats_nothing[kill -9]",
-    "tests/notebooks/test_scenarios.py::test_nbval_takes_them_by_hand[00_start]",
-    "tests/notebooks/test_scenarios.py::test_a_notebook_does_what_it_shows[01_",
-    "tests/notebooks/test_scenarios.py::test_a_notebook_does_what_it_shows[02_",
-    "tests/notebooks/test_scenarios.py::test_a_notebook_does_what_it_shows[03_",
+    "tests/notebooks/test_scenarios.py::test_nbval_passes_a_notebook[00_start]",
+    "tests/notebooks/test_scenarios.py::test_a_notebook_reproduces_its_outputs[01_",
+    "tests/notebooks/test_scenarios.py::test_a_notebook_reproduces_its_outputs[02_",
+    "tests/notebooks/test_scenarios.py::test_a_notebook_reproduces_its_outputs[03_",
     "tests/test_docstrings.py", "tests/test_readme.py",
 )  # fmt: skip
 # Tests that only read our own texts: `scripts/check` runs these in one process, which parses each
