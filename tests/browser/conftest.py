@@ -1,4 +1,4 @@
-"""One JupyterLab for all browser tests, and Debian's own chromium to look at it with."""
+"""One JupyterLab for all browser tests, and the chromium of the system."""
 
 import json
 import os
@@ -27,18 +27,18 @@ expect: Any = playwright.expect
 ROOT = Path(__file__).parent.parent.parent
 NOTEBOOKS = (ROOT / "notebooks", Path(__file__).parent / "notebooks")
 SCREENSHOTS = ROOT / "build" / "screenshots"
-TIMEOUT_MS = 90_000  # a busy machine is slow; what takes time is waited for, never slept over
+TIMEOUT_MS = 90_000  # long, because a busy machine is slow
 TOKEN = "browser-tests"
-# Voilà's own page asks for icons and for mermaid; it does without them.
+# Voilà's own page requests icons and mermaid, and works without them.
 VOILA_ITSELF = ("https://cdn.jsdelivr.net/npm/@fortawesome/", "https://cdnjs.cloudflare.com/")
 ARGUMENTS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-quic",
     "--no-first-run", "--disable-background-networking", "--disable-component-update",
     "--disable-sync",
 )  # fmt: skip
-# Resolved once the kernel stayed the same, connected and idle for a while: JupyterLab may start
-# one kernel and go on with another. It knows no status of a kernel that was idle before its page
-# listened (as forked kernels can be), until a cell runs.
+# Resolves once the kernel has stayed the same, connected and idle for a while, because JupyterLab
+# may start a kernel and continue with another. The status of a kernel is unknown until a cell runs
+# if the kernel was idle before the page listened, as forked kernels can be.
 READY = """async () => {
   const app = window.jupyterapp;
   await app.restored;
@@ -55,7 +55,7 @@ READY = """async () => {
     if (!fine || kernel.id !== known) { since = performance.now(); known = kernel?.id; }
   }
 }"""
-# Words of letters alone whose letters stand on more than one line.
+# Words whose letters are on more than one line.
 BROKEN_WORDS = """() => {
   const broken = [];
   for (const output of document.querySelectorAll(".jp-OutputArea-output")) {
@@ -65,14 +65,14 @@ BROKEN_WORDS = """() => {
         const range = document.createRange();
         range.setStart(texts.currentNode, word.index);
         range.setEnd(texts.currentNode, word.index + word[0].length);
-        const lines = new Set([...range.getClientRects()].map((one) => Math.round(one.top)));
+        const lines = new Set([...range.getClientRects()].map((box) => Math.round(box.top)));
         if (lines.size > 1) broken.push(word[0]);
       }
     }
   }
   return broken;
 }"""
-# JupyterLab itself draws pictures without a text for them, and outputs that scroll.
+# JupyterLab itself draws pictures without an alternative text.
 NAME_PICTURES = """() => document.querySelectorAll(".jp-RenderedSVG img, .jp-RenderedImage img")
   .forEach((picture) => { picture.alt = "named by the test"; })"""
 LAB_OUTPUT = "jp-OutputArea-output"
@@ -81,14 +81,14 @@ RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
 
 @dataclass
 class Lab:
-    """A JupyterLab over a folder, in which each test has one."""
+    """A JupyterLab server with a folder, in which each test has a subfolder."""
 
     url: str
     folder: Path
     log: Path
 
     def ask(self, path: str, method: str = "GET") -> Any:
-        """Ask the server itself; return its answer."""
+        """Send a request to the server; return its answer."""
         options = {"params": {"token": TOKEN}, "trust_env": False, "timeout": PATIENCE_S}
         answer = httpx.request(method, f"{self.url}/{path}", **options).raise_for_status()
         return answer.content and answer.json()
@@ -96,7 +96,7 @@ class Lab:
 
 @pytest.fixture(scope="package")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """A server with all its files in a folder of its own, whose kernels cost no imports."""
+    """A server with all its files in its own folder, and kernels that start without imports."""
     home = tmp_path_factory.mktemp("lab")
     folder = home / "notebooks"
     folder.mkdir()
@@ -111,11 +111,11 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     (home / "config").mkdir()
     shutil.copy(ROOT / "binder" / "jupyter_server_config.json", home / "config")
     port = free_port()
-    own = {
+    folders = {
         "JUPYTER_CONFIG_DIR": "config", "JUPYTER_DATA_DIR": "data", "IPYTHONDIR": "ipython",
         "JUPYTERLAB_SETTINGS_DIR": "settings", "JUPYTERLAB_WORKSPACES_DIR": "workspaces",
     }  # fmt: skip
-    environment = {**os.environ, **{name: str(home / part) for name, part in own.items()}}
+    environment = {**os.environ, **{name: str(home / part) for name, part in folders.items()}}
     environment["TOOLKIT_CPU_WORKERS"] = "1"  # each takes a second to start
     command = [
         sys.executable, "-m", "jupyterlab", "--allow-root", "--no-browser", "--ip=127.0.0.1",
@@ -125,7 +125,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         "--LanguageServerManager.autodetect=False",  # each page would start programs to look
     ]  # fmt: skip
     with ExitStack() as stack:
-        # The kernels' sockets lie in it, and the path of a socket has 107 characters at most.
+        # It holds the kernels' sockets, whose paths have at most 107 characters.
         runtime = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="lab-")))
         environment["JUPYTER_RUNTIME_DIR"] = str(runtime)
         forked = stack.enter_context(install_forked_kernel(runtime))
@@ -146,7 +146,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 
 
 def end_server(server: "subprocess.Popen[bytes]") -> None:
-    """End a server, whatever it does."""
+    """End a server, by force if necessary."""
     server.terminate()
     try:
         server.wait(5)
@@ -156,12 +156,12 @@ def end_server(server: "subprocess.Popen[bytes]") -> None:
 
 
 class Tab:
-    """A page of the browser that notes what it must not do, and its folder of notebooks."""
+    """A page of the browser that records errors and foreign requests, and its notebooks."""
 
     def __init__(self, page: Any, lab: Lab) -> None:
         self.page, self.lab = page, lab
         self.folder = Path(tempfile.mkdtemp(dir=lab.folder))
-        # Where the page around our widgets asks others for something, or has faults of its own.
+        # Addresses that the surrounding page may request, or whose errors are its own.
         self.excused: tuple[str, ...] = ()
         self.outside: list[str] = []
         self.errors: list[str] = []
@@ -175,18 +175,18 @@ class Tab:
             self.outside.append(request.url)
 
     def _console(self, message: Any) -> None:
-        where = message.location.get("url", "")
-        if message.type == "error" and not self._excuses(where):
-            self.errors.append(f"{message.text} ({where})")
+        url = message.location.get("url", "")
+        if message.type == "error" and not self._excuses(url):
+            self.errors.append(f"{message.text} ({url})")
 
     def _error(self, error: Any) -> None:
-        told = error.stack or str(error)
-        thrown_at = "".join(told.split("\n")[1:2])
-        if not self._excuses(thrown_at):
-            self.errors.append(told)
+        stack = error.stack or str(error)
+        first_frame = "".join(stack.split("\n")[1:2])
+        if not self._excuses(first_frame):
+            self.errors.append(stack)
 
-    def _excuses(self, where: str) -> bool:
-        return any(place in where for place in self.excused)
+    def _excuses(self, source: str) -> bool:
+        return any(address in source for address in self.excused)
 
     def run_all(self, notebook: str, place: str = "lab/tree") -> None:
         """Open a notebook, by default in JupyterLab, and run it without waiting for its cells."""
@@ -197,7 +197,7 @@ class Tab:
         self.command("notebook:run-all-cells", wait=False)
 
     def open_dashboard(self, notebook: str) -> None:
-        """Have Voilà run a notebook, and open the page that it makes."""
+        """Have Voilà run a notebook, and open its page."""
         self.copy(notebook)
         self.excused = VOILA_ITSELF
         self.page.route(re.compile("^https:"), lambda route: route.abort())
@@ -205,8 +205,8 @@ class Tab:
 
     def copy(self, notebook: str) -> None:
         """Put a notebook into this test's folder."""
-        (found,) = [each / notebook for each in NOTEBOOKS if (each / notebook).exists()]
-        shutil.copy(found, self.folder)
+        (path,) = [folder / notebook for folder in NOTEBOOKS if (folder / notebook).exists()]
+        shutil.copy(path, self.folder)
 
     def open(self, notebook: str, place: str = "lab/tree") -> None:
         """Open a notebook of this test's folder."""
@@ -214,20 +214,20 @@ class Tab:
         self.page.goto(address, timeout=3 * TIMEOUT_MS)
 
     def wait_until_run(self) -> None:
-        """Wait until the last cell was run, and no cell had a fault."""
+        """Wait until the last cell has run, and check that no cell failed."""
         cells = self.page.locator(".jp-Notebook-cell.jp-CodeCell")
         expect(cells.last.locator(".jp-InputPrompt")).to_have_text(re.compile(r"\[\d+\]:"))
         assert self.page.locator(".jp-OutputArea-output[data-mime-type*=stderr]").count() == 0
 
     def list_themes(self) -> Iterator[str]:
-        """Have each theme on in turn, at last the one that JupyterLab begins with."""
+        """Switch to each theme in turn, and end with the default theme of JupyterLab."""
         for name, title in {"dark": "JupyterLab Dark", "light": "JupyterLab Light"}.items():
             self.command("apputils:change-theme", theme=title)
             expect(self.page.locator("body")).to_have_attribute("data-jp-theme-name", title)
             yield name
 
     def find_violations(self) -> list[str]:
-        """Find what breaks a rule of WCAG 2.2 AA in the outputs of the notebook.
+        """Find violations of WCAG 2.2 AA in the outputs of the notebook.
 
         axe-core is the judge: https://github.com/dequelabs/axe-core
         """
@@ -246,32 +246,32 @@ class Tab:
         ]
 
     def find_broken_words(self) -> list[str]:
-        """Find the words in outputs of which some letters stand on another line."""
-        found: list[str] = self.page.evaluate(BROKEN_WORDS)
-        return found
+        """Find the words in outputs whose letters are on more than one line."""
+        words: list[str] = self.page.evaluate(BROKEN_WORDS)
+        return words
 
     def command(self, name: str, wait: bool = True, **arguments: object) -> None:
-        """Carry out one of JupyterLab's own commands."""
-        done = "await " if wait else ""
-        script = f"async ([n, a]) => {{ {done}window.jupyterapp.commands.execute(n, a); }}"
+        """Execute a command of JupyterLab."""
+        keyword = "await " if wait else ""
+        script = f"async ([n, a]) => {{ {keyword}window.jupyterapp.commands.execute(n, a); }}"
         self.page.evaluate(script, [name, arguments])
 
     def cell(self, number: int) -> Any:
-        """A cell, by its place."""
+        """Return a cell by its position."""
         return self.page.locator(".jp-Notebook-cell").nth(number)
 
     def output(self, cell: int) -> Any:
-        """What a cell shows."""
+        """Return the output of a cell."""
         return self.cell(cell).locator(".jp-OutputArea")
 
     def panel(self, cell: int) -> Any:
-        """The widget that a cell shows."""
+        """Return the widget of a cell."""
         return self.cell(cell).locator(".toolkit-panel").first
 
-    def shoot(self, name: str, what: Any = None) -> None:
-        """Keep a picture, as output of the build."""
+    def shoot(self, name: str, element: Any = None) -> None:
+        """Keep a screenshot, as output of the build."""
         SCREENSHOTS.mkdir(parents=True, exist_ok=True)
-        (what or self.page).screenshot(path=SCREENSHOTS / f"{name}.png")
+        (element or self.page).screenshot(path=SCREENSHOTS / f"{name}.png")
 
 
 @pytest.fixture(scope="package")
@@ -296,7 +296,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 @pytest.fixture
 def tab(lab: Lab, browser: Any) -> Iterator[Tab]:
-    """A fresh page, that must neither go off the machine nor meet an error."""
+    """A fresh page, which fails the test on a request to another machine or an error."""
     page = browser.new_page()
     tab = Tab(page, lab)
     yield tab

@@ -1,4 +1,4 @@
-"""Lists, filters, tags, notes and comparisons as a person sees them, by day and by night."""
+"""Lists, filters, tags, notes and comparisons in both themes of JupyterLab."""
 
 import pytest
 
@@ -7,12 +7,11 @@ from tests.browser.conftest import Tab, expect
 pytestmark = pytest.mark.browser
 
 
-def test_experiments_in_jupyterlab(tab: Tab) -> None:
-    """Given runs with tags and notes, then lists, filters and comparisons are read at a glance.
+def test_shows_runs_and_comparisons_in_jupyterlab(tab: Tab) -> None:
+    """Given runs with tags and notes, then lists, filters and comparisons are easy to read.
 
-    No column is squeezed to a word a line, no markup of a note is drawn, and whatever is written
-    stands out from what is behind it, by day and by night. Everybody can read it: no rule of
-    accessibility is broken, nor a word between its letters.
+    No column is one word wide, the markup of a note is text, and contrast suffices in both themes.
+    No rule of accessibility is broken, and no word is split between its letters.
     """
     page = tab.page
     tab.run_all("displays.ipynb")
@@ -22,8 +21,8 @@ def test_experiments_in_jupyterlab(tab: Tab) -> None:
 
     expect(every.locator("caption")).to_have_text("3 runs: 2 completed, 1 failed, $0.0000702")
     expect(every.locator("tbody tr")).to_have_count(3)
-    asked = every.get_by_text("A line on ropes, and on all that is made of them")
-    assert asked.bounding_box()["height"] < 64, "a text goes over more than a few lines"
+    text = every.get_by_text("A line on ropes, and on all that is made of them")
+    assert text.bounding_box()["height"] < 64, "a text has more than a few lines"
     expect(tagged.locator("caption")).to_contain_text("1 run,")
     expect(tagged.locator("tbody tr")).to_have_count(1)
     expect(tagged.get_by_text("a <b>bold</b> try")).to_be_visible()
@@ -33,7 +32,7 @@ def test_experiments_in_jupyterlab(tab: Tab) -> None:
     expect(runs.locator("del").first).to_have_text("Tides")
     expect(runs.locator("ins").first).to_have_text("Salt")
     expect(workflows.get_by_role("row", name="final input.objective")).to_be_visible()
-    expect(workflows.get_by_role("row", name="tags")).to_have_count(0)  # a fork has them, too
+    expect(workflows.get_by_role("row", name="tags")).to_have_count(0)  # a fork has the same tags
 
     for _ in tab.list_themes():
         assert tab.find_violations() == []

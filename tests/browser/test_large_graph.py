@@ -1,4 +1,4 @@
-"""A graph of many nodes and an empty cell in JupyterLab: keys, completion, and what is saved."""
+"""A graph of many nodes and an empty cell in JupyterLab: keys, completion, and the saved file."""
 
 import json
 import re
@@ -11,31 +11,31 @@ from tests.support.timing import wait_until
 
 pytestmark = pytest.mark.browser
 NOTEBOOK = "large_graph.ipynb"
-# The nodes that lie within the part of the graph that is seen.
+# Whether a node is within the visible part of the graph.
 SEEN = """(id) => {
   const [box, frame] = [`[data-node=${id}]`, ".tk-frame"].map(
-    (one) => document.querySelector(one).getBoundingClientRect());
+    (selector) => document.querySelector(selector).getBoundingClientRect());
   return box.left >= frame.left && box.right <= frame.right
     && box.top >= frame.top && box.bottom <= frame.bottom;
 }"""
 
 
 def read_saved_picture(tab: Tab) -> dict[str, str]:
-    """Save the notebook, and read the picture beside its widget from the file."""
+    """Save the notebook, and read the picture of its graph from the file."""
     tab.command("docmanager:save")
     cells = json.loads((tab.folder / NOTEBOOK).read_text(encoding="utf-8"))["cells"]
-    kept = [output["data"] for output in cells[1]["outputs"]]
-    return {kind: "".join(text) for data in kept[1:] for kind, text in data.items()}
+    picture = cells[1]["outputs"][1]["data"]
+    return {kind: "".join(text) for kind, text in picture.items()}
 
 
 def is_focused(tab: Tab, name: str, value: str) -> bool:
-    """Tell whether the keyboard is at a box."""
-    found = tab.page.evaluate(f"document.activeElement.dataset.{name}")
-    return bool(found == value)
+    """Return whether a box has the focus."""
+    focused: str | None = tab.page.evaluate(f"document.activeElement.dataset.{name}")
+    return focused == value
 
 
 def write(tab: Tab, text: str) -> Any:
-    """Write into the last cell, by the keyboard, and return the list that Tab opens."""
+    """Type into the last cell, and return the list of completions after Tab."""
     tab.page.keyboard.press("Escape")
     tab.cell(2).locator(".cm-content").click()
     for key in ("Control+A", "Delete"):
@@ -45,12 +45,12 @@ def write(tab: Tab, text: str) -> Any:
     return tab.page.locator(".jp-Completer:not(.lm-mod-hidden)")
 
 
-def test_a_large_graph_by_the_keyboard_and_saved(tab: Tab) -> None:
-    """Given 150 nodes in three groups, when keys are pressed, then they lead to every node.
+def test_keyboard_completion_and_saving_of_a_large_graph(tab: Tab) -> None:
+    """Given 150 nodes in three groups, when keys are pressed, then they reach every node.
 
-    Saved in mid-run, the file has the picture of then; cancelled, and retried from another cell,
-    the graph follows, and the file has the end. Opened without a kernel, it shows that. In the
-    other cell, names are offered: brackets that JupyterLab closes by itself are not in the way.
+    The file saved in mid-run has the picture of that time. After a cancellation and a retry from
+    another cell, the graph and the file show the end, also without a kernel. The other cell
+    completes names, in spite of brackets that JupyterLab closes by itself.
     """
     page = tab.page
     tab.run_all(NOTEBOOK)
@@ -63,7 +63,7 @@ def test_a_large_graph_by_the_keyboard_and_saved(tab: Tab) -> None:
     wait_until(lambda: "1 running, 149 completed" in read_saved_picture(tab)["text/html"])
     assert "image/png" in read_saved_picture(tab)
 
-    # Along the lines with arrows, into a group with Enter, through its nodes and out again.
+    # Arrows follow the edges, Enter opens a group, and Escape leaves it.
     graph.locator("g[data-group=read0]").focus()
     page.keyboard.press("ArrowRight")
     assert is_focused(tab, "group", "sum0")
@@ -81,7 +81,7 @@ def test_a_large_graph_by_the_keyboard_and_saved(tab: Tab) -> None:
     page.keyboard.press("Enter")
     expect(graph.locator("g[data-node]")).to_have_count(0)
 
-    # What is searched for is found in a folded group, and opened.
+    # A search opens the folded group of a match.
     page.keyboard.press("/")
     page.keyboard.type("say7")
     expect(graph.get_by_text("1 of 150")).to_be_visible()
@@ -102,7 +102,7 @@ def test_a_large_graph_by_the_keyboard_and_saved(tab: Tab) -> None:
     expect(graph.locator(".tk-map")).to_be_hidden()
     tab.shoot("large-graph-fit")
 
-    # Cancelled by its button, then retried by a person who types.
+    # The button cancels the workflow, and code in a cell retries it.
     graph.get_by_role("button", name="Cancel").click()
     expect(node).to_have_attribute("data-status", "cancelled")
     expect(write(tab, 'client.runs.create("')).to_contain_text("llm.generate")
@@ -122,7 +122,7 @@ def test_a_large_graph_by_the_keyboard_and_saved(tab: Tab) -> None:
 
     tab.command("kernelmenu:shutdown", wait=False)
     expect(page.get_by_text("No Kernel").first).to_be_visible()
-    tab.excused = ("/",)  # the page says in its console that the widget's model is gone
+    tab.excused = ("/",)  # the page logs that the widget's model is gone
     tab.open(NOTEBOOK)
     expect(picture).to_be_visible()
     expect(picture).to_contain_text("50 completed")

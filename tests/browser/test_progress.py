@@ -1,26 +1,26 @@
-"""What a person sees of a wait in a notebook: rows that change, one line that is left."""
+"""The progress of a wait in a notebook: rows that change, then one line."""
 
 import pytest
 
 from tests.browser.conftest import Tab, expect
 
 pytestmark = pytest.mark.browser
-# Notes what each display of progress has shown, and how long the text of a node has been.
+# Records each state of the displays of progress.
 SEEN = """() => {
   window.seen = [];
-  const look = () => document.querySelectorAll(".toolkit-progress").forEach((one) => {
-    const told = one.innerText;
-    if (window.seen.at(-1) !== told) window.seen.push(told);
+  const look = () => document.querySelectorAll(".toolkit-progress").forEach((display) => {
+    const text = display.innerText;
+    if (window.seen.at(-1) !== text) window.seen.push(text);
   });
   new MutationObserver(look).observe(document.body, { subtree: true, childList: true });
 }"""
 
 
-def test_a_wait_in_a_notebook(tab: Tab) -> None:
-    """Given workflows that are waited for, then their nodes are shown while they run.
+def test_shows_the_progress_of_a_wait(tab: Tab) -> None:
+    """Given a wait for a workflow, then its nodes are shown while they run.
 
-    Texts come as they are written; of many nodes some are shown, and all are counted; an interrupt
-    is one line, and the work goes on.
+    Texts appear while they are written. Of many nodes some are shown, and all are counted. An
+    interrupt leaves one line, and the work goes on.
     """
     tab.run_all("progress.ipynb")
     tab.page.evaluate(SEEN)

@@ -1,4 +1,4 @@
-"""The widgets in JupyterLab and Voilà, clicked and typed into as a person does."""
+"""The widgets in JupyterLab and Voilà, clicked and typed into by a person."""
 
 import re
 
@@ -10,9 +10,9 @@ from tests.support.timing import PATIENCE_S, wait_until
 
 pytestmark = pytest.mark.browser
 CANARY = "sk-proj-c0ffee5d41402abc4b2a76b9719d911017c592"
-# Notebook 7 reads settings of extensions that it does not have, and fonts that it may not read.
+# Notebook 7 requests settings of missing extensions, and fonts without permission.
 NOTEBOOK_ITSELF = ("/static/notebook/",)
-# Looks from the first moment on: what is short may be over before the page is at rest.
+# Records from the beginning, because a short state may end before the page is at rest.
 SEEN = """(() => {
   window.seen = new Set();
   const look = () => document.querySelectorAll("g[data-node]").forEach(
@@ -22,13 +22,12 @@ SEEN = """(() => {
 })()"""
 
 
-def test_a_workflow_in_jupyterlab(tab: Tab) -> None:
-    """Given a notebook of all widgets, when it is run and they are used, then they answer.
+def test_widgets_work_in_jupyterlab(tab: Tab) -> None:
+    """Given a notebook of all widgets, when it runs and a person uses them, then they respond.
 
-    Nodes change while they run; the keyboard reaches them; a workflow that hangs is cancelled; an
-    attempt that a person passes is delivered; a key that is pasted is gone, from the page and from
-    the saved file. Everybody can use them: no rule of accessibility is broken, nor a word between
-    its letters.
+    Nodes change while they run, and the keyboard reaches them. A hanging workflow can be cancelled,
+    and an attempt that a person passes is delivered. A pasted key is cleared from the page and from
+    the saved file. No rule of accessibility is broken, and no word is split between its letters.
     """
     page = tab.page
     page.add_init_script(SEEN)
@@ -98,8 +97,8 @@ def test_a_workflow_in_jupyterlab(tab: Tab) -> None:
     assert CANARY[:12] not in saved.read_text()
 
 
-def test_a_node_is_run_again_in_notebook_7(tab: Tab) -> None:
-    """Given the scenario of workflows, when a node is chosen and run again, then that is seen."""
+def test_reruns_a_node_in_notebook_7(tab: Tab) -> None:
+    """Given the workflow scenario, when a node is run again, then the graph shows the new run."""
     tab.excused = NOTEBOOK_ITSELF
     tab.run_all("03_workflows.ipynb", "notebooks")
     tab.wait_until_run()
@@ -114,8 +113,8 @@ def test_a_node_is_run_again_in_notebook_7(tab: Tab) -> None:
     tab.shoot("workflow-notebook-7", graph)
 
 
-def test_a_dashboard_in_voila(tab: Tab) -> None:
-    """Given the dashboard as a page, when a task is started, then it is watched and reviewed."""
+def test_dashboard_shows_and_reviews_a_task_in_voila(tab: Tab) -> None:
+    """Given the dashboard as a page, when a task is started, then its graph and review appear."""
     page = tab.page
     tab.open_dashboard("dashboard.ipynb")
     page.get_by_role("button", name="Start").click()
@@ -125,8 +124,8 @@ def test_a_dashboard_in_voila(tab: Tab) -> None:
     tab.shoot("voila")
 
 
-def test_the_service_beside_the_notebooks(lab: Lab) -> None:
-    """Given a person logged in to the notebook server, then `toolkit/v1` beside it is a server."""
+def test_jupyter_proxies_the_service(lab: Lab) -> None:
+    """Given a login to the notebook server, then `toolkit/v1` below it is a toolkit server."""
     pytest.importorskip("jupyter_server_proxy")
     with httpx.Client(base_url=lab.url, trust_env=False, timeout=PATIENCE_S) as person:
         person.get("/api", params={"token": TOKEN})  # a cookie, as a browser keeps it
