@@ -95,6 +95,8 @@ def list_command_lines(
         yield from ([*path, record.id] for record in getattr(client, area).list())
     else:
         yield list(path)
+        if path == ("account", "show"):
+            yield [*path, "ada@example.org"]
 
 
 def test_capability_view_describes_each_field(client: Client) -> None:

@@ -58,6 +58,7 @@ FIELDS: list[Row] = [
         ["input.theme", "'lilac'", "did you mean `lilac`?"],
     ),
     ("client.capabilities.llm_generate()", ["`objective`"]),
+    ("client.capabilities.llm_generate(objectiv='x')", ["objectiv", "`objective`"]),
     ("client.capabilities.llm_generate('x')", ["by its name", "objective="]),
     (
         'wf1 = Workflow("x")\nwf1.add("a", "llm.generate", objectve="x")\n'
@@ -81,7 +82,13 @@ OPTIONS: list[Row] = [
         '        options={"provder": "openai"})\nclient.workflows.submit(wf2)',
         ["node `a`", "provder", "`provider`"],
     ),
+    (
+        'wf3 = Workflow("x")\nwf3.add("a", "llm.generate", objective="x",\n'
+        '        options={"provider": "opnai"})\nclient.workflows.submit(wf3)',
+        ["`a`", "opnai", "`openai`"],
+    ),
     ('client.connections.connect("opnai")', ["`openai`", "elevenlabs"]),
+    ('client.connections.create("opnai", "environment", "X")', ["`openai`", "elevenlabs"]),
     ('client.usage.list(["dya"])', ["`day`", "capability"]),
     ('client.tasks.create("A card on tides", planner="rule")', ["planner", "'rules'", "`rules`"]),
 ]
@@ -117,6 +124,7 @@ GRAPHS: list[Row] = [
         ' "llm.generate", "input": {"objective": "x"}, "depends_on": ["a"]}]})',
         ["`a` depends on itself"],
     ),
+    ("flow.retry()", ["CONFLICT"]),
 ]
 MAGICS: list[Row] = [
     ("%%run llm.generte\nhello", ["`llm.generate`", "line 1 of the cell: %%run llm.generte"]),

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.notebooks.shells import NotebookShell, open_notebook_shell
-from toolkit import Client
+from toolkit import AsyncClient, Client
 
 
 @pytest.fixture(scope="module")
@@ -64,3 +64,9 @@ def test_counts_only_the_costs_of_the_client(tmp_path: Path) -> None:
         assert (info.sandbox, info.spent_here_usd) == (True, 0.0)
         assert info.spent_today_usd == pytest.approx(run.cost_usd)
         assert str(tmp_path) in str(info)
+
+
+async def test_the_async_client_has_the_same_info(tmp_path: Path) -> None:
+    """Given the async client, then it has the same information."""
+    async with AsyncClient.local(tmp_path, sandbox=True) as client:
+        assert (await client.info()).world == "in the sandbox"
