@@ -165,9 +165,7 @@ FAILED = {"id": "x", "status": "FAILED", "error": "out of memory"}
         (Fault("openai", status=400, body=REFUSED, times=1), JSON),
     ],
 )
-def test_records_only_a_success(
-    tape: Path, fault: Fault, values: dict[str, object]
-) -> None:
+def test_records_only_a_success(tape: Path, fault: Fault, values: dict[str, object]) -> None:
     """Given a failure before the success, then only the success is recorded and replayed."""
     faults = Faults()
     faults.add(fault)
