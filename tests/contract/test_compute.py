@@ -58,7 +58,9 @@ def test_uses_a_place_by_the_connection_that_rented_it(client: Client, table: st
         assert (job.record.options.provider, job.record.options.deadline_s) == ("runpod", 60)
         job = client.jobs.create("image", compute_id, SMALL_IMAGE, provider=newer).wait()
         assert job.record.connection_id == newer  # because it is pinned
-        with expect_refusal("PROVIDER_NOT_ALLOWED", "options.provider", match="only that provider can use it"):
+        with expect_refusal(
+            "PROVIDER_NOT_ALLOWED", "options.provider", match="only that provider can use it"
+        ):
             client.jobs.create("image", compute_id, SMALL_IMAGE, provider="openai")
     client.connections.delete(renter)
     with pytest.raises(RequestError, match=r"^CREDENTIALS_MISSING:"):
@@ -110,7 +112,9 @@ def test_rejects_a_job_that_no_pod_runs(client: Client, job_type: str) -> None:
 def test_rejects_a_provider_that_has_no_pods_for_a_capability(client: Client) -> None:
     """Given text pinned to the GPU cloud and a pod, then the run is rejected."""
     place = {"provider": "runpod", "compute_id": client.compute.create("easel", GPU).id}
-    with expect_refusal("PROVIDER_NOT_ALLOWED", "options.compute_id", match="cannot run this in a pod"):
+    with expect_refusal(
+        "PROVIDER_NOT_ALLOWED", "options.compute_id", match="cannot run this in a pod"
+    ):
         client.runs.create("llm.generate", {"objective": "Tides."}, **place)
     with expect_refusal("NOT_FOUND"):
         client.jobs.create("image", "cmp_nope", SMALL_IMAGE)
