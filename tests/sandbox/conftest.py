@@ -1,6 +1,7 @@
-"""Fixtures of the sandbox's tests: one app per test, and clients that speak to it in-process."""
+"""Fixtures of the sandbox's tests: an app, and clients that call it in this process."""
 
 from collections.abc import AsyncIterator
+from typing import Any
 
 import httpx
 import pytest
@@ -13,7 +14,7 @@ AGENT = "toolkit-tests/1.0 (tests@example.org)"
 
 
 def client_for(app: Starlette, key: str | None = None) -> httpx.AsyncClient:
-    """A client on the app's loopback, with a key if one is named."""
+    """Return a client of the app, with the vendor's key if it is named."""
     headers = {"User-Agent": AGENT}
     if key:
         headers["Authorization"] = f"Bearer {SANDBOX_KEYS[key]}"
@@ -30,34 +31,23 @@ def app() -> Starlette:
 @pytest.fixture
 def state(app: Starlette) -> SandboxState:
     """The state of the cloud."""
-    found = app.state.sandbox
-    assert isinstance(found, SandboxState)
-    return found
+    state = app.state.sandbox
+    assert isinstance(state, SandboxState)
+    return state
 
 
-@pytest.fixture
-async def anonymous(app: Starlette) -> AsyncIterator[httpx.AsyncClient]:
-    """A client without a key."""
-    async with client_for(app) as client:
-        yield client
+def make_client_fixture(key: str | None = None) -> Any:
+    """Make a fixture of a client, with the vendor's key if it is named."""
+
+    @pytest.fixture
+    async def client(app: Starlette) -> AsyncIterator[httpx.AsyncClient]:
+        async with client_for(app, key) as client:
+            yield client
+
+    return client
 
 
-@pytest.fixture
-async def openai(app: Starlette) -> AsyncIterator[httpx.AsyncClient]:
-    """A client with the openai key."""
-    async with client_for(app, "OPENAI_API_KEY") as client:
-        yield client
-
-
-@pytest.fixture
-async def minimax(app: Starlette) -> AsyncIterator[httpx.AsyncClient]:
-    """A client with the minimax key."""
-    async with client_for(app, "MINIMAX_API_KEY") as client:
-        yield client
-
-
-@pytest.fixture
-async def runpod(app: Starlette) -> AsyncIterator[httpx.AsyncClient]:
-    """A client with the runpod key."""
-    async with client_for(app, "RUNPOD_API_KEY") as client:
-        yield client
+anonymous = make_client_fixture()
+openai = make_client_fixture("OPENAI_API_KEY")
+minimax = make_client_fixture("MINIMAX_API_KEY")
+runpod = make_client_fixture("RUNPOD_API_KEY")

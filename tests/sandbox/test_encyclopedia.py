@@ -1,23 +1,11 @@
-"""The `encyclopedia` wire: search, summaries, extracts, redirects and the User-Agent rule."""
+"""The `encyclopedia` wire: search, summaries, extracts and the User-Agent rule."""
 
 import httpx
 import pytest
 
-from toolkit.sandbox.text.library import load_articles
-
 SEARCH = "/encyclopedia/w/rest.php/v1/search/page"
 SUMMARY = "/encyclopedia/api/rest_v1/page/summary"
 API = "/encyclopedia/w/api.php"
-
-
-def test_articles_are_complete() -> None:
-    """There are at least 36 topics, each with a summary and three sections."""
-    topics = [article for article in load_articles() if not article.disambiguation]
-    assert len(topics) >= 36
-    for article in topics:
-        assert article.description
-        assert len(article.sections) >= 3
-        assert 2 <= article.summary.count(". ") + 1 <= 4, article.title
 
 
 @pytest.mark.parametrize(
@@ -36,7 +24,7 @@ def test_articles_are_complete() -> None:
 async def test_search_ranks_the_right_article_first(
     anonymous: httpx.AsyncClient, query: str, title: str
 ) -> None:
-    """Titles count before synonyms, and both before words in the text."""
+    """Given a query, then titles count more than synonyms, and synonyms more than text."""
     reply = await anonymous.get(SEARCH, params={"q": query, "limit": 3})
     pages = reply.json()["pages"]
     assert 1 <= len(pages) <= 3
@@ -46,7 +34,7 @@ async def test_search_ranks_the_right_article_first(
 
 
 async def test_search_marks_matches_and_checks_parameters(anonymous: httpx.AsyncClient) -> None:
-    """Excerpts are HTML with marks, a nonsense query finds nothing, a bad one is 400."""
+    """Given a search, then excerpts mark the words; a nonsense query finds nothing."""
     reply = await anonymous.get(SEARCH, params={"q": "tidal", "limit": 1})
     assert '<span class="searchmatch">' in reply.json()["pages"][0]["excerpt"]
     assert (await anonymous.get(SEARCH, params={"q": "zzqx"})).json() == {"pages": []}
@@ -54,52 +42,40 @@ async def test_search_marks_matches_and_checks_parameters(anonymous: httpx.Async
     assert (await anonymous.get(SEARCH, params={"q": "a", "limit": "x"})).status_code == 400
 
 
-async def test_summary(anonymous: httpx.AsyncClient) -> None:
-    """A summary has title, extract, type and address."""
-    body = (await anonymous.get(f"{SUMMARY}/Tidal_power")).json()
-    assert body["title"] == "Tidal power"
-    assert body["type"] == "standard"
-    assert body["extract"].startswith("Tidal power turns")
-    assert body["content_urls"]["desktop"]["page"].endswith("/Tidal_power")
-
-
-async def test_summary_redirects(anonymous: httpx.AsyncClient) -> None:
-    """A synonym is redirected to its article."""
-    reply = await anonymous.get(f"{SUMMARY}/Tidal_energy")
-    assert (reply.status_code, reply.headers["location"]) == (302, "Tidal_power")
-    followed = await anonymous.get(f"{SUMMARY}/Tidal_energy", follow_redirects=True)
-    assert followed.json()["title"] == "Tidal power"
-
-
-async def test_disambiguation_and_unknown(anonymous: httpx.AsyncClient) -> None:
-    """A name of several things says so, and an unknown one is problem+json."""
+async def test_summarises_an_article_and_redirects_a_synonym(anonymous: httpx.AsyncClient) -> None:
+    """Given a synonym, a name of several things or an unknown name, then the answer shows it."""
+    redirect = await anonymous.get(f"{SUMMARY}/Tidal_energy")
+    assert (redirect.status_code, redirect.headers["location"]) == (302, "Tidal_power")
+    article = (await anonymous.get(f"{SUMMARY}/Tidal_power")).json()
+    assert (article["title"], article["type"]) == ("Tidal power", "standard")
+    assert article["extract"].startswith("Tidal power turns")
+    assert article["content_urls"]["desktop"]["page"].endswith("/Tidal_power")
     assert (await anonymous.get(f"{SUMMARY}/Mercury")).json()["type"] == "disambiguation"
     unknown = await anonymous.get(f"{SUMMARY}/Nothing_Such")
-    assert unknown.status_code == 404
+    assert (unknown.status_code, unknown.json()["title"]) == (404, "Not found.")
     assert unknown.headers["content-type"] == "application/problem+json"
-    assert unknown.json()["title"] == "Not found."
 
 
-async def test_extracts(anonymous: httpx.AsyncClient) -> None:
-    """The plain text of an article has its sections; redirects and gaps are told."""
+async def test_extracts_plain_text_with_sections(anonymous: httpx.AsyncClient) -> None:
+    """Given titles, then the text has sections, and redirects and gaps are listed."""
     query: dict[str, str] = {"action": "query", "prop": "extracts", "format": "json"}
     query["explaintext"] = "1"
     titles = "tidal_energy|Nothing such"
     reply = await anonymous.get(API, params={**query, "titles": titles, "redirects": "1"})
-    found = reply.json()["query"]
-    assert found["normalized"] == [{"from": "tidal_energy", "to": "Tidal energy"}]
-    assert found["redirects"] == [{"from": "Tidal energy", "to": "Tidal power"}]
-    page = next(page for page in found["pages"].values() if "missing" not in page)
+    answer = reply.json()["query"]
+    assert answer["normalized"] == [{"from": "tidal_energy", "to": "Tidal energy"}]
+    assert answer["redirects"] == [{"from": "Tidal energy", "to": "Tidal power"}]
+    page = next(page for page in answer["pages"].values() if "missing" not in page)
     assert "== How it works ==" in page["extract"]
-    assert any("missing" in page for page in found["pages"].values())
+    assert any("missing" in page for page in answer["pages"].values())
     modern = await anonymous.get(
         API, params={**query, "titles": "Tea", "formatversion": "2", "exintro": "1"}
     )
     assert "==" not in modern.json()["query"]["pages"][0]["extract"]
 
 
-async def test_list_search_and_faults(anonymous: httpx.AsyncClient) -> None:
-    """The older search works, and its faults are HTTP 200 with an error."""
+async def test_older_search_reports_faults_with_status_200(anonymous: httpx.AsyncClient) -> None:
+    """Given the older search, then it finds articles; a fault has HTTP 200."""
     query = {"action": "query", "list": "search", "format": "json"}
     reply = await anonymous.get(API, params={**query, "srsearch": "tidal power", "srlimit": "2"})
     assert reply.json()["query"]["search"][0]["title"] == "Tidal power"
@@ -110,8 +86,8 @@ async def test_list_search_and_faults(anonymous: httpx.AsyncClient) -> None:
 
 
 @pytest.mark.parametrize("agent", ["", "python-httpx/0.28.1", "curl/8.1"])
-async def test_user_agent_is_required(anonymous: httpx.AsyncClient, agent: str) -> None:
-    """A request that does not name its maker is refused."""
+async def test_requires_a_descriptive_user_agent(anonymous: httpx.AsyncClient, agent: str) -> None:
+    """Given a User-Agent that names no contact, then the request is refused."""
     for path in (SEARCH, f"{SUMMARY}/Tea", API):
         reply = await anonymous.get(path, headers={"User-Agent": agent})
         assert reply.status_code == 403

@@ -1,15 +1,13 @@
-"""The simulated language model answers in the language that it is asked for, or asked in."""
+"""The simulated language model answers in the requested language, or in that of the prompt."""
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 
-from toolkit import Client
 from toolkit.sandbox.text.chat import ChatTurn, generate_reply
 
-# What only texts of a language have: letters of its script, or words that none of the others has.
+# A mark of each language: letters of its script, or words of no other language here.
 MARKS = {
     "en": r"\b(?:the|and|what)\b",
     "de": r"\b(?:und|einen|das|der)\b",
@@ -53,7 +51,7 @@ def ask_model(prompt: str, system: str = "") -> str:
 
 
 def check_language(text: str, code: str) -> None:
-    """Check that a text is in a language, and, unless that is English, in no English."""
+    """Check that a text is in a language, and has no English unless that is the language."""
     assert re.search(MARKS[code], text), text
     if code != "en":
         assert not ENGLISH.search(text), text
@@ -70,23 +68,23 @@ def check_language(text: str, code: str) -> None:
         "Write in {name} about tides, in two sentences",
     ],
 )
-def test_a_language_that_is_named(code: str, wording: str) -> None:
-    """Given a language by its name or code, then the answer is in it, of as many sentences."""
+def test_answers_in_a_named_language(code: str, wording: str) -> None:
+    """Given a language by its name or code, then the answer is in it, in two sentences."""
     text = ask_model(wording.format(name=NAMES[code], code=code))
     check_language(text, code)
     assert len(re.findall(r"[.!?。।؟]", text)) == 2
 
 
-def test_a_language_that_the_system_names() -> None:
-    """Given a language in the system text alone, then it is the answer's; the user's word wins."""
+def test_system_prompt_names_the_language() -> None:
+    """Given a language in the system prompt, then it applies unless the user names another."""
     system = "You are a helpful writer. Answer in French."
     check_language(ask_model("Two sentences about tides.", system), "fr")
     check_language(ask_model("Two sentences about tides, auf Deutsch.", system), "de")
 
 
 @pytest.mark.parametrize("code", ASKED_IN)
-def test_a_language_that_is_asked_in(code: str) -> None:
-    """Given a request in a language that names none, then the answer is in that one, as asked."""
+def test_answers_in_the_language_of_the_prompt(code: str) -> None:
+    """Given a prompt without the name of a language, then the answer is in its language."""
     text = ask_model(ASKED_IN[code])
     check_language(text, code)
     assert len(re.findall(r"[.!?。।؟]", text)) == 3
@@ -95,8 +93,8 @@ def test_a_language_that_is_asked_in(code: str) -> None:
 
 @pytest.mark.parametrize("code", [code for code in NAMES if code not in ("en", "ja", "zh")])
 @pytest.mark.parametrize("number", [7, 23, 60, 155])
-def test_writes_about_as_many_words_as_asked(code: str, number: int) -> None:
-    """Given a number of words, then there are as many in every language, within a fifth."""
+def test_writes_the_requested_number_of_words(code: str, number: int) -> None:
+    """Given a number of words, then the text has this many within a fifth."""
     text = ask_model(f"Write about tides in {NAMES[code]}, exactly {number} words.")
     if number > 20:
         check_language(text, code)
@@ -104,10 +102,10 @@ def test_writes_about_as_many_words_as_asked(code: str, number: int) -> None:
 
 
 @pytest.mark.parametrize("code", ["ja", "zh"])
-def test_writes_about_as_many_characters_as_asked(code: str) -> None:
-    """Given a number of characters, then there are as many, within a fifth."""
-    asked = {"ja": "潮汐について60字で書いてください。", "zh": "写60字关于潮汐的短文。"}
-    text = ask_model(asked[code])
+def test_writes_the_requested_number_of_characters(code: str) -> None:
+    """Given a number of characters, then the text has this many within a fifth."""
+    prompts = {"ja": "潮汐について60字で書いてください。", "zh": "写60字关于潮汐的短文。"}
+    text = ask_model(prompts[code])
     assert sum(char.isalnum() for char in text) == pytest.approx(60, rel=0.2)
 
 
@@ -120,15 +118,15 @@ def test_writes_about_as_many_characters_as_asked(code: str) -> None:
         "Tea",
     ],
 )
-def test_a_language_that_is_the_topic(prompt: str) -> None:
-    """Given a topic that has to do with a country, then the answer is in English all the same."""
+def test_answers_in_english_about_other_countries(prompt: str) -> None:
+    """Given a topic about a country, then the answer is in English."""
     check_language(ask_model(prompt), "en")
 
 
 @pytest.mark.parametrize("code", ASKED_IN)
-def test_an_object_in_a_language(code: str) -> None:
-    """Given a schema, then the object is valid, and its texts are in the language asked for."""
-    wanted = {
+def test_fills_a_schema_in_a_language(code: str) -> None:
+    """Given a schema, then the object is valid, and its texts are in the requested language."""
+    schema = {
         "type": "object",
         "properties": {
             "title": {"type": "string"},
@@ -139,16 +137,8 @@ def test_an_object_in_a_language(code: str) -> None:
         "required": ["title", "summary", "language", "points"],
     }
     turns = [ChatTurn("user", f"Outline tides in {NAMES[code]}.")]
-    made = json.loads(generate_reply(turns, schema=wanted).text)
-    check_language(made["summary"], code)
-    for point in made["points"]:
+    outline = json.loads(generate_reply(turns, schema=schema).text)
+    check_language(outline["summary"], code)
+    for point in outline["points"]:
         assert not ENGLISH.search(point)
-    assert made["language"] == code
-
-
-def test_a_run_in_another_language(tmp_path: Path) -> None:
-    """Given an objective in German, then the artifact of a run is German, and named in it."""
-    with Client.local(tmp_path, sandbox=True) as client:
-        asked = {"objective": "Erkläre, warum die Gezeiten so stark sind. Höchstens vier Sätze."}
-        run = client.runs.create("llm.generate", asked).wait()
-        check_language(run.output["text"], "de")
+    assert outline["language"] == code

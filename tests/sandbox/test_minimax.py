@@ -1,11 +1,10 @@
-"""The `minimax` wire: chat, speech, uploads, clones, and failures that come as HTTP 200."""
+"""The `minimax` wire: chat, speech, uploads, clones, and failures with HTTP 200."""
 
 import json
 import struct
 from typing import Any
 
 import httpx
-import jsonschema
 import miniaudio
 import pytest
 
@@ -24,19 +23,19 @@ SPEAK: dict[str, Any] = {
 
 
 def code(reply: httpx.Response) -> int:
-    """The vendor's own status; the HTTP one is always 200."""
+    """Return the vendor's own status; the HTTP status is always 200."""
     assert reply.status_code == 200
     return int(reply.json()["base_resp"]["status_code"])
 
 
 async def upload(client: httpx.AsyncClient, data: bytes, purpose: str = "voice_clone") -> Any:
-    """Send a recording."""
+    """Upload a recording."""
     files = {"file": ("voice.wav", data, "audio/wav")}
     return await client.post(UPLOAD, data={"purpose": purpose}, files=files)
 
 
-async def test_thought_stands_in_the_content_by_default(minimax: httpx.AsyncClient) -> None:
-    """Without further asking the content begins with a think block."""
+async def test_content_starts_with_a_thought_by_default(minimax: httpx.AsyncClient) -> None:
+    """Given no option, then the content begins with a think block."""
     reply = await minimax.post(CHAT, json={"model": "MiniMax-M3", "messages": ASK})
     body = reply.json()
     assert code(reply) == 0
@@ -46,7 +45,7 @@ async def test_thought_stands_in_the_content_by_default(minimax: httpx.AsyncClie
 
 
 async def test_thought_can_be_split_or_switched_off(minimax: httpx.AsyncClient) -> None:
-    """reasoning_split moves the thought to its own field, and thinking disabled drops it."""
+    """Given reasoning_split or disabled thinking, then the content has no thought."""
     body = {"model": "MiniMax-M3", "messages": ASK}
     split = (await minimax.post(CHAT, json={**body, "reasoning_split": True})).json()
     message = split["choices"][0]["message"]
@@ -60,40 +59,17 @@ async def test_thought_can_be_split_or_switched_off(minimax: httpx.AsyncClient) 
     assert "\n" not in message["content"]
 
 
-async def test_schema_in_the_prompt_is_obeyed(minimax: httpx.AsyncClient) -> None:
-    """A prompt that holds a JSON schema and asks for JSON gets a valid value."""
-    schema = {
-        "type": "object",
-        "properties": {
-            "title": {"type": "string"},
-            "points": {"type": "array", "items": {"type": "string"}, "minItems": 3},
-        },
-        "required": ["title", "points"],
-        "additionalProperties": False,
-    }
-    system = f"Reply with JSON only, valid against this schema:\n{json.dumps(schema)}"
-    messages = [{"role": "system", "content": system}, {"role": "user", "content": "Honey bees"}]
-    body = {"model": "MiniMax-M3", "messages": messages, "thinking": {"type": "disabled"}}
-    reply = (await minimax.post(CHAT, json=body)).json()
-    value = json.loads(reply["choices"][0]["message"]["content"])
-    jsonschema.validate(value, schema)
-    assert "honey bee" in value["title"].lower()
-
-
 @pytest.mark.parametrize(
-    ("path", "body", "wanted"),
+    ("path", "body", "expected"),
     [
         (CHAT, {"messages": ASK}, 2013),
         (CHAT, {"model": "MiniMax-M9", "messages": ASK}, 2013),
-        (CHAT, {"model": 5, "messages": ASK}, 2013),
         (CHAT, {"model": "MiniMax-M3", "messages": []}, 2013),
-        (CHAT, {"model": "MiniMax-M3", "messages": [{"role": "user"}]}, 2013),
         (CHAT, {"model": "MiniMax-M3", "messages": ASK, "temperature": 3}, 2013),
         (SPEECH, {**SPEAK, "model": "speech-9"}, 2013),
         (SPEECH, {**SPEAK, "text": ""}, 2013),
         (SPEECH, {**SPEAK, "text": "a" * 10_000}, 2013),
         (SPEECH, {**SPEAK, "voice_setting": {"voice_id": "Nobody_Here"}}, 2054),
-        (SPEECH, {**SPEAK, "voice_setting": {}}, 2013),
         (SPEECH, {**SPEAK, "voice_setting": {"voice_id": "English_CalmWoman", "speed": 9}}, 2013),
         (SPEECH, {**SPEAK, "audio_setting": {"format": "ogg"}}, 2013),
         (CLONE, {"file_id": 1, "voice_id": "MyVoice001"}, 2013),
@@ -101,21 +77,21 @@ async def test_schema_in_the_prompt_is_obeyed(minimax: httpx.AsyncClient) -> Non
     ],
 )
 async def test_failures_are_http_200(
-    minimax: httpx.AsyncClient, path: str, body: dict[str, Any], wanted: int
+    minimax: httpx.AsyncClient, path: str, body: dict[str, Any], expected: int
 ) -> None:
-    """A refused request is HTTP 200 with the vendor's code in base_resp."""
-    assert code(await minimax.post(path, json=body)) == wanted
+    """Given an invalid request, then it has HTTP 200 with the vendor's code in base_resp."""
+    assert code(await minimax.post(path, json=body)) == expected
 
 
-async def test_keys(anonymous: httpx.AsyncClient) -> None:
-    """A missing key is 1004 and a wrong one 2049, both with HTTP 200."""
+async def test_requires_a_key(anonymous: httpx.AsyncClient) -> None:
+    """Given no key or a wrong key, then the code is 1004 or 2049, with HTTP 200."""
     assert code(await anonymous.post(CHAT, json={})) == 1004
     wrong = {"Authorization": "Bearer nope"}
     assert code(await anonymous.post(CHAT, json={}, headers=wrong)) == 2049
 
 
 async def test_speech_is_a_valid_mp3(minimax: httpx.AsyncClient) -> None:
-    """The hex decodes to whole MP3 frames at the rate asked for, and the lengths agree."""
+    """Given a text, then the hex is whole MP3 frames of the requested rate and stated length."""
     reply = (await minimax.post(SPEECH, json=SPEAK)).json()
     audio = bytes.fromhex(reply["data"]["audio"])
     info = reply["extra_info"]
@@ -130,17 +106,19 @@ async def test_speech_is_a_valid_mp3(minimax: httpx.AsyncClient) -> None:
 
 
 async def test_speech_differs_by_voice_only(minimax: httpx.AsyncClient) -> None:
-    """The same request gives the same bytes each time, and another voice gives others."""
-    first, *more = [await minimax.post(SPEECH, json=SPEAK) for _ in range(6)]
-    other = {**SPEAK, "voice_setting": {"voice_id": "English_Persuasive_Man"}}
-    changed = await minimax.post(SPEECH, json=other)
-    assert {answer.content for answer in more} == {first.content}
+    """Given the same request again, then the bytes are the same; another voice differs."""
+    first, *repeats = [await minimax.post(SPEECH, json=SPEAK) for _ in range(6)]
+    changes = {**SPEAK, "voice_setting": {"voice_id": "English_Persuasive_Man"}}
+    changed = await minimax.post(SPEECH, json=changes)
+    assert {answer.content for answer in repeats} == {first.content}
     assert changed.json()["data"]["audio"] != first.json()["data"]["audio"]
 
 
 @pytest.mark.parametrize(("form", "channels"), [("wav", 1), ("pcm", 1), ("mp3", 2)])
-async def test_other_formats(minimax: httpx.AsyncClient, form: str, channels: int) -> None:
-    """Wave, raw samples and stereo are served too."""
+async def test_speaks_in_other_formats(
+    minimax: httpx.AsyncClient, form: str, channels: int
+) -> None:
+    """Given another format, then it has the stated length."""
     setting = {"format": form, "sample_rate": 16000, "channel": channels, "bitrate": 64000}
     reply = (await minimax.post(SPEECH, json={**SPEAK, "audio_setting": setting})).json()
     audio = bytes.fromhex(reply["data"]["audio"])
@@ -155,10 +133,10 @@ async def test_other_formats(minimax: httpx.AsyncClient, form: str, channels: in
     assert measured.seconds == pytest.approx(reply["extra_info"]["audio_length"] / 1000, abs=0.2)
 
 
-async def test_speech_stream_repeats_the_whole_at_the_end(minimax: httpx.AsyncClient) -> None:
-    """The last event of a stream holds all audio unless the caller opts out."""
+async def test_last_event_of_a_speech_stream_has_all_audio(minimax: httpx.AsyncClient) -> None:
+    """Given a stream, then its last event has all audio unless the caller excludes it."""
     reply = await minimax.post(SPEECH, json={**SPEAK, "stream": True})
-    events = [json.loads(one[6:]) for one in reply.text.split("\n\n") if one]
+    events = [json.loads(part[6:]) for part in reply.text.split("\n\n") if part]
     assert "".join(e["data"]["audio"] for e in events[:-1]) == events[-1]["data"]["audio"]
     options = {"stream": True, "stream_options": {"exclude_aggregated_audio": True}}
     reply = await minimax.post(SPEECH, json={**SPEAK, **options})
@@ -168,32 +146,29 @@ async def test_speech_stream_repeats_the_whole_at_the_end(minimax: httpx.AsyncCl
 
 
 async def test_cloned_voice_speaks(minimax: httpx.AsyncClient) -> None:
-    """An uploaded recording becomes a voice that speech accepts and the list names."""
+    """Given an upload, then it becomes a voice that can speak and is listed."""
     sent = await upload(minimax, make_silent_wav(12))
     file_id = sent.json()["file"]["file_id"]
     assert code(sent) == 0
-    assert isinstance(file_id, int)
     assert file_id > 2**40
-    made = await minimax.post(CLONE, json={"file_id": file_id, "voice_id": "MyVoice001"})
-    assert code(made) == 0
-    twice = await minimax.post(CLONE, json={"file_id": file_id, "voice_id": "MyVoice001"})
-    assert code(twice) == 2039
+    clone = {"file_id": file_id, "voice_id": "MyVoice001"}
+    assert [code(await minimax.post(CLONE, json=clone)) for _ in range(2)] == [0, 2039]
     spoken = await minimax.post(SPEECH, json={**SPEAK, "voice_setting": {"voice_id": "MyVoice001"}})
     assert code(spoken) == 0
     listed = (await minimax.post("/minimax/v1/get_voice", json={"voice_type": "all"})).json()
-    assert [one["voice_id"] for one in listed["voice_cloning"]] == ["MyVoice001"]
-    assert "English_Graceful_Lady" in {one["voice_id"] for one in listed["system_voice"]}
+    assert [voice["voice_id"] for voice in listed["voice_cloning"]] == ["MyVoice001"]
+    assert "English_Graceful_Lady" in {voice["voice_id"] for voice in listed["system_voice"]}
 
 
 @pytest.mark.parametrize("name", ["short", "1startsWithDigit", "ends_with_", "has space in"])
-async def test_voice_ids_follow_the_rules(minimax: httpx.AsyncClient, name: str) -> None:
-    """A voice id that breaks the vendor's rules is refused."""
+async def test_rejects_an_invalid_voice_id(minimax: httpx.AsyncClient, name: str) -> None:
+    """Given a voice id against the vendor's rules, then it is refused."""
     file_id = (await upload(minimax, make_silent_wav(12))).json()["file"]["file_id"]
     assert code(await minimax.post(CLONE, json={"file_id": file_id, "voice_id": name})) == 2013
 
 
 @pytest.mark.parametrize(
-    ("data", "purpose", "wanted"),
+    ("data", "purpose", "expected"),
     [
         (make_silent_wav(5), "voice_clone", 2037),
         (make_silent_wav(301), "voice_clone", 2037),
@@ -201,15 +176,15 @@ async def test_voice_ids_follow_the_rules(minimax: httpx.AsyncClient, name: str)
         (b"not audio at all", "voice_clone", 2013),
     ],
 )
-async def test_uploads_are_checked(
-    minimax: httpx.AsyncClient, data: bytes, purpose: str, wanted: int
+async def test_rejects_an_invalid_upload(
+    minimax: httpx.AsyncClient, data: bytes, purpose: str, expected: int
 ) -> None:
-    """Length, kind and purpose of a recording are checked."""
-    assert code(await upload(minimax, data, purpose)) == wanted
+    """Given a wrong length, kind or purpose of a recording, then it is refused."""
+    assert code(await upload(minimax, data, purpose)) == expected
 
 
-async def test_mp3_uploads_are_measured(minimax: httpx.AsyncClient) -> None:
-    """An MP3's length is found from its frames."""
+async def test_measures_an_mp3_upload(minimax: httpx.AsyncClient) -> None:
+    """Given an MP3, then its length is that of its frames."""
     long = {**SPEAK, "text": "The tide comes and the tide goes. " * 8}
     audio = bytes.fromhex((await minimax.post(SPEECH, json=long)).json()["data"]["audio"])
     tag = b"ID3\x04\x00\x00\x00\x00\x00\x0a" + bytes(10)
@@ -217,21 +192,10 @@ async def test_mp3_uploads_are_measured(minimax: httpx.AsyncClient) -> None:
     assert code(await upload(minimax, audio[: len(audio) // 4])) == 2037
 
 
-def test_m4a_length_is_read_from_its_header() -> None:
-    """The movie header of an M4A file tells its length."""
+def test_reads_the_length_of_an_m4a() -> None:
+    """Given an M4A file, then its length is that of its movie header."""
     head = b"\x00\x00\x00\x18ftypM4A " + bytes(12)
     box = struct.pack(">I4sIIIII", 108, b"mvhd", 0, 0, 0, 1000, 15_000) + bytes(80)
     measured = measure_recording(head + box)
     assert measured is not None
     assert (measured.file_format, measured.seconds) == ("m4a", 15.0)
-
-
-async def test_chat_stream(minimax: httpx.AsyncClient) -> None:
-    """A streamed chat ends with its usage and the end mark."""
-    body = {"model": "MiniMax-M3", "messages": ASK, "stream": True, "reasoning_split": True}
-    reply = await minimax.post(CHAT, json=body)
-    events = [one[6:] for one in reply.text.split("\n\n") if one]
-    assert events[-1] == "[DONE]"
-    last = json.loads(events[-2])
-    assert last["usage"]["total_tokens"] > 0
-    assert last["choices"][0]["finish_reason"] == "stop"

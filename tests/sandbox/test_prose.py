@@ -1,4 +1,4 @@
-"""The simulated model's prose: it keeps to the topic, the form and the length that are asked."""
+"""The simulated model's prose has the requested topic, form and length."""
 
 import pytest
 
@@ -16,8 +16,8 @@ def write(prompt: str, system: str = "") -> str:
 
 @pytest.mark.parametrize("number", [5, 8, 12, 15, 20, 25, 33, 40, 60, 100, 150, 400])
 @pytest.mark.parametrize("topic", ["tidal power", "honey bees", "quantum knitting"])
-def test_writes_about_as_many_words_as_asked(number: int, topic: str) -> None:
-    """A number of words is met within a fifth, whatever the topic."""
+def test_writes_the_requested_number_of_words(number: int, topic: str) -> None:
+    """Given a number of words, then the text has this many within a fifth."""
     for prompt in (f"A {number}-word teaser about {topic}", f"Explain {topic} in {number} words."):
         text = write(prompt)
         assert len(text.split()) == pytest.approx(number, rel=0.2), text
@@ -35,13 +35,13 @@ def test_writes_about_as_many_words_as_asked(number: int, topic: str) -> None:
         (f"Summarise the following text.\n\n{TIDAL}", "tidal power"),
     ],
 )
-def test_topic_is_found(prompt: str, topic: str) -> None:
-    """The topic is read from many wordings."""
+def test_finds_the_topic(prompt: str, topic: str) -> None:
+    """Given any wording, then the topic is found."""
     assert prompts.parse_prompt("", prompt).topic.lower() == topic
 
 
-def test_forms() -> None:
-    """Bullets, titles, lines, sentences and paragraphs come as asked."""
+def test_writes_the_requested_form() -> None:
+    """Given bullets, a title, a line, sentences or paragraphs, then the text has this form."""
     bullets = write("Give 4 bullet points on the Silk Road").splitlines()
     assert len(bullets) == 4
     assert all(line.startswith("- ") for line in bullets)
@@ -53,8 +53,8 @@ def test_forms() -> None:
     assert write("Write 3 paragraphs about chess").count("\n\n") == 2
 
 
-def test_summary_is_drawn_from_the_text_given() -> None:
-    """A summary uses sentences of the text it is given, headings left out."""
+def test_summary_uses_sentences_of_the_text() -> None:
+    """Given a text, then its summary has whole sentences of it, without headings."""
     text = write(f"Summarise the text below in 3 sentences.\n\n{TIDAL}")
     plain = " ".join(TIDAL.split())
     assert "==" not in text
@@ -62,20 +62,20 @@ def test_summary_is_drawn_from_the_text_given() -> None:
 
 
 def test_objective_is_not_echoed() -> None:
-    """An objective without a verb is an instruction and no part of the text to work from."""
+    """Given an objective without a verb, then it is an instruction and no material."""
     text = write(f"One line on tidal power for a card\n\n<notes>\n{TIDAL}\n</notes>")
     assert "for a card" not in text
     assert text in " ".join(TIDAL.split())
 
 
 def test_system_prompt_sets_the_form() -> None:
-    """The system's words count for the form where the user's say nothing."""
+    """Given a form in the system prompt alone, then the text has this form."""
     text = write("Tidal power", "You write editorial copy. Answer in 25 words.")
     assert len(text.split()) == pytest.approx(25, rel=0.2)
 
 
-def test_a_limit_is_no_length() -> None:
-    """At most so many words means whole sentences and no padding."""
+def test_limit_is_no_length() -> None:
+    """Given a limit on the words, then the text has whole sentences without padding."""
     block = f"<material-0123456789ab>\n{TIDAL}\n</material-0123456789ab>"
     text = write(f"Summarise the material on tidal power in at most 60 words.\n\n{block}")
     assert 20 < len(text.split()) <= 60
@@ -85,7 +85,7 @@ def test_a_limit_is_no_length() -> None:
 
 
 def test_unknown_topic_claims_no_facts() -> None:
-    """A topic the library does not know is named, and nothing is invented about it."""
+    """Given an unknown topic, then the text names it without invented facts."""
     text = write("Write a short text about quantum knitting")
     assert "quantum knitting" in text.lower()
     assert not any(character.isdigit() for character in text)
@@ -93,8 +93,8 @@ def test_unknown_topic_claims_no_facts() -> None:
 
 @pytest.mark.timeout(30)
 @pytest.mark.parametrize("unit", ["'a", "a-", "a@", "1,", "translate ", "table comparing a and "])
-def test_a_long_odd_prompt_is_answered_soon(unit: str) -> None:
-    """Given a prompt of 100,000 characters that many patterns begin to match, then it is read."""
+def test_answers_a_long_unusual_prompt_soon(unit: str) -> None:
+    """Given 100,000 characters that many patterns begin to match, then the answer comes."""
     text = unit * (100_000 // len(unit))
 
     assert generate_reply([ChatTurn("user", text)]).text

@@ -1,4 +1,4 @@
-"""The simulated model answers the requests of the toolkit itself: of the planner and the judge."""
+"""The simulated model answers requests of the planner and the judge."""
 
 import json
 from typing import Any, TypeAlias
@@ -39,7 +39,7 @@ def ask_model(request: Json) -> str:
     ],
 )
 def test_plans_an_objective(objective: str, nodes: list[str], deliverables: list[str]) -> None:
-    """Given the planner's request, then the answer is a plan that the toolkit takes."""
+    """Given the planner's request, then the answer is a valid plan."""
     request: Json = build_planner_input(ModelRequest(objective, CAPABILITIES, frozenset()))
     answer = ask_model(request)
 
@@ -60,7 +60,7 @@ def test_asks_about_an_objective_without_a_topic() -> None:
 
 @pytest.mark.parametrize("member", ["issues", "findings"])
 def test_finds_nothing_as_a_judge(member: str) -> None:
-    """Given the judge's request, then the answer is an empty list, whatever its name."""
+    """Given the judge's request, then the answer is an empty list of any name."""
     texts = [JudgedText("copy", "Write about tides", "Tides turn twice a day.")]
     request: Json = build_judge_input(JudgeBrief("Write about tides", texts))
     (items,) = request["output_schema"]["properties"].values()
@@ -89,22 +89,26 @@ NODE = {
         {"type": "integer", "minimum": 3, "maximum": 3},
         {"type": "integer", "minimum": 4, "multipleOf": 5},
         {"type": "string", "minLength": 80, "maxLength": 90},
+        {"type": "string", "enum": ["calm", "bold"]},
+        {"anyOf": [{"type": "string", "format": "uri"}, {"type": "null"}]},
+        {"type": "number", "minimum": 0, "maximum": 1},
+        {"type": "boolean"},
         {"type": "array", "items": {"type": "string"}, "minItems": 7, "maxItems": 7},
         {"allOf": [{"properties": {"a": {"type": "integer"}}}, {"required": ["a"]}]},
         {"$ref": "#/$defs/node", "$defs": {"node": NODE}},
     ],
 )
 def test_fills_any_schema(schema: Json) -> None:
-    """Given bounds, or a schema that contains itself, then the answer validates."""
-    whole = {"type": "object", "properties": {"value": schema}, "required": ["value"]}
-    whole["$defs"] = schema.get("$defs", {})
-    text = generate_reply([ChatTurn("user", "Five facts about tea")], schema=whole).text
-    jsonschema.validate(json.loads(text), whole)
+    """Given bounds, or a recursive schema, then the answer is valid."""
+    root = {"type": "object", "properties": {"value": schema}, "required": ["value"]}
+    root["$defs"] = schema.get("$defs", {})
+    text = generate_reply([ChatTurn("user", "Five facts about tea")], schema=root).text
+    jsonschema.validate(json.loads(text), root)
 
 
 @pytest.mark.parametrize(("words", "items"), [("Five facts", 5), ("Seven names", 7), ("Facts", 3)])
-def test_a_list_has_as_many_items_as_asked(words: str, items: int) -> None:
-    """Given a number of items, then a list of a schema has as many."""
+def test_list_has_the_requested_number_of_items(words: str, items: int) -> None:
+    """Given a number of items, then a list has this many."""
     schema = {"type": "object", "properties": {"list": {"type": "array"}}, "required": ["list"]}
     text = generate_reply([ChatTurn("user", f"{words} about tea")], schema=schema).text
     assert len(json.loads(text)["list"]) == items
