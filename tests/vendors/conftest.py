@@ -1,7 +1,6 @@
-"""A driver by hand for vendors' flows, and answers as the vendors' documents show them."""
+"""A driver for the flows of vendors, and one operation of each vendor."""
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -34,9 +33,9 @@ PNG = bytes.fromhex(
 
 @dataclass
 class VendorDrive:
-    """Answers a flow's requests in turn and remembers every other step.
+    """Answers a flow's requests in turn, and records its steps.
 
-    An answer that is an exception is raised where the flow asked, as the engine's driver does.
+    An answer that is an exception is raised in the flow, as by the engine's driver.
     """
 
     answers: list[httpx.Response | Exception] = field(default_factory=list)
@@ -64,7 +63,7 @@ class VendorDrive:
             case httpx.Request():
                 step.read()
                 self.requests.append(step)
-                assert self.answers, f"nothing is left to answer {step.method} {step.url}"
+                assert self.answers, f"no answer for {step.method} {step.url}"
                 answer = self.answers.pop(0)
                 if isinstance(answer, Exception):
                     raise answer
@@ -79,7 +78,7 @@ class VendorDrive:
         return None
 
     def body(self, place: int = -1) -> dict[str, Any]:
-        """The JSON that a request carried."""
+        """Return the JSON of a request, by default the last."""
         value = json.loads(self.requests[place].content)
         assert isinstance(value, dict)
         return value
@@ -92,14 +91,14 @@ def drive() -> VendorDrive:
 
 
 def access(vendor: str, kind: str, /, **changes: Any) -> Access:
-    """The access of a flow: the vendor's own hosts, its default model and the test's key."""
+    """Return an access with the vendor's own hosts, default model and the test's key."""
     model = VENDORS[vendor].find_default_model(kind)
-    made = Access(VENDORS[vendor].base_urls, SECRET, model.id if model else "")
-    return replace(made, **changes)
+    default = Access(VENDORS[vendor].base_urls, SECRET, model.id if model else "")
+    return replace(default, **changes)
 
 
 def flow(vendor: str, operation: Operation[Any], /, **changes: Any) -> Flow[Any]:
-    """The vendor's flow for an operation."""
+    """Return the vendor's flow for an operation."""
     declared: Vendor = VENDORS[vendor]
     return declared.operations[type(operation)](
         operation, access(vendor, operation.kind, **changes)
@@ -107,9 +106,9 @@ def flow(vendor: str, operation: Operation[Any], /, **changes: Any) -> Flow[Any]
 
 
 def ok(body: object, **headers: str) -> httpx.Response:
-    """HTTP 200 with JSON."""
-    named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return httpx.Response(200, json=body, headers=named)
+    """Return HTTP 200 with JSON."""
+    hyphenated = {name.replace("_", "-"): value for name, value in headers.items()}
+    return httpx.Response(200, json=body, headers=hyphenated)
 
 
 TEXT = TextRequest(prompt="Why do tides turn?", system="Be brief.", max_tokens=64)
@@ -117,7 +116,7 @@ SPEECH = SpeechRequest(text="Tides turn twice a day.")
 CLONE = CloneRequest(name="Ada", audio=b"RIFF....WAVE", media_type="audio/wav")
 IMAGE = ImageRequest(prompt="a tidal mill", width=512, height=512, steps=8, seed=7)
 
-# One operation per vendor that every failure is tried on: the first request of each can fail alike.
+# The operations on which failures are tested; the first request of each can fail alike.
 OPERATIONS: list[tuple[str, Operation[Any]]] = [
     ("minimax", TEXT),
     ("minimax", SPEECH),
@@ -133,5 +132,3 @@ OPERATIONS: list[tuple[str, Operation[Any]]] = [
 each_operation = pytest.mark.parametrize(
     ("vendor", "operation"), OPERATIONS, ids=[f"{v}-{o.kind}" for v, o in OPERATIONS]
 )
-
-Make = Callable[[], httpx.Response]

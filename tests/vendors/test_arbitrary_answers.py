@@ -1,4 +1,4 @@
-"""Whatever JSON a vendor answers with, a flow ends in a reply or in a fault of the vendor."""
+"""Arbitrary JSON as an answer: a flow ends in a reply or in a fault of the vendor."""
 
 import json
 from typing import Any
@@ -17,7 +17,7 @@ from toolkit.plugins.infrastructure import (
     PodListing,
 )
 
-# What the vendors' answers are made of.
+# Members of the vendors' answers.
 NAMES = [
     *("id", "model", "choices", "message", "content", "refusal", "finish_reason", "text"),
     *("usage", "prompt_tokens", "completion_tokens", "error", "code", "param", "detail"),
@@ -46,15 +46,15 @@ quickly = settings(max_examples=60, suppress_health_check=[HealthCheck.function_
 
 
 class Always(list[httpx.Response | Exception]):
-    """The same answer, however often it is asked for."""
+    """The same answer for each request."""
 
     def pop(self, _place: Any = 0) -> httpx.Response | Exception:
-        """Answer without using the answer up."""
+        """Return the answer without removing it."""
         return self[0]
 
 
-def ends_well(running: Any, body: object, status: int) -> None:
-    """Drive a flow on one answer and hold its end to what may come of it."""
+def check_end(running: Any, body: object, status: int) -> None:
+    """Drive a flow on one answer, and check its reply or fault."""
     answer = httpx.Response(
         status, content=json.dumps(body).encode(), headers={"content-type": "application/json"}
     )
@@ -74,9 +74,11 @@ def ends_well(running: Any, body: object, status: int) -> None:
 @each_operation
 @given(body=ANSWERS, status=st.sampled_from([200, 200, 200, 400, 429, 500]))
 @quickly
-def test_work(vendor: str, operation: Operation[Any], body: object, status: int) -> None:
-    """Given any JSON at every step, work ends in a reply or a fault, and the key stays hidden."""
-    ends_well(flow(vendor, operation), body, status)
+def test_operation_ends_in_a_reply_or_a_fault(
+    vendor: str, operation: Operation[Any], body: object, status: int
+) -> None:
+    """Given any JSON at every step, then an operation ends, and its end has no key."""
+    check_end(flow(vendor, operation), body, status)
 
 
 INFRASTRUCTURE: list[Operation[Any]] = [
@@ -94,7 +96,9 @@ INFRASTRUCTURE: list[Operation[Any]] = [
     status=st.sampled_from([200, 200, 404, 500]),
 )
 @quickly
-def test_infrastructure(operation: Operation[Any], body: object, status: int) -> None:
-    """Given any JSON at every step, operations on infrastructure end as well."""
-    made = VENDORS["runpod"].infrastructure[operation.kind]
-    ends_well(made(operation, access("runpod", "image")), body, status)
+def test_infrastructure_ends_in_a_reply_or_a_fault(
+    operation: Operation[Any], body: object, status: int
+) -> None:
+    """Given any JSON at every step, then an operation on infrastructure ends likewise."""
+    build_flow = VENDORS["runpod"].infrastructure[operation.kind]
+    check_end(build_flow(operation, access("runpod", "image")), body, status)

@@ -1,4 +1,4 @@
-"""Bedrock by region: which inference profile is called, and that its price is what counts."""
+"""Bedrock by region: the inference profile that is called, and its price."""
 
 import json
 from decimal import Decimal
@@ -13,7 +13,7 @@ from toolkit.contract.catalog import CatalogModel
 from toolkit.settings import Settings, VendorSettings
 
 NOVA = "amazon.nova-2-lite-v1:0"
-# Dollars per million tokens, given and made: the vendor's price list by region.
+# Dollars per million tokens, input and output: the vendor's price list by region.
 LISTED = {"global": ("0.30", "2.50"), "us": ("0.33", "2.75"), "eu": ("0.429", "3.597")}
 REGIONS = {
     "us-east-1": "us",
@@ -25,24 +25,24 @@ REGIONS = {
 
 
 def host(region: str) -> str:
-    """Where Bedrock is in a region."""
+    """Return Bedrock's URL in a region."""
     return f"https://bedrock-runtime.{region}.amazonaws.com"
 
 
 def default_of(client: Client) -> CatalogModel:
-    """Return the catalogue's entry of the model that aws is asked for."""
-    rows = [CatalogModel.model_validate(one.to_dict()) for one in client.catalog.models()]
+    """Return the catalogue's entry of the default model of aws."""
+    rows = [CatalogModel.model_validate(model.to_dict()) for model in client.catalog.models()]
     (row,) = [row for row in rows if row.provider == "aws" and row.default]
     return row
 
 
 @pytest.mark.parametrize("region", REGIONS)
-@pytest.mark.parametrize("told_by", ["secret", "host"])
-def test_the_region_decides_the_profile(drive: VendorDrive, region: str, told_by: str) -> None:
-    """Given a region by the secret or by the host, then its profile is called there, and told."""
+@pytest.mark.parametrize("source", ["secret", "host"])
+def test_region_decides_the_profile(drive: VendorDrive, region: str, source: str) -> None:
+    """Given a region by the secret or the host, then its profile is called and reported."""
     secret = {"AccessKeyId": "AKID", "SecretAccessKey": "x", "SessionToken": "t"}
     base = VENDORS["aws"].base_urls["api"]
-    if told_by == "secret":
+    if source == "secret":
         secret["Region"] = region
     else:
         base = host(region)
@@ -56,20 +56,15 @@ def test_the_region_decides_the_profile(drive: VendorDrive, region: str, told_by
     assert request.headers["x-amz-security-token"] == "t"
 
 
-def test_a_profile_that_is_named_is_called(drive: VendorDrive) -> None:
-    """Given a model named with its profile, then it is called by just that name."""
-    drive(flow("aws", TEXT, model=f"global.{NOVA}"), ok(CONVERSED))
-    assert drive.requests[0].url.path == f"/model/global.{NOVA}/converse"
+@pytest.mark.parametrize("model", [f"global.{NOVA}", "openai.gpt-oss-120b-1:0"])
+def test_keeps_a_named_profile_or_a_model_without_profiles(drive: VendorDrive, model: str) -> None:
+    """Given a model with its profile, or without any, then it is called by exactly that name."""
+    drive(flow("aws", TEXT, model=model), ok(CONVERSED))
+    assert drive.requests[0].url.path == f"/model/{model}/converse"
 
 
-def test_a_model_without_a_profile_is_called_as_it_is(drive: VendorDrive) -> None:
-    """Given a model that has no profile, then its bare name is called."""
-    drive(flow("aws", TEXT, model="openai.gpt-oss-120b-1:0"), ok(CONVERSED))
-    assert drive.requests[0].url.path == "/model/openai.gpt-oss-120b-1:0/converse"
-
-
-def test_what_is_not_known_yet_counts_as_the_dearest(tmp_path: Path) -> None:
-    """Given a region that only the secret may tell, then the dearest profile is reserved for."""
+def test_reserves_the_dearest_profile_of_an_unknown_region(tmp_path: Path) -> None:
+    """Given a region that only the secret may name, then the dearest profile is reserved."""
     with Client.local(settings=Settings(data_dir=tmp_path, sandbox=True)) as client:
         row = default_of(client)
         assert row.model == NOVA
@@ -79,21 +74,22 @@ def test_what_is_not_known_yet_counts_as_the_dearest(tmp_path: Path) -> None:
         run = client.runs.create("llm.generate", {"objective": "Tides"}, provider="aws").wait()
         job = client.jobs.get(run.record.job_id).record
         assert job.model == f"us.{NOVA}"
-        given, made = (Decimal(usd) / 1_000_000 for usd in LISTED["us"])
-        cost = given * int(job.usage["input_tokens"]) + made * int(job.usage["output_tokens"])
+        input_usd, output_usd = (Decimal(usd) / 1_000_000 for usd in LISTED["us"])
+        usage = job.usage
+        cost = input_usd * int(usage["input_tokens"]) + output_usd * int(usage["output_tokens"])
         assert job.cost_source == "metered"
         assert job.cost_usd == pytest.approx(float(cost), abs=1e-9)
         assert job.reservation_usd > job.cost_usd
 
 
 @pytest.mark.parametrize("region", [region for region in REGIONS if region != "us-east-1"])
-def test_a_host_that_is_set_has_the_price_of_its_region(tmp_path: Path, region: str) -> None:
-    """Given a host that names its region, then the router weighs what will be called there."""
+def test_configured_host_has_the_price_of_its_region(tmp_path: Path, region: str) -> None:
+    """Given a host that names its region, then the router uses the price of its profile."""
     vendors = {"aws": VendorSettings(base_urls={"api": host(region)})}
     settings = Settings(data_dir=tmp_path, sandbox=True, vendors=vendors)
     with Client.local(settings=settings) as client:
         row = default_of(client)
-    given, made = LISTED[REGIONS[region]]
+    input_usd, output_usd = LISTED[REGIONS[region]]
     assert row.model == f"{REGIONS[region]}.{NOVA}"
-    assert row.prices_usd["input_tokens"] == pytest.approx(float(given) / 1e6)
-    assert row.prices_usd["output_tokens"] == pytest.approx(float(made) / 1e6)
+    assert row.prices_usd["input_tokens"] == pytest.approx(float(input_usd) / 1e6)
+    assert row.prices_usd["output_tokens"] == pytest.approx(float(output_usd) / 1e6)

@@ -1,10 +1,9 @@
-"""The vendors as declared: found without a list, priced from one table."""
+"""Declarations of the vendors, and their prices."""
 
 import logging
 from datetime import date
 from decimal import Decimal
 from importlib.metadata import EntryPoint
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.vendors.conftest import VENDORS, access
 from toolkit import vendors
-from toolkit.plugins import ImageRequest, Model, Operation, SpeechRequest, TextRequest, Vendor
+from toolkit.plugins import ImageRequest, Model, Vendor
 from toolkit.plugins.pricing import calculate_cost, calculate_dearest_cost
 from toolkit.plugins.vendor import PriceTier
 from toolkit.vendors import load_vendors
@@ -32,8 +31,8 @@ HALF = Decimal("0.5")
         ("runpod", "V7", {"image", "text"}),
     ],
 )
-def test_built_in_vendors(vendor: str, label: str, kinds: set[str]) -> None:
-    """Given the package alone, each vendor offers what the specification's table says."""
+def test_built_in_vendors_match_the_specification(vendor: str, label: str, kinds: set[str]) -> None:
+    """Given the package alone, then each vendor offers the kinds of the specification's table."""
     declared = VENDORS[vendor]
     assert (declared.id, declared.label) == (vendor, label)
     assert {operation.kind for operation in declared.operations} == kinds
@@ -44,7 +43,7 @@ def test_built_in_vendors(vendor: str, label: str, kinds: set[str]) -> None:
 
 @pytest.mark.parametrize("vendor", sorted(VENDORS))
 def test_every_kind_has_one_default_model(vendor: str) -> None:
-    """Given a vendor, each operation it offers has a model, and exactly one is the default."""
+    """Given a vendor, then each of its operations has exactly one default model."""
     declared = VENDORS[vendor]
     for operation in declared.operations:
         offered = [model for model in declared.models if model.kind == operation.kind]
@@ -53,8 +52,8 @@ def test_every_kind_has_one_default_model(vendor: str) -> None:
 
 
 @pytest.mark.parametrize("vendor", sorted(v.id for v in VENDORS.values() if not v.wire))
-def test_prices_say_where_they_are_from(vendor: str) -> None:
-    """Given the price table, every row has a source, a date, and amounts that can be paid."""
+def test_prices_have_a_source(vendor: str) -> None:
+    """Given the price table, then each row has a source, a date and valid amounts."""
     for model in VENDORS[vendor].models:
         assert model.source
         assert date.fromisoformat(model.as_of).year >= 2026
@@ -74,8 +73,10 @@ def test_prices_say_where_they_are_from(vendor: str) -> None:
         ("runpod", "image", {"gpu_seconds": 4.0}, None),
     ],
 )
-def test_list_prices(vendor: str, kind: str, units: dict[str, float], usd: str | None) -> None:
-    """Given what was billed, the default model's price is the table's; unknown stays unknown."""
+def test_default_models_have_list_prices(
+    vendor: str, kind: str, units: dict[str, float], usd: str | None
+) -> None:
+    """Given billed units, then the price is that of the table; an unknown price is None."""
     model = VENDORS[vendor].find_default_model(kind)
     assert model is not None
     assert calculate_cost(model, units) == (None if usd is None else Decimal(usd))
@@ -94,19 +95,21 @@ def test_list_prices(vendor: str, kind: str, units: dict[str, float], usd: str |
         ({"a": Decimal("0.1")}, {"a": 3.0}, Decimal("0.3")),
     ],
 )
-def test_price(prices: dict[str, Decimal], units: dict[str, float], usd: Decimal | None) -> None:
-    """Given units, the price is exact to the billionth, and none unless every used unit has one."""
-    found = calculate_cost(Model("m", "text", prices), units)
-    assert found == usd
-    assert found is None or found.as_tuple().exponent == -9
+def test_price_is_exact(
+    prices: dict[str, Decimal], units: dict[str, float], usd: Decimal | None
+) -> None:
+    """Given units, then the price is exact to a billionth, or None if a unit has none."""
+    cost = calculate_cost(Model("m", "text", prices), units)
+    assert cost == usd
+    assert cost is None or cost.as_tuple().exponent == -9
 
 
 @pytest.mark.parametrize(
     ("tokens", "price"),
     [(100, "1e-6"), (101, "2e-6"), (1_000, "2e-6"), (1_001, "3e-6"), (5_000, "3e-6")],
 )
-def test_the_highest_tier_below_an_input_is_its_price(tokens: int, price: str) -> None:
-    """Given two tiers, then all of an input has the price of the highest that it is longer than."""
+def test_prices_an_input_by_its_tier(tokens: int, price: str) -> None:
+    """Given two tiers, then all of an input has the price of the highest tier below its length."""
     tiers = tuple(
         PriceTier(above, {"input_tokens": Decimal(usd)})
         for above, usd in ((100, "2e-6"), (1_000, "3e-6"))
@@ -118,66 +121,49 @@ def test_the_highest_tier_below_an_input_is_its_price(tokens: int, price: str) -
 TEXT_UNITS = ("input_tokens", "cached_input_tokens", "cache_write_tokens", "output_tokens")
 
 
-@given(bound=st.integers(1, 2_000_000), used=st.integers(0, 2_000_000), data=st.data())
-def test_no_call_costs_more_than_its_bound(bound: int, used: int, data: st.DataObject) -> None:
-    """Given at most so many tokens, then no text model's call costs more, at whatever length."""
-    used = min(used, bound)
-    parts = data.draw(st.tuples(st.integers(0, used), st.integers(0, used)))
-    units = dict(zip(TEXT_UNITS, (used, *parts, 1_000), strict=True))
+@given(bound=st.integers(1, 2_000_000), count=st.integers(0, 2_000_000), data=st.data())
+def test_no_call_costs_more_than_its_bound(bound: int, count: int, data: st.DataObject) -> None:
+    """Given a bound on the tokens, then no call of a text model costs more than the bound."""
+    count = min(count, bound)
+    parts = data.draw(st.tuples(st.integers(0, count), st.integers(0, count)))
+    units = dict(zip(TEXT_UNITS, (count, *parts, 1_000), strict=True))
     bounds = {"input_tokens": bound, "output_tokens": 1_000}
     for vendor in VENDORS.values():
         for model in vendor.models:
             if model.kind == "text":
                 cost = calculate_cost(model, units)
-                most = calculate_dearest_cost(model, bounds)
-                assert cost is None or most is None or cost <= most, model.id
-
-
-def test_estimates_of_the_defaults_are_known() -> None:
-    """Given the default models, work can be estimated before it is done, as budgets need."""
-    cases: list[tuple[str, Operation[Any]]] = [
-        ("openai", TextRequest(prompt="x")),
-        ("minimax", TextRequest(prompt="x")),
-        ("minimax", SpeechRequest(text="x")),
-        ("runpod", ImageRequest(prompt="x")),
-    ]
-    for vendor, operation in cases:
-        model = VENDORS[vendor].find_default_model(operation.kind)
-        assert model is not None
-        assert (calculate_cost(model, operation.units()) or 0) > 0
+                limit = calculate_dearest_cost(model, bounds)
+                assert cost is None or limit is None or cost <= limit, model.id
 
 
 THIRD = Vendor("third", "Third", "THIRD_API_KEY", {}, {}, ())
 COPY = Vendor("openai", "Not theirs", "X", {}, {}, ())
-broken = "not a vendor"
+BROKEN = "not a vendor"
+OTHER_WIRE = Vendor("lonely", "Lonely", "LONELY_API_KEY", {}, {}, (), wire="nobody")
 
 
 def test_entry_points_add_vendors(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Given installed vendors, good ones are added; broken ones and copies are told, not taken."""
+    """Given entry points, then valid vendors are added; broken ones and duplicates are logged."""
     points = [
-        EntryPoint(name, f"{__name__}:{target}", vendors.GROUP)
-        for name, target in (
-            ("third", "THIRD"),
-            ("copy", "COPY"),
-            ("broken", "broken"),
-            ("missing", "NOTHING"),
-        )
+        EntryPoint(name.lower(), f"{__name__}:{name}", vendors.GROUP)
+        for name in ("THIRD", "COPY", "BROKEN", "MISSING", "OTHER_WIRE")
     ]
     monkeypatch.setattr(vendors, "entry_points", lambda group: points)
     with caplog.at_level(logging.WARNING):
-        found = load_vendors()
-    assert found["third"] is THIRD
-    assert found["openai"].title == "OpenAI and compatible servers"
-    assert len(found) == len(VENDORS) + 1
+        loaded = load_vendors()
+    assert loaded["third"] is THIRD
+    assert loaded["openai"].title == "OpenAI and compatible servers"
+    assert len(loaded) == len(VENDORS) + 1
     assert [record.args for record in caplog.records] == [
         ("broken",),
         ("copy",),
         ("missing", "AttributeError"),
+        ("other_wire",),
     ]
 
 
 def test_access_hides_its_secret() -> None:
-    """Given an access, its repr shows the model alone."""
+    """Given an access, then its repr shows only the model."""
     assert repr(access("openai", "text")) == "Access(model='gpt-6-luna')"

@@ -1,6 +1,5 @@
-"""Vendors declared to speak OpenAI's wire: what is taken, refused, loaded and simulated."""
+"""Vendors that are declared to use OpenAI's wire."""
 
-import logging
 from decimal import Decimal
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -11,10 +10,9 @@ import pytest
 from tests.vendors.conftest import TEXT, VENDORS
 from toolkit import Client, vendors
 from toolkit.engine import Registry
-from toolkit.plugins import Model, TextRequest, Vendor, openai_compatible
+from toolkit.plugins import Model, Vendor, openai_compatible
 from toolkit.plugins.pricing import calculate_max_cost
 from toolkit.sandbox import CompatibleVendor, Faults
-from toolkit.vendors import load_vendors
 
 ROW: Any = {"input_tokens": "2", "output_tokens": "8", "output_limit": 1000}
 DECLARED: dict[str, Any] = {
@@ -24,8 +22,7 @@ DECLARED: dict[str, Any] = {
     "models": {"wick": ROW, "org/flame": {**ROW, "reasons": True, "quality": 2}},
 }
 LANTERN = openai_compatible(**DECLARED)
-OTHER_WIRE = Vendor("lonely", "Lonely", "LONELY_API_KEY", {}, {}, (), wire="nobody")
-# It has a wire of its own, which no sandbox knows.
+# A vendor with a wire of its own, which the sandbox does not simulate.
 STRANGER = Vendor(
     "stranger",
     "Stranger",
@@ -37,29 +34,29 @@ STRANGER = Vendor(
 
 
 @pytest.fixture
-def installed(monkeypatch: pytest.MonkeyPatch) -> dict[str, Vendor]:
-    """The vendors, with those of this file installed."""
+def installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the vendors of this file as entry points."""
     points = [
         EntryPoint(name.lower(), f"{__name__}:{name}", vendors.GROUP)
-        for name in ("LANTERN", "OTHER_WIRE", "STRANGER")
+        for name in ("LANTERN", "STRANGER")
     ]
     monkeypatch.setattr(vendors, "entry_points", lambda group: points)
-    return load_vendors()
 
 
-def test_the_declaration_is_a_vendor() -> None:
-    """Given four facts, then name, prices, limits and the default model follow from them."""
+def test_declares_a_vendor() -> None:
+    """Given a declaration, then it has name, prices, limits and a default model."""
     assert (LANTERN.id, LANTERN.title, LANTERN.label) == ("lantern", "lantern", None)
     assert LANTERN.base_urls == {"api": "https://lantern.example/openai/v2"}
     wick, flame = LANTERN.models
     assert (wick.default, flame.default, flame.quality) == (True, False, 2)
     assert wick.prices == {"input_tokens": Decimal("2e-6"), "output_tokens": Decimal("8e-6")}
-    named = openai_compatible(**{**DECLARED, "models": {"a": ROW, "b": {**ROW, "default": True}}})
-    assert [model.default for model in named.models] == [False, True]
+    models = {"a": ROW, "b": {**ROW, "default": True}}
+    vendor = openai_compatible(**{**DECLARED, "models": models})
+    assert [model.default for model in vendor.models] == [False, True]
 
 
-def test_a_cap_bounds_only_what_it_is_known_to_bound() -> None:
-    """Given a model that reasons, then its own limit is what may be billed; else the cap is."""
+def test_reasoning_model_is_bounded_by_its_own_limit() -> None:
+    """Given a model that reasons, then its own limit bounds the cost; else the request's cap."""
     wick, flame = LANTERN.models
     at_cap, at_limit = (calculate_max_cost(LANTERN, m, TEXT) for m in (wick, flame))
     assert at_cap is not None
@@ -80,55 +77,40 @@ def test_a_cap_bounds_only_what_it_is_known_to_bound() -> None:
         {"models": {"wick": {"price": "1"}}},
     ],
 )
-def test_mistakes_are_refused(change: dict[str, Any]) -> None:
-    """Given a declaration that cannot be meant, then it says so as it is made."""
+def test_rejects_an_invalid_declaration(change: dict[str, Any]) -> None:
+    """Given an invalid declaration, then it raises an error."""
     with pytest.raises(ValueError, match=r"cannot be|has no models|unknown field"):
         openai_compatible(**{**DECLARED, **change})
 
 
-def test_it_is_loaded_with_the_flows_of_its_wire(
-    installed: dict[str, Vendor], caplog: pytest.LogCaptureFixture
-) -> None:
-    """Given an installed one, then it has OpenAI's flows; a wire of nobody's is told and left."""
-    found = installed["lantern"]
-    assert found.operations == {TextRequest: VENDORS["openai"].operations[TextRequest]}
-    assert found.probe is VENDORS["openai"].probe
-    assert "lonely" not in installed
-    with caplog.at_level(logging.WARNING):
-        load_vendors()
-    assert [record.args for record in caplog.records] == [("other_wire",)]
-
-
 @pytest.mark.usefixtures("installed")
-def test_the_sandbox_serves_it_and_no_stranger(tmp_path: Path) -> None:
-    """Given the sandbox, then it is connected by its own name; a vendor without a wire is not."""
+def test_sandbox_serves_a_compatible_vendor(tmp_path: Path) -> None:
+    """Given the sandbox, then the vendor is connected; a vendor without a wire is not."""
     faults = Faults(vendors=["lantern"])
     faults.fail("lantern", status=401, times=1)
     with Client.local(tmp_path, faults=faults, registry=Registry.load()) as client:
-        connected = {one.id: one.record.connected for one in client.providers.list()}
+        connected = {p.id: p.record.connected for p in client.providers.list()}
         assert (connected["lantern"], connected["stranger"]) == (True, False)
         objective = {"objective": "A line on tides"}
         refused = client.runs.create("llm.generate", objective, provider="lantern")
         assert refused.wait(check=False).record.error.message.startswith("lantern did not accept")
         run = client.runs.create("llm.generate", objective, provider="lantern").wait()
-        used = run.record.usage
-        asked = 2 * used["input_tokens"] + 8 * used["output_tokens"]
-        assert run.cost_usd == pytest.approx(asked / 1e6)
-        (connection,) = [one for one in client.connections.list() if one.provider == "lantern"]
+        usage = run.record.usage
+        cost = (2 * usage["input_tokens"] + 8 * usage["output_tokens"]) / 1e6
+        assert run.cost_usd == pytest.approx(cost)
+        (connection,) = [c for c in client.connections.list() if c.provider == "lantern"]
         tried = client.connections.test(connection.id).record
         assert (tried.accepted, tried.models) == (True, ["wick-sandbox", "org/flame-sandbox"])
         faults.fail("lantern", status=429)
         with pytest.raises(ValueError, match="Did you mean 'lantern'"):
             faults.fail("lanten", status=429)
     assert {call.vendor for call in faults.calls} == {"lantern"}
-    assert {call.path for call in faults.calls} == {
-        "/openai/v2/chat/completions",
-        "/openai/v2/models",
-    }
+    paths = {call.path for call in faults.calls}
+    assert paths == {"/openai/v2/chat/completions", "/openai/v2/models"}
 
 
 @pytest.mark.parametrize(("id", "wire"), [("openai", "openai"), ("lantern", "aws")])
-def test_the_cloud_takes_only_what_it_can_serve(id: str, wire: str) -> None:
-    """Given a name that is taken, or a wire that has no other speakers, then it is refused."""
+def test_cloud_rejects_a_taken_name_or_an_unsupported_wire(id: str, wire: str) -> None:
+    """Given a taken name, or a wire without other vendors, then it is rejected."""
     with pytest.raises(ValueError, match="cannot be"):
         CompatibleVendor(id, wire, "key", ())

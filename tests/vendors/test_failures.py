@@ -1,14 +1,26 @@
-"""Every failure × every vendor: each ends as one of our codes, and never quotes the key."""
+"""Failures of every vendor: each has one of our codes, and never quotes the key."""
 
+import re
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from email.utils import formatdate
 from typing import Any
 
 import httpx
 import pytest
 
-from tests.vendors.conftest import OPERATIONS, SECRET, TEXT, VendorDrive, each_operation, flow
+from tests.vendors.conftest import (
+    CLONE,
+    IMAGE,
+    OPERATIONS,
+    SECRET,
+    SPEECH,
+    TEXT,
+    VendorDrive,
+    each_operation,
+    flow,
+)
 from toolkit.contract.errors import ErrorCode
 from toolkit.plugins import ImageRequest, Operation, ProviderError
 
@@ -24,14 +36,14 @@ JSON_TYPE = {"content-type": "application/json"}
 def fault_of(
     drive: VendorDrive, running: Any, *answers: httpx.Response | Exception
 ) -> ProviderError:
-    """The fault that a flow ends with."""
+    """Return the fault that a flow ends with."""
     with pytest.raises(ProviderError) as caught:
         drive(running, *answers)
     return caught.value
 
 
 def in_seconds(seconds: float, *, usegmt: bool = True) -> str:
-    """The HTTP date of a time from now."""
+    """Return the HTTP date of a time from now."""
     return formatdate(time.time() + seconds, usegmt=usegmt)
 
 
@@ -65,10 +77,10 @@ HTTP_FAILURES: dict[str, tuple[int, dict[str, Any], ErrorCode, bool]] = {
 
 @each_operation
 @pytest.mark.parametrize("failure", HTTP_FAILURES)
-def test_http_failure_becomes_our_code(
+def test_maps_an_http_failure(
     drive: VendorDrive, vendor: str, operation: Operation[Any], failure: str
 ) -> None:
-    """Given any vendor's failing answer, the flow raises its code with status, and no key."""
+    """Given a failing answer, then the fault has code, status and request id, but no key."""
     status, body, code, retryable = HTTP_FAILURES[failure]
     if (vendor, failure) == ("runpod", "conflict"):  # "not valid for the current status"
         code, retryable = REFUSED, False
@@ -109,32 +121,69 @@ def test_retry_after_is_read(
     low: float,
     high: float,
 ) -> None:
-    """Given a 429 with a wait in any of its forms, the fault carries the seconds."""
-    # A date is made now: the suite may have begun long ago.
-    sent = {name: told if isinstance(told, str) else told() for name, told in headers.items()}
+    """Given a 429 with a wait in any of its forms, then the fault has the seconds."""
+    # The date is computed now because the tests may have started long ago.
+    sent = {name: value if isinstance(value, str) else value() for name, value in headers.items()}
     fault = fault_of(drive, flow(vendor, operation), httpx.Response(429, json={}, headers=sent))
     assert fault.code is RATE
     assert fault.retry_after is not None
     assert low <= fault.retry_after <= high
 
 
-@pytest.mark.parametrize("given", ["soon", "-5", "nan", "1e9", "9" * 400, "Fri, 99 Nov 2026"])
-def test_senseless_retry_after_is_an_hour(drive: VendorDrive, given: str) -> None:
-    """Given a wait that is no wait, then the vendor is left alone for as long as can be asked."""
-    answer = httpx.Response(429, json={}, headers={"retry-after": given})
-    assert fault_of(drive, flow("openai", TEXT), answer).retry_after == 3600
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [
+        *((value, 3600) for value in ("soon", "-5", "nan", "1e9", "9" * 400, "Fri, 99 Nov 2026")),
+        ("", None),
+    ],
+)
+def test_invalid_retry_after_is_an_hour(
+    drive: VendorDrive, value: str, seconds: float | None
+) -> None:
+    """Given an invalid wait, then the fault has the longest wait, or None for an empty header."""
+    answer = httpx.Response(429, json={}, headers={"retry-after": value})
+    assert fault_of(drive, flow("openai", TEXT), answer).retry_after == seconds
 
 
-def test_without_retry_after_nothing_is_said(drive: VendorDrive) -> None:
-    """Given a 429 without a wait, then the fault says nothing about when to come back."""
-    answer = httpx.Response(429, json={}, headers={"retry-after": ""})
-    assert fault_of(drive, flow("openai", TEXT), answer).retry_after is None
+UNRESOLVED = ErrorCode.SECRET_UNRESOLVED
 
 
-@pytest.mark.parametrize(("said", "retryable"), [("true", True), ("false", False), ("?", True)])
-def test_should_retry_header_is_obeyed(drive: VendorDrive, said: str, retryable: bool) -> None:
-    """Given `x-should-retry`, what it says wins over the status."""
-    answer = httpx.Response(500, json={}, headers={"x-should-retry": said})
+@pytest.mark.parametrize(
+    ("vendor", "operation", "changes", "words", "code"),
+    [
+        ("aws", TEXT, {"secret": "{"}, "", UNRESOLVED),
+        ("aws", TEXT, {"secret": "{}"}, "", UNRESOLVED),
+        ("aws", TEXT, {"secret": '{"access_key_id": "A"}'}, "", UNRESOLVED),
+        ("aws", TEXT, {"secret": '{"access_key_id": 1, "secret_access_key": 2}'}, "", UNRESOLVED),
+        ("elevenlabs", replace(SPEECH, voice="."), {}, "cannot be", REFUSED),
+        ("elevenlabs", replace(SPEECH, voice=".."), {}, "cannot be", REFUSED),
+        ("elevenlabs", replace(SPEECH, speed=0.5), {}, r"0\.7 to 1\.2", REFUSED),
+        ("elevenlabs", replace(SPEECH, speed=2.0), {}, r"0\.7 to 1\.2", REFUSED),
+        ("minimax", replace(CLONE, media_type="audio/ogg"), {}, "MP3, M4A and WAV", REFUSED),
+        ("runpod", IMAGE, {"pod": "a/b"}, "is not valid", BAD),
+        ("runpod", IMAGE, {"pod": "evil.example/"}, "is not valid", BAD),
+        ("runpod", IMAGE, {"pod": ""}, "is not valid", BAD),
+        ("runpod", IMAGE, {"pod": "x@y"}, "is not valid", BAD),
+    ],
+)
+def test_sends_no_invalid_request(
+    drive: VendorDrive,
+    vendor: str,
+    operation: Operation[Any],
+    changes: dict[str, Any],
+    words: str,
+    code: ErrorCode,
+) -> None:
+    """Given a malformed secret, voice, speed, audio or pod, then nothing is sent."""
+    fault = fault_of(drive, flow(vendor, operation, **changes))
+    assert (fault.code, drive.requests) == (code, [])
+    assert re.search(words, fault.message)
+
+
+@pytest.mark.parametrize(("value", "retryable"), [("true", True), ("false", False), ("?", True)])
+def test_should_retry_header_is_obeyed(drive: VendorDrive, value: str, retryable: bool) -> None:
+    """Given `x-should-retry`, then it overrides the status."""
+    answer = httpx.Response(500, json={}, headers={"x-should-retry": value})
     assert fault_of(drive, flow("openai", TEXT), answer).retryable is retryable
 
 
@@ -142,11 +191,11 @@ def test_should_retry_header_is_obeyed(drive: VendorDrive, said: str, retryable:
 def test_key_goes_into_the_header_alone(
     drive: VendorDrive, vendor: str, operation: Operation[Any]
 ) -> None:
-    """Given any operation, the key is in the vendor's header, not in the URL nor in the body."""
+    """Given any operation, then the key is in the vendor's header, not in the URL or body."""
     fault_of(drive, flow(vendor, operation), httpx.Response(500, json={}))
     request = drive.requests[0]
-    own = {"anthropic": "x-api-key", "google": "x-goog-api-key", "elevenlabs": "xi-api-key"}
-    header = own.get(vendor)
+    headers = {"anthropic": "x-api-key", "google": "x-goog-api-key", "elevenlabs": "xi-api-key"}
+    header = headers.get(vendor)
     carried = request.headers[header or "authorization"]
     assert carried == (SECRET if header else f"Bearer {SECRET}")
     assert SECRET not in str(request.url)
@@ -156,10 +205,10 @@ def test_key_goes_into_the_header_alone(
 
 @each_operation
 @pytest.mark.parametrize("secret", ["two\nlines", "clé", "tab\there"])
-def test_secret_that_no_header_takes(
+def test_rejects_a_secret_that_fits_no_header(
     drive: VendorDrive, vendor: str, operation: Operation[Any], secret: str
 ) -> None:
-    """Given a secret with a line break or a foreign letter, nothing is sent and none is quoted."""
+    """Given a secret with a line break or a foreign letter, then it is not sent or quoted."""
     fault = fault_of(drive, flow(vendor, operation, secret=secret))
     assert fault.code is ErrorCode.SECRET_UNRESOLVED
     assert secret not in fault.message
@@ -170,7 +219,7 @@ def test_secret_that_no_header_takes(
 def test_lost_connection_passes_through(
     drive: VendorDrive, vendor: str, operation: Operation[Any]
 ) -> None:
-    """Given a driver's own fault at the first request, the flow leaves it as it is."""
+    """Given the driver's own fault at the first request, then the flow raises it unchanged."""
     lost = ProviderError(SLOW, "host did not answer in time.")
     assert fault_of(drive, flow(vendor, operation), lost) is lost
 
@@ -183,8 +232,8 @@ def test_lost_connection_passes_through(
         f"{SECRET}\n\x1b[31m" + "x" * 500,
     ],
 )
-def test_echoed_key_is_taken_out(drive: VendorDrive, echo: str) -> None:
-    """Given a refusal that echoes the key, whole or in part, what is quoted is clean and short."""
+def test_removes_an_echoed_key(drive: VendorDrive, echo: str) -> None:
+    """Given a refusal that echoes the key or a part, then the quoted text is clean and short."""
     answer = httpx.Response(400, json={"error": {"message": echo}})
     message = fault_of(drive, flow("openai", TEXT), answer).message
     assert SECRET[:8] not in message
@@ -194,16 +243,14 @@ def test_echoed_key_is_taken_out(drive: VendorDrive, echo: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("place", "told"),
+    ("place", "words"),
     [({"endpoint": "ep9k2"}, "the endpoint is paused"), ({"pod": "ep9k2"}, "the pod is paused")],
 )
-def test_the_vendors_ids_are_taken_out(
-    drive: VendorDrive, place: dict[str, str], told: str
-) -> None:
-    """Given a refusal that names the endpoint or pod as the vendor does, its id is not told."""
+def test_removes_the_vendors_ids(drive: VendorDrive, place: dict[str, str], words: str) -> None:
+    """Given a refusal that names the endpoint or pod, then its id is removed."""
     answer = httpx.Response(400, json={"error": "ep9k2 is paused"})
     fault = fault_of(drive, flow("runpod", ImageRequest(prompt="a mill"), **place), answer)
-    assert told in fault.message
+    assert words in fault.message
     assert "ep9k2" not in fault.message
 
 
@@ -213,14 +260,16 @@ MINIMAX_CODES: dict[int | str, tuple[ErrorCode, bool]] = {
     **dict.fromkeys((1002, 1039, 1041, 2045), (RATE, True)),
     **dict.fromkeys((1000, 1013, 1024, 1033), (DOWN, True)),
     1001: (SLOW, True),
-    **dict.fromkeys((1026, 1027, 1042, 2013, 2037, 2038, 20132, 987654, "1004"), (REFUSED, False)),
+    **dict.fromkeys(
+        (1026, 1027, 1042, 2013, 2037, 2038, 2039, 20132, 987654, "1004"), (REFUSED, False)
+    ),
 }
 
 
 @pytest.mark.parametrize("place", range(3), ids=["text", "speech", "clone"])
 @pytest.mark.parametrize("status", MINIMAX_CODES)
 def test_minimax_fails_with_status_200(drive: VendorDrive, place: int, status: int | str) -> None:
-    """Given HTTP 200 with a code in base_resp, every minimax flow fails by the vendor's table."""
+    """Given HTTP 200 with a code in base_resp, then every flow fails by the vendor's table."""
     code, retryable = MINIMAX_CODES[status]
     body = {
         "trace_id": "06542dec",
@@ -235,7 +284,7 @@ def test_minimax_fails_with_status_200(drive: VendorDrive, place: int, status: i
 
 
 def test_openai_quota_is_no_rate_limit(drive: VendorDrive) -> None:
-    """Given 429 insufficient_quota, waiting does not help and the fault says so."""
+    """Given 429 insufficient_quota, then the fault is not retryable."""
     error = {"message": "You exceeded your quota.", "type": "insufficient_quota", "param": None}
     answer = httpx.Response(429, json={"error": {**error, "code": "insufficient_quota"}})
     fault = fault_of(drive, flow("openai", TEXT), answer)
@@ -253,10 +302,8 @@ def test_openai_quota_is_no_rate_limit(drive: VendorDrive) -> None:
     ],
     ids=["outage", "key", "no message", "page"],
 )
-def test_a_fault_names_the_vendor_that_was_asked(
-    drive: VendorDrive, answer: httpx.Response
-) -> None:
-    """Given a vendor made of openai's flow, then its faults speak of it, and not of openai."""
+def test_fault_names_a_compatible_vendor(drive: VendorDrive, answer: httpx.Response) -> None:
+    """Given a vendor that uses openai's flow, then its faults name it and not openai."""
     fault = fault_of(drive, flow("openai", TEXT, vendor="ollama"), answer)
     assert "ollama" in fault.message
     assert "openai" not in fault.message

@@ -1,6 +1,5 @@
 """RunPod's management API: endpoints, pods, templates, network volumes and the catalogue."""
 
-from collections.abc import AsyncIterator
 from decimal import Decimal
 from typing import Any
 
@@ -8,7 +7,6 @@ import httpx
 import pytest
 
 from tests.vendors.conftest import SECRET, VENDORS, VendorDrive, access, ok
-from tests.vendors.test_on_sandbox import SandboxDriver
 from toolkit.contract.errors import ErrorCode
 from toolkit.plugins import Operation, ProviderError, Reply
 from toolkit.plugins.infrastructure import (
@@ -29,16 +27,16 @@ from toolkit.plugins.infrastructure import (
     VolumeDeletion,
     VolumeListing,
 )
-from toolkit.sandbox import create_app
 
 GPU = "NVIDIA GeForce RTX 4090"
-MADE: dict[str, Any] = {
+ENDPOINT: dict[str, Any] = {
     "id": "ep9k2",
     "name": "pictures",
     "gpu": {"pools": ["ADA_24"], "count": 1},
     "workers": {"min": 0, "max": 1},
     "requestUrls": {"run": "https://evil.example/run"},
 }
+CREATED = httpx.Response(201, json=ENDPOINT)
 CREATION = EndpointCreation(name="pictures", gpu_pool="ADA_24", image="example/worker:1")
 TEMPLATE: dict[str, Any] = {
     "id": "tpl1",
@@ -64,25 +62,20 @@ def infrastructure(operation: Operation[Any]) -> Any:
     return VENDORS["runpod"].infrastructure[operation.kind](operation, access("runpod", "image"))
 
 
-def build_created_answer(body: dict[str, Any]) -> httpx.Response:
-    """HTTP 201 with JSON."""
-    return httpx.Response(201, json=body)
-
-
 def problem(status: int, detail: str = "No.") -> httpx.Response:
-    """A failure in the management API's shape."""
+    """Return a failure in the management API's shape."""
     body = {"title": "Problem", "status": status, "detail": detail}
     return httpx.Response(status, json=body, headers={"content-type": "application/problem+json"})
 
 
 def list_sent_requests(drive: VendorDrive) -> list[str]:
-    """Method and path of every request."""
+    """Return method and path of each request."""
     return [f"{request.method} {request.url.path}" for request in drive.requests]
 
 
-def test_an_image_is_run(drive: VendorDrive) -> None:
-    """Given an image, then the endpoint is asked for with it, and no template is made."""
-    state = drive(infrastructure(CREATION), build_created_answer(MADE))
+def test_creates_an_endpoint_of_an_image(drive: VendorDrive) -> None:
+    """Given an image, then the endpoint runs it, and no template is made."""
+    state = drive(infrastructure(CREATION), CREATED)
     assert list_sent_requests(drive) == ["POST /v2/serverless"]
     assert drive.body() == {
         "name": "pictures",
@@ -97,12 +90,12 @@ def test_an_image_is_run(drive: VendorDrive) -> None:
     assert all(r.headers["authorization"] == f"Bearer {SECRET}" for r in drive.requests)
 
 
-def test_a_template_is_read_and_never_bound(drive: VendorDrive) -> None:
-    """Given a template and volumes, then the endpoint is made of what the template says."""
+def test_creates_an_endpoint_of_a_copied_template(drive: VendorDrive) -> None:
+    """Given a template and volumes, then the endpoint copies the template's fields."""
     creation = EndpointCreation(
         name="pictures", gpu_pool="ADA_24", workers_max=3, template_id="tpl1", volume_ids=("v1",)
     )
-    drive(infrastructure(creation), ok(TEMPLATE), build_created_answer(MADE))
+    drive(infrastructure(creation), ok(TEMPLATE), CREATED)
     assert list_sent_requests(drive) == ["GET /v2/templates/tpl1", "POST /v2/serverless"]
     body = drive.body()
     assert "templateId" not in body
@@ -115,20 +108,18 @@ def test_a_template_is_read_and_never_bound(drive: VendorDrive) -> None:
     assert body["workers"] == {"min": 0, "max": 3}
 
 
-def test_neither_image_nor_template(drive: VendorDrive) -> None:
-    """Given no image, the vendor's file chooses one."""
+def test_uses_the_default_image(drive: VendorDrive) -> None:
+    """Given neither image nor template, then the endpoint runs the default image."""
     drive(
         infrastructure(EndpointCreation(name="pictures", gpu_pool="ADA_24")),
-        build_created_answer(MADE),
+        CREATED,
     )
     assert drive.body()["image"] == "runpod/worker-sdxl:latest"
 
 
 @pytest.mark.parametrize("answers", [[problem(404)], [ok(TEMPLATE), problem(422)]])
-def test_a_refusal_leaves_the_template_alone(
-    drive: VendorDrive, answers: list[httpx.Response]
-) -> None:
-    """Given a refusal with the caller's own template, that template is left alone."""
+def test_refusal_keeps_the_template(drive: VendorDrive, answers: list[httpx.Response]) -> None:
+    """Given a refusal with the caller's own template, then the template is not deleted."""
     creation = EndpointCreation(name="pictures", gpu_pool="X", template_id="tpl1")
     with pytest.raises(ProviderError) as caught:
         drive(infrastructure(creation), *answers)
@@ -136,30 +127,41 @@ def test_a_refusal_leaves_the_template_alone(
     assert not any(line.startswith("DELETE") for line in list_sent_requests(drive))
 
 
-def test_a_refusal_tells_what_is_wrong(drive: VendorDrive) -> None:
-    """Given a refusal with a list of what is wrong, then it is told with it."""
+def test_refusal_lists_its_errors(drive: VendorDrive) -> None:
+    """Given a refusal with a list of errors, then the message has them."""
     body = {"title": "No", "status": 422, "detail": "It does not fit.", "errors": ["a: b", "c: d"]}
     with pytest.raises(ProviderError, match="It does not fit: a: b; c: d"):
         drive(infrastructure(CREATION), httpx.Response(422, json=body))
 
 
 @pytest.mark.parametrize("operation", [CREATION, EndpointDeletion(vendor_id="ep9k2")])
-def test_what_cannot_be_done_as_things_stand(drive: VendorDrive, operation: Operation[Any]) -> None:
-    """Given 409, then it is a refusal for good, and no outage."""
+def test_conflict_is_a_permanent_refusal(drive: VendorDrive, operation: Operation[Any]) -> None:
+    """Given 409, then the operation is rejected and not retried."""
     with pytest.raises(ProviderError, match="while it starts") as caught:
         drive(infrastructure(operation), problem(409, "Not while it starts."))
     assert (caught.value.code, caught.value.retryable) == (ErrorCode.PROVIDER_REJECTED, False)
 
 
-def test_endpoints_are_listed(drive: VendorDrive) -> None:
-    """Given the vendor's list, then each has its id and name, and nothing more is asked."""
-    answer = ok({"endpoints": [MADE, {"id": "ep3", "name": "texts -fb"}, "odd"]})
-    listed = drive(infrastructure(EndpointListing()), answer)
-    assert [(one.vendor_id, one.name) for one in listed.items] == [
-        ("ep9k2", "pictures"),
-        ("ep3", "texts -fb"),
+@pytest.mark.parametrize(
+    ("operation", "member", "path"),
+    [
+        (EndpointListing(), "endpoints", "/v2/serverless"),
+        (PodListing(), "pods", "/v2/pods"),
+        (TemplateListing(), "templates", "/v2/templates"),
+        (VolumeListing(), "networkVolumes", "/v2/network-volumes"),
+    ],
+)
+def test_lists_resources(
+    drive: VendorDrive, operation: Operation[Any], member: str, path: str
+) -> None:
+    """Given the vendor's list, then each resource has its id and name."""
+    rows = [{"id": f"r{n}", "name": f"name {n}", "status": "RUNNING"} for n in (1, 2)]
+    listing = drive(infrastructure(operation), ok({member: [*rows, "odd"]}))
+    assert [(item.vendor_id, item.name) for item in listing.items] == [
+        ("r1", "name 1"),
+        ("r2", "name 2"),
     ]
-    assert list_sent_requests(drive) == ["GET /v2/serverless"]
+    assert list_sent_requests(drive) == [f"GET {path}"]
 
 
 @pytest.mark.parametrize("answer", [httpx.Response(204), problem(404)], ids=["deleted", "gone"])
@@ -172,26 +174,26 @@ def test_endpoints_are_listed(drive: VendorDrive) -> None:
         (VolumeDeletion(vendor_id="v1"), "/v2/network-volumes/v1"),
     ],
 )
-def test_deletion(
+def test_deletes_a_resource(
     drive: VendorDrive, answer: httpx.Response, operation: Operation[Any], path: str
 ) -> None:
-    """Given a resource, it alone is deleted; what is gone already is no failure."""
+    """Given a resource, then it alone is deleted; a resource that is gone is no failure."""
     assert isinstance(drive(infrastructure(operation), answer), Reply)
     assert list_sent_requests(drive) == [f"DELETE {path}"]
 
 
 @pytest.mark.parametrize("status", [401, 409, 500])
 @pytest.mark.parametrize("operation", [EndpointDeletion(vendor_id="ep9k2"), VolumeListing()])
-def test_a_failure_is_told(drive: VendorDrive, operation: Operation[Any], status: int) -> None:
-    """Given any other refusal of a deletion or a listing, it is told."""
+def test_raises_other_failures(drive: VendorDrive, operation: Operation[Any], status: int) -> None:
+    """Given any other refusal of a deletion or a listing, then the flow raises it."""
     with pytest.raises(ProviderError) as caught:
         drive(infrastructure(operation), problem(status))
     assert caught.value.status == status
 
 
-def test_catalogue(drive: VendorDrive) -> None:
-    """Given the vendor's catalogue, each GPU has its pool, memory and dollars per hour."""
-    listed = {
+def test_lists_gpus_with_prices(drive: VendorDrive) -> None:
+    """Given the vendor's catalogue, then each GPU has its pool, memory and dollars per hour."""
+    answer = {
         "gpus": [
             {
                 "id": "NVIDIA GeForce RTX 4090",
@@ -205,7 +207,7 @@ def test_catalogue(drive: VendorDrive) -> None:
             "odd",
         ]
     }
-    catalog = drive(infrastructure(GpuListing()), ok(listed))
+    catalog = drive(infrastructure(GpuListing()), ok(answer))
     assert catalog.gpus == (
         GpuOffer(
             id="NVIDIA GeForce RTX 4090",
@@ -220,58 +222,18 @@ def test_catalogue(drive: VendorDrive) -> None:
 
 
 @pytest.mark.parametrize("rows", [[], None, "many"])
-def test_an_empty_list(drive: VendorDrive, rows: object) -> None:
-    """Given nothing that lists anything, then the list is empty."""
+def test_reads_an_absent_list_as_empty(drive: VendorDrive, rows: object) -> None:
+    """Given an answer without a list, then the list is empty."""
     assert drive(infrastructure(GpuListing()), ok({"gpus": rows})).gpus == ()
     assert drive(infrastructure(TemplateListing()), ok({"templates": rows})).items == ()
 
 
-@pytest.fixture
-async def cloud() -> AsyncIterator[SandboxDriver]:
-    """A fresh vendor cloud."""
-    made = SandboxDriver(create_app(seed=3))
-    yield made
-    await made.close()
-
-
-async def test_the_life_of_a_pod(cloud: SandboxDriver) -> None:
-    """Given a GPU, then a pod comes up, costs by the hour, and is terminated."""
-    asked = PodCreation(name="studio", gpu_id=GPU, image="runpod/pytorch:latest")
-    pod = await cloud.run("runpod", asked)
-    assert pod.status == "creating"
-    assert pod.usd_per_hour > Decimal(0)
-    seen = [(await cloud.run("runpod", PodReading(vendor_id=pod.vendor_id))).status]
-    seen.append((await cloud.run("runpod", PodReading(vendor_id=pod.vendor_id))).status)
-    assert seen == ["creating", "running"]
-    for _ in range(2):  # one that is gone already counts as terminated
-        await cloud.run("runpod", PodDeletion(vendor_id=pod.vendor_id))
-    with pytest.raises(ProviderError) as gone:
-        await cloud.run("runpod", PodReading(vendor_id=pod.vendor_id))
-    assert gone.value.status == 404
-
-
-async def test_pods_are_listed(cloud: SandboxDriver) -> None:
-    """Given two pods, then both are listed with their names, as long as they are there."""
-    made = [
-        await cloud.run("runpod", PodCreation(name=name, gpu_id=GPU, image="me/studio:1"))
-        for name in ("one", "two")
-    ]
-    listed = await cloud.run("runpod", PodListing())
-    assert [(pod.name, pod.vendor_id) for pod in listed.items] == [
-        ("one", made[0].vendor_id),
-        ("two", made[1].vendor_id),
-    ]
-    await cloud.run("runpod", PodDeletion(vendor_id=made[0].vendor_id))
-    assert [pod.name for pod in (await cloud.run("runpod", PodListing())).items] == ["two"]
-
-
-def test_what_a_pod_is_asked_with(drive: VendorDrive) -> None:
-    """Given a template and a volume, then the volume is mounted where it is, and work is served."""
-    asked = PodCreation(
+def test_creates_a_pod_with_a_volume(drive: VendorDrive) -> None:
+    """Given a template and a volume, then the pod mounts it and exposes a port."""
+    creation = PodCreation(
         name="x", gpu_id=GPU, template_id="t1", volume_id="v1", data_center="EU-RO-1"
     )
-    made = ok({"id": "p1", "status": "PROVISIONING"})
-    drive(infrastructure(asked), made)
+    drive(infrastructure(creation), ok({"id": "p1", "status": "PROVISIONING"}))
     assert drive.body() == {
         "name": "x",
         "gpu": {"id": GPU, "count": 1},
@@ -280,56 +242,6 @@ def test_what_a_pod_is_asked_with(drive: VendorDrive) -> None:
         "mounts": {"network": [{"volumeId": "v1", "path": "/runpod-volume"}]},
         "dataCenterIds": ["EU-RO-1"],
     }
-
-
-async def test_templates_and_volumes_are_used_by_pods(cloud: SandboxDriver) -> None:
-    """Given a template and a volume, then a pod runs them, and neither goes while it does."""
-    template = await cloud.run("runpod", TemplateCreation(name="mine", image="me/studio:1"))
-    volume = await cloud.run(
-        "runpod", VolumeCreation(name="data", size_gb=20, data_center="EU-RO-1")
-    )
-    listed = await cloud.run("runpod", TemplateListing())
-    assert [one.vendor_id for one in listed.items] == [template.vendor_id]
-    stored = await cloud.run("runpod", VolumeListing())
-    assert [one.name for one in stored.items] == ["data"]
-    asked = PodCreation(
-        name="studio",
-        gpu_id=GPU,
-        template_id=template.vendor_id,
-        volume_id=volume.vendor_id,
-        data_center="EU-RO-1",
-    )
-    pod = await cloud.run("runpod", asked)
-    deletions = [
-        TemplateDeletion(vendor_id=template.vendor_id),
-        VolumeDeletion(vendor_id=volume.vendor_id),
-    ]
-    for deletion in deletions:
-        with pytest.raises(ProviderError) as used:
-            await cloud.run("runpod", deletion)
-        assert used.value.status == 400
-    await cloud.run("runpod", PodDeletion(vendor_id=pod.vendor_id))
-    for deletion in deletions:
-        await cloud.run("runpod", deletion)
-    assert (await cloud.run("runpod", TemplateListing())).items == ()
-    assert (await cloud.run("runpod", VolumeListing())).items == ()
-
-
-@pytest.mark.parametrize(
-    "operation",
-    [
-        PodCreation(name="x", gpu_id="NVIDIA Nothing", image="x"),
-        PodCreation(name="x", gpu_id=GPU, template_id="none"),
-        VolumeCreation(name="x", size_gb=1, data_center="EU-RO-1"),
-        PodCreation(name="x", gpu_id=GPU, image="x", volume_id="none"),
-    ],
-    ids=["an unknown GPU", "an unknown template", "too small", "an unknown volume"],
-)
-async def test_what_the_vendor_refuses(cloud: SandboxDriver, operation: Operation[Any]) -> None:
-    """Given what the vendor does not have, then its refusal comes through."""
-    with pytest.raises(ProviderError) as refused:
-        await cloud.run("runpod", operation)
-    assert refused.value.code is ErrorCode.PROVIDER_REJECTED
 
 
 @pytest.mark.parametrize(
@@ -345,17 +257,46 @@ async def test_what_the_vendor_refuses(cloud: SandboxDriver, operation: Operatio
         (VolumeListing(), {"networkVolumes": [{"id": "a/b"}]}),
     ],
 )
-def test_answers_that_are_none(
+def test_rejects_an_answer_without_an_id_or_state(
     drive: VendorDrive, operation: Operation[Any], answer: dict[str, object]
 ) -> None:
-    """Given an answer without what it is for, then it is the vendor's fault, not ours."""
+    """Given an answer without a usable id or state, then it is a bad response."""
     with pytest.raises(ProviderError) as bad:
         drive(infrastructure(operation), ok(answer))
     assert bad.value.code is ErrorCode.PROVIDER_BAD_RESPONSE
 
 
-def test_a_state_that_came_later_than_this_file(drive: VendorDrive) -> None:
-    """Given a state nobody knows yet, then the pod is on its way."""
-    answer = ok({"id": "p1", "status": "WARMING", "cost": "?"})
-    state = drive(infrastructure(PodReading(vendor_id="p1")), answer)
-    assert (state.status, state.usd_per_hour) == ("creating", None)
+@pytest.mark.parametrize(
+    ("status", "cost", "state", "usd"),
+    [
+        ("PROVISIONING", "?", "creating", None),
+        ("RUNNING", 0.69, "running", Decimal("0.69")),
+        ("UNHEARD_OF", None, "creating", None),
+    ],
+)
+def test_reads_state_and_price_of_a_pod(
+    drive: VendorDrive, status: str, cost: object, state: str, usd: Decimal | None
+) -> None:
+    """Given a state of the vendor, then it has our name; an unknown state is `creating`."""
+    answer = ok({"id": "p1", "status": status, "cost": cost})
+    pod = drive(infrastructure(PodReading(vendor_id="p1")), answer)
+    assert (pod.status, pod.usd_per_hour) == (state, usd)
+
+
+TEMPLATE_CREATION = TemplateCreation(name="mine", image="me/studio:1")
+VOLUME_CREATION = VolumeCreation(name="data", size_gb=20, data_center="EU-RO-1")
+
+
+@pytest.mark.parametrize(
+    ("operation", "fields"),
+    [
+        (TEMPLATE_CREATION, {"name": "mine", "image": "me/studio:1"}),
+        (VOLUME_CREATION, {"name": "data", "size": 20, "dataCenter": "EU-RO-1"}),
+    ],
+)
+def test_creates_a_template_or_a_volume(
+    drive: VendorDrive, operation: Operation[Any], fields: dict[str, Any]
+) -> None:
+    """Given a template or a volume, then the vendor gets its fields."""
+    drive(infrastructure(operation), ok({"id": "r1", "name": "mine"}))
+    assert fields.items() <= drive.body().items()

@@ -1,14 +1,15 @@
-"""Streamed text: each vendor's documented events, cut anywhere, are the answer it gives at once."""
+"""Streamed text: each vendor's documented events, cut anywhere, join to the answer."""
 
 import json
 import zlib
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import httpx
 import pytest
 
-from tests.vendors.conftest import flow
+from tests.vendors.conftest import VendorDrive, flow, ok
+from tests.vendors.test_chat import chat
 from toolkit.contract.errors import ErrorCode
 from toolkit.engine.concurrency.threads import start_thread
 from toolkit.engine.transport.answers import OutcomeUnknownError, read_answer
@@ -21,7 +22,7 @@ TEXT = "Because of the m\u00f6on, \U0001f315 twice a day."
 
 
 class CutStream(httpx.AsyncByteStream):
-    """A body that arrives in pieces of this many bytes."""
+    """A body in pieces of this many bytes."""
 
     def __init__(self, body: bytes, size: int) -> None:
         self._pieces = [body[at : at + size] for at in range(0, len(body), size)]
@@ -32,7 +33,7 @@ class CutStream(httpx.AsyncByteStream):
 
 
 def sse(*events: object, names: bool = False) -> bytes:
-    """Server-sent events, with a name each where the vendor gives one."""
+    """Return server-sent events, with their names if the vendor sends names."""
     lines = []
     for event in events:
         kind = event.get("type") if isinstance(event, dict) else None
@@ -45,8 +46,8 @@ def chat_events(*, usage: bool = True, finish: str | None = "stop") -> bytes:
     """Chunks of a chat completion, by the API reference of chat completion streams."""
     head = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "model": "m-2026"}
 
-    def chunk(delta: dict[str, Any], ended: str | None = None) -> dict[str, Any]:
-        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": ended}
+    def chunk(delta: dict[str, Any], finish_reason: str | None = None) -> dict[str, Any]:
+        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
         return {**head, "choices": [choice], "usage": None}
 
     first = chunk({"role": "assistant", "content": "", "refusal": None})
@@ -70,7 +71,7 @@ def message_events(end: Sequence[object] | None = None) -> bytes:
         {"type": "content_block_delta", "index": 1, "delta": {"type": "text_delta", "text": word}}
         for word in WORDS
     ]
-    ended = [
+    end_events = [
         {"type": "content_block_stop", "index": 1},
         {
             "type": "message_delta",
@@ -86,7 +87,7 @@ def message_events(end: Sequence[object] | None = None) -> bytes:
         {"type": "content_block_delta", "index": 0, "delta": thought},
         {**opened, "index": 1},
         *deltas,
-        *(ended if end is None else end),
+        *(end_events if end is None else end),
         names=True,
     )
 
@@ -94,12 +95,16 @@ def message_events(end: Sequence[object] | None = None) -> bytes:
 def content_events(finish: str | None = "STOP") -> bytes:
     """Parts of a content, by the API reference of streamGenerateContent."""
 
-    def chunk(words: str, ended: str | None = None, *, thought: bool = False) -> dict[str, Any]:
+    def chunk(
+        words: str, finish_reason: str | None = None, *, thought: bool = False
+    ) -> dict[str, Any]:
         part = {"text": words, **({"thought": True} if thought else {})}
         candidate = {"content": {"role": "model", "parts": [part]}, "index": 0}
         usage = {"promptTokenCount": 19, "candidatesTokenCount": 6}
         return {
-            "candidates": [{**candidate, **({"finishReason": ended} if ended else {})}],
+            "candidates": [
+                {**candidate, **({"finishReason": finish_reason} if finish_reason else {})}
+            ],
             "usageMetadata": usage,
             "modelVersion": "m-2026",
             "responseId": "r-1",
@@ -145,20 +150,20 @@ BROKEN_OFF: dict[str, bytes] = {
 async def stream(
     vendor: str, body: bytes, *, size: int = 1 << 20, kind: str | None = None, coding: str = ""
 ) -> tuple[TextReply, list[str]]:
-    """Answer a flow's only request by a stream; the reply, and the pieces that were shown."""
-    shown: list[str] = []
-    asked = flow(vendor, STREAMED)
-    request = next(asked)
+    """Answer a flow's only request by a stream; return the reply and the displayed pieces."""
+    pieces: list[str] = []
+    running = flow(vendor, STREAMED)
+    request = next(running)
     assert isinstance(request, httpx.Request)
     headers = {"content-type": kind or WHOLE[vendor][0], "x-request-id": "req_9"}
     if coding:
         headers["content-encoding"] = coding
     response = httpx.Response(200, headers=headers, stream=CutStream(body, size))
-    answer = await read_answer(request, response, 1_000_000, shown.append, start_thread)
+    answer = await read_answer(request, response, 1_000_000, pieces.append, start_thread)
     try:
-        step = asked.send(answer)
+        step = running.send(answer)
     except StopIteration as stop:
-        return stop.value, shown
+        return stop.value, pieces
     raise AssertionError(f"the flow goes on with {step!r}")
 
 
@@ -168,10 +173,8 @@ each_vendor = pytest.mark.parametrize("vendor", WHOLE)
 @each_vendor
 @pytest.mark.parametrize("is_ended", [True, False], ids=["ended", "without its trailer"])
 @pytest.mark.parametrize("size", [1, 64, 1 << 20])
-async def test_a_compressed_stream_is_read_as_it_comes(
-    vendor: str, size: int, is_ended: bool
-) -> None:
-    """Given a stream by gzip, which proxies do not always end, then it is read like a plain one."""
+async def test_reads_a_compressed_stream(vendor: str, size: int, is_ended: bool) -> None:
+    """Given a stream by gzip, with or without its trailer, then it is read like plain text."""
     plain = WHOLE[vendor][1]
     compressor = zlib.compressobj(wbits=31)
     body = b"".join(
@@ -179,61 +182,57 @@ async def test_a_compressed_stream_is_read_as_it_comes(
         for at in range(0, len(plain), 40)
     )
     body += compressor.flush() if is_ended else b""
-    reply, shown = await stream(vendor, body, size=size, coding="gzip")
+    reply, texts = await stream(vendor, body, size=size, coding="gzip")
     expected, pieces = await stream(vendor, plain, size=40)
-    assert (reply, "".join(shown)) == (expected, "".join(pieces))
+    assert (reply, "".join(texts)) == (expected, "".join(pieces))
 
 
 @each_vendor
 @pytest.mark.parametrize("size", [1, 3, 64, 1 << 20])
-async def test_a_stream_is_the_answer_in_pieces(vendor: str, size: int) -> None:
-    """Given a stream cut anywhere, then its pieces are the text, and the reply has its usage."""
-    reply, shown = await stream(vendor, WHOLE[vendor][1], size=size)
-    assert reply.text == "".join(shown) == TEXT
+async def test_joins_the_pieces_of_a_stream(vendor: str, size: int) -> None:
+    """Given a stream cut anywhere, then its pieces join to the text, and usage is read."""
+    reply, pieces = await stream(vendor, WHOLE[vendor][1], size=size)
+    assert reply.text == "".join(pieces) == TEXT
     assert reply.cost == Cost({"input_tokens": 19.0, "output_tokens": 6.0})
     assert reply.finish == "stop"
     assert vendor == "aws" or reply.model == "m-2026"
-    assert len(shown) >= (3 if size == 1 else 1)
+    assert len(pieces) >= (3 if size == 1 else 1)
 
 
 @each_vendor
-async def test_a_stream_that_breaks_off(vendor: str) -> None:
-    """Given a stream without its end, then the outcome is unknown, and nothing is a reply."""
+async def test_outcome_of_a_broken_stream_is_unknown(vendor: str) -> None:
+    """Given a stream without its end, then the outcome is unknown and there is no reply."""
     with pytest.raises(OutcomeUnknownError, match="broke off before its end") as caught:
         await stream(vendor, BROKEN_OFF[vendor])
     assert caught.value.code is ErrorCode.PROVIDER_UNAVAILABLE
 
 
 @each_vendor
-async def test_a_server_that_does_not_stream(vendor: str) -> None:
-    """Given JSON where a stream was asked for, then it is read as ever."""
-    said = json.dumps({"error": {"message": "Bad weather.", "code": 400}}).encode()
+async def test_reads_an_answer_that_is_no_stream(vendor: str) -> None:
+    """Given JSON instead of a stream, then it is read as an ordinary answer."""
+    body = json.dumps({"error": {"message": "Bad weather.", "code": 400}}).encode()
     with pytest.raises(ProviderError) as caught:
-        await stream(vendor, said, kind="application/json")
+        await stream(vendor, body, kind="application/json")
     assert caught.value.code is ErrorCode.PROVIDER_BAD_RESPONSE
-
-
-def error_frame(name: str) -> bytes:
-    """A frame that reports an exception."""
-    return format_event_frame(name, {"message": "Slow down."}, kind="exception")
 
 
 OVERLOADED = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
 LIMITED = {"error": {"message": "Slow down.", "type": "rate_limit_error", "code": None}}
 SLOW = {"id": "1", "choices": None, "base_resp": {"status_code": 1002, "status_msg": "Slow"}}
+THROTTLED = format_event_frame("throttlingException", {"message": "Slow."}, kind="exception")
 BUSY = {"error": {"code": 503, "message": "Busy.", "status": "UNAVAILABLE"}}
 FAILURES: dict[str, tuple[bytes, ErrorCode]] = {
     "openai": (sse(LIMITED), ErrorCode.PROVIDER_RATE_LIMITED),
     "minimax": (sse(SLOW), ErrorCode.PROVIDER_RATE_LIMITED),
     "anthropic": (message_events(end=[OVERLOADED]), ErrorCode.PROVIDER_UNAVAILABLE),
     "google": (sse(BUSY), ErrorCode.PROVIDER_UNAVAILABLE),
-    "aws": (error_frame("throttlingException"), ErrorCode.PROVIDER_RATE_LIMITED),
+    "aws": (THROTTLED, ErrorCode.PROVIDER_RATE_LIMITED),
 }
 
 
 @each_vendor
-async def test_an_error_in_the_middle(vendor: str) -> None:
-    """Given an error that comes as an event, then it is the same error as that of a status."""
+async def test_maps_an_error_event(vendor: str) -> None:
+    """Given an error as an event, then it has the code and retry rule of the same status."""
     body, code = FAILURES[vendor]
     with pytest.raises(ProviderError) as caught:
         await stream(vendor, body)
@@ -248,30 +247,20 @@ async def test_an_error_in_the_middle(vendor: str) -> None:
         ("aws", converse_frames()[:-3] + b"xyz"),
     ],
 )
-async def test_a_stream_that_is_none(vendor: str, body: bytes) -> None:
-    """Given what no vendor documents, then the answer is a bad one."""
+async def test_rejects_an_invalid_stream(vendor: str, body: bytes) -> None:
+    """Given data that no vendor documents, then the answer is a bad response."""
     with pytest.raises(ProviderError, match="could not be read") as caught:
         await stream(vendor, body)
     assert caught.value.code is ErrorCode.PROVIDER_BAD_RESPONSE
 
 
 @pytest.mark.parametrize("field", ["stream", "stream_options"])
-def test_a_server_that_refuses_to_stream(
-    drive: Callable[..., Any], field: str, ok_chat: httpx.Response
-) -> None:
-    """Given a server that refuses a field of streams, then it is asked without, and remembered."""
-    words = {"message": f"Unknown field: '{field}'", "param": field, "code": "unknown_parameter"}
-    refused = httpx.Response(400, json={"error": words})
+def test_remembers_a_server_that_refuses_to_stream(drive: VendorDrive, field: str) -> None:
+    """Given a server that refuses a field of streams, then it is asked without from then on."""
+    error = {"message": f"Unknown field: '{field}'", "param": field, "code": "unknown_parameter"}
+    refusal = httpx.Response(400, json={"error": error})
     refusals: set[str] = set()
-    reply = drive(flow("openai", STREAMED, refusals=refusals), refused, ok_chat)
+    reply = drive(flow("openai", STREAMED, refusals=refusals), refusal, ok(chat()))
     assert reply.text == "Because of the moon."
-    again = flow("openai", STREAMED, refusals=refusals)
-    assert "stream" not in json.loads(next(again).content)
-
-
-@pytest.fixture
-def ok_chat() -> httpx.Response:
-    """A chat completion that is not streamed."""
-    message = {"role": "assistant", "content": "Because of the moon."}
-    choice = {"index": 0, "finish_reason": "stop", "message": message}
-    return httpx.Response(200, json={"id": "1", "model": "m", "choices": [choice]})
+    drive(flow("openai", STREAMED, refusals=refusals), ok(chat()))
+    assert "stream" not in drive.body()

@@ -1,4 +1,4 @@
-"""Reserved and expected tokens of a text, held against real tokenizers."""
+"""Reserved and expected tokens of a text, compared with real tokenizers."""
 
 from functools import cache
 from statistics import median
@@ -11,19 +11,19 @@ from toolkit.plugins import Model, TextRequest, TokenBound
 from toolkit.plugins.tokens import estimate_tokens
 
 TEXTS = long_texts(1_500)
-BOUND = TokenBound("what is tried here")
+BOUND = TokenBound("a test")
 MODEL = Model("m", TextRequest.kind)
 
 
 @cache
 def tokenizers() -> dict[str, Count]:
-    """Every tokenizer whose vocabulary a package of the tests carries."""
+    """Return every tokenizer whose vocabulary is in a package of the tests."""
     return dict(load_tokenizers())
 
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_no_tokenizer_counts_more_than_is_reserved(name: str) -> None:
-    """Given a text of any script or kind, then no tokenizer makes more tokens than the bound."""
+    """Given a text of any script or kind, then no tokenizer counts full than the bound."""
     text = TEXTS[name]
     units = BOUND.units(TextRequest(prompt=text), MODEL)
     assert units is not None
@@ -32,26 +32,26 @@ def test_no_tokenizer_counts_more_than_is_reserved(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PROSE)
-def test_what_is_expected_is_near_what_tokenizers_count(name: str) -> None:
-    """Given prose in any script, then the expectation is within a factor of 2.5 of the median."""
+def test_estimate_is_near_the_median_of_tokenizers(name: str) -> None:
+    """Given prose in any script, then the estimate is within a factor of 2.5 of the median."""
     text = TEXTS[name]
     counted = median(count(text) for count in tokenizers().values())
     assert 0.4 <= estimate_tokens(text) / counted <= 2.5
 
 
-def test_a_schema_and_instructions_are_counted_too() -> None:
-    """Given instructions and a schema, then the bound covers both of them."""
+def test_bound_covers_instructions_and_schema() -> None:
+    """Given instructions and a schema, then the bound covers both."""
     schema: dict[str, object] = {"type": "object", "properties": {"tide": {"type": "string"}}}
     plain = BOUND.units(TextRequest(prompt="Tides"), MODEL)
-    more = BOUND.units(TextRequest(prompt="Tides", system="Be brief.", schema=schema), MODEL)
+    full = BOUND.units(TextRequest(prompt="Tides", system="Be brief.", schema=schema), MODEL)
     assert plain is not None
-    assert more is not None
+    assert full is not None
     for count in tokenizers().values():
-        said = count("Be brief.") + count(str(schema))
-        assert more["input_tokens"] - plain["input_tokens"] > said
+        extra = count("Be brief.") + count(str(schema))
+        assert full["input_tokens"] - plain["input_tokens"] > extra
 
 
-def test_a_long_text_is_expected_in_proportion() -> None:
-    """Given a text that is only sampled, then as much is expected as of its parts."""
+def test_estimate_of_a_long_text_is_proportional() -> None:
+    """Given a text that is sampled, then its estimate is proportional to its length."""
     text = PROSE["english"] * 300
     assert estimate_tokens(text) == pytest.approx(300 * estimate_tokens(PROSE["english"]), rel=0.1)

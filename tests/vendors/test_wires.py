@@ -1,13 +1,13 @@
-"""Particulars of each wire: bodies, answers, refusals, and what is billed."""
+"""Particulars of each wire: bodies, answers, refusals, and billed units."""
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import httpx
 import pytest
 
 from tests.vendors.conftest import CLONE, SPEECH, TEXT, VendorDrive, flow, ok
+from tests.vendors.test_chat import chat
 from toolkit.contract.errors import ErrorCode
 from toolkit.plugins import ProviderError, TextRequest
 
@@ -36,18 +36,14 @@ MESSAGE: dict[str, Any] = {
         "output_tokens": 4,
     },
 }
-CANDIDATE = {
+CANDIDATE: dict[str, Any] = {
     "candidates": [
         {
             "content": {"parts": [{"text": "hm", "thought": True}, {"text": "Tides turn."}]},
             "finishReason": "STOP",
         }
     ],
-    "usageMetadata": {
-        "promptTokenCount": 17,
-        "candidatesTokenCount": 3,
-        "thoughtsTokenCount": 1,
-    },
+    "usageMetadata": {"promptTokenCount": 17, "candidatesTokenCount": 3, "thoughtsTokenCount": 1},
     "modelVersion": "gemini-3.8-flash",
     "responseId": "abc",
 }
@@ -56,17 +52,13 @@ CONVERSED = {
     "stopReason": "end_turn",
     "usage": {"inputTokens": 17, "outputTokens": 4, "totalTokens": 21},
 }
-ANSWERS: dict[str, dict[str, Any]] = {
-    "anthropic": MESSAGE,
-    "google": CANDIDATE,
-    "aws": CONVERSED,
-}
+ANSWERS: dict[str, Any] = {"anthropic": MESSAGE, "google": CANDIDATE, "aws": CONVERSED}
 CACHE_UNITS = {"anthropic": {"cached_input_tokens": 2.0, "cache_write_tokens": 5.0}}
 
 
 @pytest.mark.parametrize("vendor", ANSWERS)
-def test_an_answer_is_read(drive: VendorDrive, vendor: str) -> None:
-    """Given the answer of its documents, then text, model and every billed token are read."""
+def test_reads_the_documented_answer(drive: VendorDrive, vendor: str) -> None:
+    """Given the documented answer, then text, model and every billed token are read."""
     reply = drive(flow(vendor, TEXT), ok(ANSWERS[vendor]))
     assert (reply.text, reply.finish) == ("Tides turn.", "stop")
     units = {"input_tokens": 17.0, "output_tokens": 4.0, **CACHE_UNITS.get(vendor, {})}
@@ -74,8 +66,8 @@ def test_an_answer_is_read(drive: VendorDrive, vendor: str) -> None:
     assert reply.model
 
 
-def test_the_body_of_anthropic(drive: VendorDrive) -> None:
-    """Given all that can be asked for, then the body is the vendor's, and has no temperature."""
+def test_builds_the_body_of_anthropic(drive: VendorDrive) -> None:
+    """Given all fields, then the body is the vendor's, without a temperature."""
     drive(flow("anthropic", JSON_TEXT), ok(MESSAGE))
     request = drive.requests[0]
     assert request.headers["anthropic-version"] == "2026-10-21"
@@ -88,8 +80,8 @@ def test_the_body_of_anthropic(drive: VendorDrive) -> None:
     }
 
 
-def test_the_body_of_google(drive: VendorDrive) -> None:
-    """Given all that can be asked for, then the body is the vendor's; an alias is in the beta."""
+def test_builds_the_body_of_google(drive: VendorDrive) -> None:
+    """Given all fields, then the body is the vendor's; an alias goes to the beta version."""
     drive(flow("google", JSON_TEXT), ok(CANDIDATE))
     assert drive.requests[0].url.path == "/v1/models/gemini-3.8-flash:generateContent"
     assert drive.body()["generationConfig"] == {
@@ -105,15 +97,15 @@ def test_the_body_of_google(drive: VendorDrive) -> None:
     assert drive.body()["systemInstruction"] == {"parts": [{"text": "Be brief."}]}
 
 
-def test_the_body_of_aws(drive: VendorDrive) -> None:
-    """Given all that can be asked for, then the body is the vendor's, the colon is encoded."""
+def test_builds_the_body_of_aws(drive: VendorDrive) -> None:
+    """Given all fields, then the body is the vendor's, and the colon is encoded."""
     drive(flow("aws", JSON_TEXT), ok(CONVERSED))
     assert drive.requests[0].url.raw_path == b"/model/us.amazon.nova-2-lite-v1%3A0/converse"
     body = drive.body()
     assert body["inferenceConfig"] == {"maxTokens": 50, "temperature": 0.3}
     assert body["serviceTier"] == {"type": "default"}
-    asked = body["outputConfig"]["textFormat"]["structure"]["jsonSchema"]
-    assert json.loads(asked["schema"]) == SCHEMA
+    structure = body["outputConfig"]["textFormat"]["structure"]
+    assert json.loads(structure["jsonSchema"]["schema"]) == SCHEMA
     drive(flow("aws", JSON_TEXT, model="anthropic.claude-haiku-5-5"), ok(CONVERSED))
     assert "temperature" not in drive.body()["inferenceConfig"]
 
@@ -126,10 +118,10 @@ def test_the_body_of_aws(drive: VendorDrive) -> None:
         ("aws", {"message": "outputConfig is not supported by this model"}),
     ],
 )
-def test_a_schema_that_is_refused_goes_into_the_prompt(
+def test_moves_a_refused_schema_into_the_prompt(
     drive: VendorDrive, vendor: str, words: dict[str, Any]
 ) -> None:
-    """Given a refused schema, then it is asked for in words, once."""
+    """Given a refused schema, then it is described in the prompt, once."""
     reply = drive(flow(vendor, JSON_TEXT), httpx.Response(400, json=words), ok(ANSWERS[vendor]))
     assert reply.text
     assert "matching this JSON schema" in json.dumps(drive.body())
@@ -139,9 +131,9 @@ def test_a_schema_that_is_refused_goes_into_the_prompt(
 
 
 def refuse(vendor: str, words: str) -> httpx.Response:
-    """A 400 in the vendor's format."""
-    told = {"message": words}
-    return httpx.Response(400, json=told if vendor == "aws" else {"error": told})
+    """Return a 400 in the vendor's format."""
+    error = {"message": words}
+    return httpx.Response(400, json=error if vendor == "aws" else {"error": error})
 
 
 @pytest.mark.parametrize(
@@ -152,10 +144,8 @@ def refuse(vendor: str, words: str) -> httpx.Response:
         ("google", "Unsupported value of service_tier for this model.", "serviceTier"),
     ],
 )
-def test_asks_again_without_a_tier_that_is_refused(
-    drive: VendorDrive, vendor: str, words: str, field: str
-) -> None:
-    """Given a refused tier, then it is left out, and not sent again by this connection."""
+def test_drops_a_refused_tier(drive: VendorDrive, vendor: str, words: str, field: str) -> None:
+    """Given a refused tier, then it is omitted, also by later calls of this connection."""
     refusals: set[str] = set()
     drive(flow(vendor, TEXT, refusals=refusals), refuse(vendor, words), ok(ANSWERS[vendor]))
     assert [field in drive.body(place) for place in (0, 1)] == [True, False]
@@ -163,20 +153,24 @@ def test_asks_again_without_a_tier_that_is_refused(
     assert field not in drive.body()
 
 
-def test_asks_the_beta_version_for_a_field_that_the_stable_one_does_not_know(
+def test_uses_the_beta_version_for_an_unknown_field(
     drive: VendorDrive,
 ) -> None:
-    """Given an unknown name, then the same is asked of the beta, with a limit on the thoughts."""
+    """Given an unknown field, then the beta version is asked, with a limit on the thoughts."""
     words = "Unknown name \"thinkingConfig\" at 'generation_config': Cannot find field."
     refusals: set[str] = set()
     drive(flow("google", TEXT, refusals=refusals), refuse("google", words), ok(CANDIDATE))
     drive(flow("google", TEXT, refusals=refusals), ok(CANDIDATE))
-    assert [one.url.path.split("/")[1] for one in drive.requests] == ["v1", "v1beta", "v1beta"]
+    assert [request.url.path.split("/")[1] for request in drive.requests] == [
+        "v1",
+        "v1beta",
+        "v1beta",
+    ]
     assert "thinkingConfig" in drive.body()["generationConfig"]
 
 
-def test_asks_again_without_a_thinking_budget_that_is_refused(drive: VendorDrive) -> None:
-    """Given a model that takes no budget, then the cap alone limits its thoughts and answer."""
+def test_drops_a_refused_thinking_budget(drive: VendorDrive) -> None:
+    """Given a model without a budget, then the cap alone limits its thoughts and answer."""
     words = "Thinking budget is not supported for this model."
     drive(flow("google", TEXT), refuse("google", words), ok(CANDIDATE))
     assert drive.body()["generationConfig"] == {"maxOutputTokens": TEXT.max_tokens}
@@ -193,7 +187,7 @@ def test_asks_again_without_a_thinking_budget_that_is_refused(drive: VendorDrive
         ("anthropic", {}, {}, None),
     ],
 )
-def test_reads_the_tier_that_was_billed(
+def test_reads_the_billed_tier(
     drive: VendorDrive,
     vendor: str,
     answer: dict[str, Any],
@@ -201,8 +195,8 @@ def test_reads_the_tier_that_was_billed(
     tier: str | None,
 ) -> None:
     """Given an answer that names a tier, then the reply has it by our name."""
-    found = httpx.Response(200, json={**ANSWERS[vendor], **answer}, headers=headers)
-    assert drive(flow(vendor, TEXT), found).tier == tier
+    response = httpx.Response(200, json={**ANSWERS[vendor], **answer}, headers=headers)
+    assert drive(flow(vendor, TEXT), response).tier == tier
 
 
 SPENT = {"error": {"details": {"error_code": "enforced_spend_limit_reached"}}}
@@ -211,6 +205,14 @@ SPENT = {"error": {"details": {"error_code": "enforced_spend_limit_reached"}}}
 @pytest.mark.parametrize(
     ("vendor", "status", "body", "code", "retryable"),
     [
+        *(
+            ("openai", 200, chat(content, "length"), BAD, False)
+            for content in ("", None, "<think>The moon pulls, and")
+        ),
+        *(
+            ("openai", 200, {"choices": choices}, BAD, True)
+            for choices in (None, [], ["text"], [{}], [{"message": "text"}])
+        ),
         ("anthropic", 200, {**MESSAGE, "stop_reason": "refusal"}, REFUSED, False),
         ("anthropic", 200, {**MESSAGE, "content": None}, BAD, True),
         ("anthropic", 200, {**MESSAGE, "content": [], "stop_reason": "max_tokens"}, BAD, False),
@@ -232,7 +234,7 @@ SPENT = {"error": {"details": {"error_code": "enforced_spend_limit_reached"}}}
         ("aws", 424, {}, DOWN, True),
     ],
 )
-def test_what_a_text_vendor_says_becomes_our_code(
+def test_maps_failures_of_text_vendors(
     drive: VendorDrive,
     vendor: str,
     status: int,
@@ -240,29 +242,34 @@ def test_what_a_text_vendor_says_becomes_our_code(
     code: ErrorCode,
     retryable: bool,
 ) -> None:
-    """Given the vendor's own ways to fail, then each is the code that it means."""
+    """Given a vendor's own failure, then it has the matching code."""
     with pytest.raises(ProviderError) as failed:
         drive(flow(vendor, TEXT), httpx.Response(status, json=body))
     assert (failed.value.code, failed.value.retryable) == (code, retryable)
 
 
-def test_the_error_that_a_header_of_aws_names(drive: VendorDrive) -> None:
-    """Given an error's name in the header, then it is what counts, with or without an address."""
+def test_reads_the_error_name_in_a_header_of_aws(drive: VendorDrive) -> None:
+    """Given an error name in the header, with an address, then it decides the code."""
     headers = {"x-amzn-errortype": "ModelNotReadyException:http://internal.amazon.com/"}
     with pytest.raises(ProviderError) as failed:
         drive(flow("aws", TEXT), httpx.Response(429, headers=headers, json={}))
     assert failed.value.code is DOWN
 
 
-@pytest.mark.parametrize("vendor", ["anthropic", "google", "aws"])
-def test_an_answer_that_was_cut_off_says_so(drive: VendorDrive, vendor: str) -> None:
-    """Given an answer cut off by the limit, then its finish is `length`."""
-    ends: dict[str, dict[str, Any]] = {
-        "anthropic": {**MESSAGE, "stop_reason": "max_tokens"},
-        "google": {"candidates": [{**CANDIDATE["candidates"][0], "finishReason": "MAX_TOKENS"}]},  # type: ignore[index]
-        "aws": {**CONVERSED, "stopReason": "max_tokens"},
-    }
-    assert drive(flow(vendor, TEXT), ok(ends[vendor])).finish == "length"
+CUT_OFF: dict[str, dict[str, Any]] = {
+    "openai": chat("Tides", "length"),
+    "minimax": chat("Tides", "length"),
+    "anthropic": {**MESSAGE, "stop_reason": "max_tokens"},
+    "google": {"candidates": [{**CANDIDATE["candidates"][0], "finishReason": "MAX_TOKENS"}]},
+    "aws": {**CONVERSED, "stopReason": "max_tokens"},
+}
+
+
+@pytest.mark.parametrize("vendor", CUT_OFF)
+def test_reports_a_cut_off_answer(drive: VendorDrive, vendor: str) -> None:
+    """Given an answer cut off by the limit, then its text has the finish `length`."""
+    reply = drive(flow(vendor, TEXT), ok(CUT_OFF[vendor]))
+    assert (reply.finish, reply.text[:5]) == ("length", "Tides")
 
 
 @pytest.mark.parametrize(
@@ -277,18 +284,18 @@ def test_an_answer_that_was_cut_off_says_so(drive: VendorDrive, vendor: str) -> 
         (400, [], REFUSED, False),
     ],
 )
-def test_details_of_elevenlabs(
+def test_reads_failures_of_elevenlabs(
     drive: VendorDrive, status: int, detail: object, code: ErrorCode, retryable: bool
 ) -> None:
-    """Given a detail that is an object, a list or a text, then it is read."""
+    """Given a detail that is an object, a list or a text, then it has the matching code."""
     for operation in (SPEECH, CLONE):
         with pytest.raises(ProviderError) as failed:
             drive(flow("elevenlabs", operation), httpx.Response(status, json={"detail": detail}))
         assert (failed.value.code, failed.value.retryable) == (code, retryable)
 
 
-def test_speech_of_elevenlabs(drive: VendorDrive) -> None:
-    """Given audio, then it is the reply, billed by the vendor's own count of characters."""
+def test_reads_speech_of_elevenlabs(drive: VendorDrive) -> None:
+    """Given audio, then it is billed by the vendor's own count of characters."""
     headers = {"content-type": "audio/mpeg", "character-cost": "12", "request-id": "r1"}
     reply = drive(flow("elevenlabs", SPEECH), httpx.Response(200, content=b"ID3", headers=headers))
     assert (reply.audio, reply.vendor_request_id) == (b"ID3", "r1")
@@ -304,38 +311,11 @@ def test_speech_of_elevenlabs(drive: VendorDrive) -> None:
 
 
 @pytest.mark.parametrize(
-    "said", [{}, {"voice_id": 7}, {"voice_id": "v", "requires_verification": True}]
+    "answer", [{}, {"voice_id": 7}, {"voice_id": "v", "requires_verification": True}]
 )
-def test_a_clone_of_elevenlabs_that_is_none(drive: VendorDrive, said: dict[str, Any]) -> None:
-    """Given no voice, or one that a person has to verify first, then it is a failure."""
+def test_rejects_an_unusable_clone_of_elevenlabs(
+    drive: VendorDrive, answer: dict[str, Any]
+) -> None:
+    """Given no voice, or a voice that a person must verify first, then the clone fails."""
     with pytest.raises(ProviderError):
-        drive(flow("elevenlabs", CLONE), ok(said))
-
-
-@pytest.mark.parametrize(
-    "secret",
-    ["{", "{}", '{"access_key_id": "A"}', '{"access_key_id": 1, "secret_access_key": 2}'],
-)
-def test_secrets_of_aws_that_are_none(drive: VendorDrive, secret: str) -> None:
-    """Given JSON that holds no credentials, then nothing is sent, and nothing of it quoted."""
-    with pytest.raises(ProviderError) as failed:
-        drive(flow("aws", TEXT, secret=secret))
-    assert failed.value.code is ErrorCode.SECRET_UNRESOLVED
-    assert drive.requests == []
-
-
-@pytest.mark.parametrize("voice", [".", ".."])
-def test_a_voice_is_no_path(drive: VendorDrive, voice: str) -> None:
-    """Given a voice that would name another path, then nothing is sent."""
-    with pytest.raises(ProviderError, match="cannot be"):
-        drive(flow("elevenlabs", replace(SPEECH, voice=voice)))
-    assert drive.requests == []
-
-
-@pytest.mark.parametrize("speed", [0.5, 2.0])
-def test_a_speed_that_is_not_offered_is_refused(drive: VendorDrive, speed: float) -> None:
-    """Given a speed outside of what elevenlabs speaks at, then it is refused, not changed."""
-    with pytest.raises(ProviderError, match=r"0\.7 to 1\.2") as refused:
-        drive(flow("elevenlabs", replace(SPEECH, speed=speed)))
-    assert refused.value.code is ErrorCode.PROVIDER_REJECTED
-    assert drive.requests == []
+        drive(flow("elevenlabs", CLONE), ok(answer))
