@@ -1,4 +1,4 @@
-"""A driver by hand for the flows of capabilities: no sockets, no threads, no waiting."""
+"""A driver for the flows of capabilities, without sockets, threads or waiting."""
 
 import io
 from collections.abc import Callable, Iterator, Mapping
@@ -28,10 +28,10 @@ ARTIFACT = "art_" + "0" * 26
 
 @dataclass
 class CapabilityDrive:
-    """Runs one capability's flow and remembers its steps.
+    """Runs a capability's flow and records its steps.
 
-    `replies` answers operations in turn (an exception is raised where the flow asked), `handler`
-    answers requests.
+    `replies` answers operations in turn; an exception is raised in the flow. `handler` answers
+    requests.
     """
 
     replies: list[Reply | Exception] = field(default_factory=list)
@@ -43,15 +43,15 @@ class CapabilityDrive:
     def __call__(
         self,
         capability: Capability,
-        given: Mapping[str, object],
+        fields: Mapping[str, object],
         *,
         blobs: Mapping[str, Blob] | None = None,
         upstream: tuple[Upstream, ...] = (),
         services: Mapping[str, str] | None = None,
         has_operation: bool = True,
     ) -> Result:
-        """Drive the flow to its end and hold its output to the schema."""
-        value = capability.input_model.model_validate(given, strict=True)
+        """Drive the flow to its end, and validate its output by the schema."""
+        value = capability.input_model.model_validate(fields, strict=True)
         call = Call(value, blobs or {}, upstream, services or {}, has_operation)
         flow = capability.flow(call)
         try:
@@ -93,14 +93,14 @@ class CapabilityDrive:
 
 @pytest.fixture
 def drive() -> Iterator[CapabilityDrive]:
-    """A driver whose replies must all have been asked for by the end of the test."""
+    """A driver that checks after the test that the flow used all replies."""
     driver = CapabilityDrive()
     yield driver
-    assert driver.replies == [], "the flow asked for fewer operations than were answered"
+    assert driver.replies == [], "the flow used fewer replies than there are"
 
 
 def mp3(seconds: float) -> bytes:
-    """Silent MPEG 1 layer III frames at 44.1 kHz, 128 kbit/s, about that long."""
+    """Silent MPEG 1 layer III frames at 44.1 kHz and 128 kbit/s, of about this length."""
     frame = bytes([0xFF, 0xFB, 0x90, 0xC4]) + bytes(413)
     return frame * round(seconds * 44_100 / 1152)
 

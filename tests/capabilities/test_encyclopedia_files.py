@@ -1,4 +1,4 @@
-"""The encyclopedia's HTML as text, and the ZIM file as a source."""
+"""Articles of the encyclopedia as text, and a ZIM file as a source."""
 
 import sys
 from pathlib import Path
@@ -20,8 +20,8 @@ ARTICLE = """<html><head><title>x</title><style>p{}</style></head><body><h1>Tida
 <h2>Empty</h2></body></html>"""
 
 
-def test_article() -> None:
-    """Given an article's HTML, its words come in sections without scripts, tables and notes."""
+def test_reads_an_article_in_sections() -> None:
+    """Given an article's HTML, then its text has sections, without scripts, tables and notes."""
     assert to_sections(ARTICLE) == (
         "Tidal power is power\ntaken from tides.",
         (ArticleSection("Uses", "Tide mills ground grain.\nOne\nTwo"),),
@@ -41,18 +41,20 @@ def test_article() -> None:
         ("a<sup/>b", "ab"),
     ],
 )
-def test_pieces(html: str, text: str) -> None:
-    """Given whole or broken HTML, the words outside silent elements are kept."""
+def test_reads_text_of_any_html(html: str, text: str) -> None:
+    """Given valid or broken HTML, then the words outside silent elements are kept."""
     assert to_text(html) == text
 
 
-def test_deep_html_is_read() -> None:
-    """Given 200,000 nested elements, reading ends and no stack overflows."""
+def test_reads_deeply_nested_html() -> None:
+    """Given 200,000 nested elements, then the text is read without a stack overflow."""
     assert to_text("<div>" * 200_000 + "end") == "end"
 
 
-def test_zim_without_libzim(drive: CapabilityDrive, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Given a ZIM file and no libzim, the job fails and names the extra to install."""
+def test_names_the_extra_for_zim_files(
+    drive: CapabilityDrive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given a ZIM file and no libzim, then the error names the extra to install."""
     monkeypatch.setitem(sys.modules, "libzim.reader", None)
     with pytest.raises(ProviderError, match=r"capability-toolkit\[zim\]") as caught:
         drive(CAPABILITY, {"topic": "Tides"}, services={"zim": "/nowhere/x.zim"})
@@ -97,29 +99,27 @@ def zim(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("topic", ["Tidal power", "tidal power", "Tide energy", "grain mills"])
-def test_zim(drive: CapabilityDrive, zim: Path, topic: str) -> None:
-    """Given a ZIM file, a topic is found by title, redirect and words, with no request sent."""
+def test_finds_a_topic_in_a_zim_file(drive: CapabilityDrive, zim: Path, topic: str) -> None:
+    """Given a title, a redirect or words, then the article is found without a request."""
     result = drive(CAPABILITY, {"topic": topic}, services={"zim": str(zim)}, has_operation=False)
     assert result.output["source_kind"] == "zim"
-    assert result.output["sources"] == [
-        {
-            "title": "Tidal power",
-            "url": "https://en.wikipedia.org/wiki/Tidal_power",
-            "license": "CC BY-SA 4.0",
-        }
-    ]
+    url = "https://en.wikipedia.org/wiki/Tidal_power"
+    source = {"title": "Tidal power", "url": url, "license": "CC BY-SA 4.0"}
+    assert result.output["sources"] == [source]
     assert drive.requests == []
 
 
 @pytest.mark.parametrize("topic", ["Mercury", "volcanoes"])
-def test_zim_has_nothing(drive: CapabilityDrive, zim: Path, topic: str) -> None:
-    """Given a ZIM file with only a disambiguation page or nothing, that is said."""
+def test_reports_that_a_zim_file_lacks_a_topic(
+    drive: CapabilityDrive, zim: Path, topic: str
+) -> None:
+    """Given a topic that only a disambiguation page has, or none, then the job fails."""
     with pytest.raises(ProviderError, match="nothing on"):
         drive(CAPABILITY, {"topic": topic}, services={"zim": str(zim)}, has_operation=False)
 
 
-def test_broken_zim(drive: CapabilityDrive, tmp_path: Path) -> None:
-    """Given a file that is no ZIM file, the job fails without telling where it lies."""
+def test_hides_the_path_of_a_broken_zim_file(drive: CapabilityDrive, tmp_path: Path) -> None:
+    """Given a broken ZIM file, then the error names the file without its folder."""
     pytest.importorskip("libzim.reader", reason="the extra `zim` is not installed")
     broken = tmp_path / "broken.zim"
     broken.write_bytes(b"not a zim file" * 99)

@@ -1,4 +1,4 @@
-"""speech.generate, image.generate and voice.clone: what is asked for and what is let through."""
+"""speech.generate, image.generate and voice.clone: requests, and accepted media."""
 
 import json
 import random
@@ -22,11 +22,13 @@ from toolkit.plugins import (
 )
 
 
-@pytest.mark.parametrize(("told", "duration"), [(2_100, 2_100), (None, 2_011)])
-def test_speech(drive: CapabilityDrive, told: int | None, duration: int) -> None:
-    """Given an MP3, its length is the provider's figure, or else read from its frames."""
+@pytest.mark.parametrize(("reported", "duration"), [(2_100, 2_100), (None, 2_011)])
+def test_measures_the_length_of_speech(
+    drive: CapabilityDrive, reported: int | None, duration: int
+) -> None:
+    """Given an MP3, then its length is the provider's figure, or else that of its frames."""
     audio = mp3(2.0)
-    drive.replies = [SpeechReply(model="voices", audio=audio, duration_ms=told)]
+    drive.replies = [SpeechReply(model="voices", audio=audio, duration_ms=reported)]
     result = drive(speech_generate.CAPABILITY, {"text": "Tides turn.", "speed": 1})
     assert result.output == {
         "media_type": "audio/mpeg",
@@ -41,24 +43,17 @@ def test_speech(drive: CapabilityDrive, told: int | None, duration: int) -> None
     assert drive.operations == [SpeechRequest(text="Tides turn.", voice=None, speed=1)]
 
 
-@pytest.mark.parametrize("audio", [b"", b'{"error": "no"}', mp3(0.03)[:200]])
-def test_no_speech(drive: CapabilityDrive, audio: bytes) -> None:
-    """Given bytes that are no MP3, the job fails instead of yielding them."""
-    drive.replies = [SpeechReply(model="voices", audio=audio, duration_ms=900)]
-    with pytest.raises(ProviderError) as caught:
-        drive(speech_generate.CAPABILITY, {"text": "Tides turn."})
-    assert caught.value.code is ErrorCode.INVALID_OUTPUT
-
-
 @pytest.mark.parametrize(
     ("form", "media_type"), [("PNG", "image/png"), ("JPEG", "image/jpeg"), ("WEBP", "image/webp")]
 )
-def test_image(drive: CapabilityDrive, form: str, media_type: str) -> None:
-    """Given an image, its type and size are read from its bytes and not from its label."""
+def test_reads_type_and_size_from_the_image(
+    drive: CapabilityDrive, form: str, media_type: str
+) -> None:
+    """Given an image, then its type and size come from its bytes and not from its label."""
     data = picture(form)
     drive.replies = [ImageReply(model="painter", image=data, media_type="image/gif", seed=7)]
-    given = {"prompt": "a tide mill", "steps": 4, "width": 512, "height": 256}
-    result = drive(image_generate.CAPABILITY, given)
+    fields = {"prompt": "a tide mill", "steps": 4, "width": 512, "height": 256}
+    result = drive(image_generate.CAPABILITY, fields)
     assert result.output == {
         "media_type": media_type,
         "width": 64,
@@ -72,8 +67,8 @@ def test_image(drive: CapabilityDrive, form: str, media_type: str) -> None:
     assert drive.operations == [ImageRequest(prompt="a tide mill", steps=4, width=512, height=256)]
 
 
-def test_seed_asked_for(drive: CapabilityDrive) -> None:
-    """Given a provider that does not tell its seed, the one that was asked for is recorded."""
+def test_records_the_requested_seed(drive: CapabilityDrive) -> None:
+    """Given a provider that returns no seed, then the requested seed is recorded."""
     drive.replies = [ImageReply(model="painter", image=picture(), media_type="image/png")]
     assert drive(image_generate.CAPABILITY, {"prompt": "x", "seed": 3}).output["seed"] == 3
 
@@ -88,20 +83,33 @@ BOMB = (  # the header of a PNG of 60,000 × 60,000 pixels
     [b"", b"<svg onload='x()'/>", picture()[:90], picture("GIF"), BOMB + b"\0" * 40],
     ids=["empty", "svg", "cut off", "gif", "bomb"],
 )
-def test_no_image(drive: CapabilityDrive, data: bytes) -> None:
-    """Given bytes that are no image of an allowed type and size, the job fails."""
+def test_rejects_an_invalid_image(drive: CapabilityDrive, data: bytes) -> None:
+    """Given bytes that are no image of an allowed type and size, then the job fails."""
     drive.replies = [ImageReply(model="painter", image=data, media_type="image/png")]
-    with pytest.raises(ProviderError) as caught:
+    with pytest.raises(ProviderError) as failure:
         drive(image_generate.CAPABILITY, {"prompt": "a tide mill"})
-    assert caught.value.code is ErrorCode.INVALID_OUTPUT
+    assert failure.value.code is ErrorCode.INVALID_OUTPUT
+
+
+@pytest.mark.parametrize("audio", [b"", b'{"error": "no"}', mp3(0.03)[:200]])
+def test_rejects_invalid_audio(drive: CapabilityDrive, audio: bytes) -> None:
+    """Given bytes that are no MP3, then the job fails."""
+    drive.replies = [SpeechReply(model="voices", audio=audio, duration_ms=900)]
+    with pytest.raises(ProviderError) as failure:
+        drive(speech_generate.CAPABILITY, {"text": "Tides turn."})
+    assert failure.value.code is ErrorCode.INVALID_OUTPUT
 
 
 def m4a(seconds: int, version: int = 0) -> bytes:
-    """The boxes of an M4A file that say how long it is."""
+    """Return the boxes of an M4A file that hold its length."""
     times = bytes(16 if version else 8)
     lasts = struct.pack(">IQ" if version else ">II", 1000, seconds * 1000)
     head = b"\x00\x00\x00\x18ftypM4A \x00\x00\x00\x00M4A mp42"
     return head + b"\x00\x00\x00\x6cmvhd" + bytes([version, 0, 0, 0]) + times + lasts
+
+
+# The input that names a reference recording.
+VOICE = {"reference_audio": ARTIFACT, "name": "Narrator"}
 
 
 @pytest.mark.parametrize(
@@ -114,14 +122,13 @@ def m4a(seconds: int, version: int = 0) -> bytes:
         (b"\x00\x00\x00\x18ftypM4A " + bytes(40), "audio/mp4", None),
     ],
 )
-def test_clone(drive: CapabilityDrive, audio: bytes, media_type: str, duration: int | None) -> None:
-    """Given reference audio, it is sent under its true type and the voice comes back."""
+def test_clones_a_voice_from_any_format(
+    drive: CapabilityDrive, audio: bytes, media_type: str, duration: int | None
+) -> None:
+    """Given reference audio, then it is sent under its true type and the voice comes back."""
     drive.replies = [CloneReply(model="cloner", voice="narrator-1")]
-    result = drive(
-        voice_clone.CAPABILITY,
-        {"reference_audio": ARTIFACT, "name": "Narrator"},
-        blobs={"reference_audio": Blob(audio, "application/octet-stream")},
-    )
+    blobs = {"reference_audio": Blob(audio, "application/octet-stream")}
+    result = drive(voice_clone.CAPABILITY, VOICE, blobs=blobs)
     assert result.output == {
         "voice": "narrator-1",
         "name": "Narrator",
@@ -134,7 +141,7 @@ def test_clone(drive: CapabilityDrive, audio: bytes, media_type: str, duration: 
 
 
 @pytest.mark.parametrize(
-    ("audio", "said"),
+    ("audio", "message"),
     [
         (make_silent_wav(9.9), r"lasts 9\.9 s"),
         (mp3(301.0), r"lasts 30"),
@@ -145,13 +152,12 @@ def test_clone(drive: CapabilityDrive, audio: bytes, media_type: str, duration: 
         (b"\x00\x00\x00\x18ftypM4A mvhd\x00", "is not a readable"),
     ],
 )
-def test_refused_reference_audio(drive: CapabilityDrive, audio: bytes, said: str) -> None:
-    """Given audio that no provider takes, it is refused before anything is sent or spent."""
-    with pytest.raises(ProviderError, match=said) as caught:
-        drive(
-            voice_clone.CAPABILITY,
-            {"reference_audio": ARTIFACT, "name": "Narrator"},
-            blobs={"reference_audio": Blob(audio, "audio/mpeg")},
-        )
-    assert caught.value.code is ErrorCode.PROVIDER_REJECTED
+def test_rejects_unusable_reference_audio(
+    drive: CapabilityDrive, audio: bytes, message: str
+) -> None:
+    """Given audio that no provider accepts, then it is refused before it is sent."""
+    blobs = {"reference_audio": Blob(audio, "audio/mpeg")}
+    with pytest.raises(ProviderError, match=message) as refusal:
+        drive(voice_clone.CAPABILITY, VOICE, blobs=blobs)
+    assert refusal.value.code is ErrorCode.PROVIDER_REJECTED
     assert drive.operations == []

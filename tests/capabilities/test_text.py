@@ -1,4 +1,4 @@
-"""Plain text work: cleaning, shortening, fencing."""
+"""Cleaning, shortening and fencing of text."""
 
 import pytest
 
@@ -19,27 +19,27 @@ from toolkit.plugins.fencing import fence_text
         ("x" * 30, 10, "x" * 9 + "…"),
     ],
 )
-def test_shorten(text: str, limit: int, short: str) -> None:
-    """Given a text over the limit, whole sentences are kept, else whole words."""
+def test_shortens_at_a_sentence_or_word(text: str, limit: int, short: str) -> None:
+    """Given a text over the limit, then whole sentences are kept, or else whole words."""
     assert shorten(text, limit) == short
     assert len(shorten(text, limit)) <= limit
 
 
-def test_clean() -> None:
-    """Given control characters and lone surrogates, they are dropped and the words kept."""
+def test_drops_control_characters() -> None:
+    """Given control characters and lone surrogates, then they are removed."""
     assert clean("\ud800a\x00b\x1b[31m\r\nc\td") == "ab[31m\nc\td"
     clean("\udfff").encode()
 
 
-def test_without_markup() -> None:
-    """Given Markdown, its marks are dropped and a lone asterisk or underscore is not."""
+def test_strips_markdown() -> None:
+    """Given Markdown, then its marks are removed, but not a lone asterisk or underscore."""
     assert strip_markup("# Tides\n- **High** `water`\n2 * 3 snake_case") == (
         "Tides\nHigh water\n2 * 3 snake_case"
     )
 
 
 def test_fence_cannot_be_closed_from_inside() -> None:
-    """Given text that closes another text's fence, its own fence stays shut."""
+    """Given text that closes another text's fence, then its own fence stays closed."""
     _, inner = fence_text("first")
     rule, block = fence_text(inner)
     tag = block.splitlines()[0]
