@@ -1,9 +1,9 @@
-"""The sandbox on a real socket, for the vendors' official SDKs: the proof that it is honest."""
+"""The sandbox on a real socket, for the vendors' official SDKs."""
 
 import gc
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,14 +17,16 @@ from toolkit.assembly import list_compatible_vendors
 from toolkit.engine import Registry
 from toolkit.sandbox import create_app
 
+Order = Callable[..., None]
+
 
 @dataclass(frozen=True)
 class ReceivedRequest:
     """A request as the cloud received it from the socket.
 
     Attributes:
-        target: path and query, as they were spelled.
-        headers: by their names in lower case.
+        target: path and query, in the spelling of the client.
+        headers: headers with names in lower case.
     """
 
     method: str
@@ -37,8 +39,8 @@ class Cloud:
     """A vendor cloud that keeps a copy of each request that comes over its socket.
 
     Attributes:
-        received: the requests so far.
-        url: the address of the cloud, while it is served.
+        received: requests so far.
+        url: address of the cloud, while it is served.
     """
 
     def __init__(self, app: Starlette) -> None:
@@ -47,7 +49,7 @@ class Cloud:
         self.url = ""
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Have the app answer a request, of which a copy is kept once all of it was read."""
+        """Have the app answer a request, and keep a copy once all of it was read."""
         body = bytearray()
 
         async def receive_part() -> Any:
@@ -64,10 +66,10 @@ class Cloud:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let the SDKs leave their sockets and clients to the garbage collector; we do not."""
-    here = Path(__file__).parent
+    """Ignore warnings about sockets and clients that the SDKs leave open."""
+    folder = Path(__file__).parent
     for item in items:
-        if here in item.path.parents:
+        if folder in item.path.parents:
             item.add_marker(pytest.mark.filterwarnings("ignore::ResourceWarning"))
             ignored = "ignore::pytest.PytestUnraisableExceptionWarning"
             item.add_marker(pytest.mark.filterwarnings(ignored))
@@ -75,14 +77,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="module", autouse=True)
 def _collect_leftovers() -> Iterator[None]:
-    """Collect what an SDK leaves behind here, and not in somebody else's test."""
+    """Collect the objects that an SDK leaves behind before the next module starts."""
     yield
     gc.collect()
 
 
 @pytest.fixture(scope="session")
 def cloud() -> Iterator[Cloud]:
-    """A cloud of all vendors, built-in and installed, that runs for all of these tests."""
+    """A cloud of all vendors, built-in and installed, for all tests of this folder."""
     compatible = list_compatible_vendors(Registry.load())
     served = Cloud(create_app(seed=1, compatible=compatible))
     listener = socket.socket()
@@ -104,19 +106,13 @@ def cloud_url(cloud: Cloud) -> str:
 
 
 @pytest.fixture
-def order(cloud_url: str) -> Iterator["Order"]:
-    """Orders faults, and takes back what was not used up."""
-    yield Order(cloud_url)
-    httpx.delete(f"{cloud_url}/_sandbox/faults")
+def order(cloud_url: str) -> Iterator[Order]:
+    """Orders a fault for the next call, and removes unused faults after the test."""
+    url = f"{cloud_url}/_sandbox/faults"
 
-
-class Order:
-    """Faults for the next calls, by the cloud's own door."""
-
-    def __init__(self, url: str) -> None:
-        self._url = url
-
-    def __call__(self, vendor: str, **fault: object) -> None:
-        """Order a fault for the next call."""
-        answer = httpx.post(f"{self._url}/_sandbox/faults", json={"vendor": vendor, **fault})
+    def order_fault(vendor: str, **fault: object) -> None:
+        answer = httpx.post(url, json={"vendor": vendor, **fault})
         assert answer.status_code == 201, answer.text
+
+    yield order_fault
+    httpx.delete(url)

@@ -1,4 +1,4 @@
-"""Comparison of answers with what vendors publish: the SDKs' types, and facts of documents."""
+"""Checks of answers by the SDKs' types, and by facts of the vendors' documents."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -14,44 +14,44 @@ RUNPOD = json.loads((FACTS / "runpod.json").read_text("utf-8"))["schemas"]
 Check = Callable[[httpx.Response], None]
 
 
-def unknown(value: object) -> Iterator[str]:
-    """Members that a generated model does not know, at any depth."""
+def find_unknown_members(value: object) -> Iterator[str]:
+    """Find the members that a generated model does not define, at any depth."""
     if isinstance(value, BaseModel):
         yield from value.model_extra or ()
         for name in type(value).model_fields:
-            yield from unknown(getattr(value, name))
+            yield from find_unknown_members(getattr(value, name))
     elif isinstance(value, list | tuple):
         for item in value:
-            yield from unknown(item)
+            yield from find_unknown_members(item)
 
 
-def read_as(kind: Any, text: str | bytes, known: frozenset[str] = frozenset()) -> None:
-    """Read JSON strictly as a type: nothing may be missing, of another type, or unknown."""
+def read_as(kind: Any, text: str | bytes, extra: frozenset[str] = frozenset()) -> None:
+    """Read JSON strictly as a type: no member is missing, of another type, or unknown."""
     value = TypeAdapter(kind).validate_json(text, strict=True)
-    assert set(unknown(value)) <= known
+    assert set(find_unknown_members(value)) <= extra
 
 
-def of(kind: Any, *known: str) -> Check:
-    """A check that reads a whole answer as a type."""
-    return lambda answer: read_as(kind, answer.content, frozenset(known))
+def of(kind: Any, *extra: str) -> Check:
+    """Return a check that reads a whole answer as a type."""
+    return lambda answer: read_as(kind, answer.content, frozenset(extra))
 
 
-def each(member: str, kind: Any, *needed: str) -> Check:
-    """A check that reads each item of a list as a type, with members that it needs beside."""
+def each_item(member: str, kind: Any, *required: str) -> Check:
+    """Return a check that reads each_item item of a list, which has the required members, too."""
 
     def check(answer: httpx.Response) -> None:
-        said = answer.json()
-        items = said[member] if member else said
+        body = answer.json()
+        items = body[member] if member else body
         assert items
         for item in items:
             read_as(kind, json.dumps(item))
-            assert set(needed) <= set(item)
+            assert set(required) <= set(item)
 
     return check
 
 
 def events(kind: Any) -> Check:
-    """A check that reads each event of a stream as a type."""
+    """Return a check that reads each event of a stream as a type."""
 
     def check(answer: httpx.Response) -> None:
         lines = [line[6:] for line in answer.text.splitlines() if line.startswith("data: ")]
@@ -64,37 +64,36 @@ def events(kind: Any) -> Check:
 
 
 def schema(name: str, member: str = "") -> Check:
-    """A check against the facts of RunPod's document."""
+    """Return a check against RunPod's document."""
 
     def check(answer: httpx.Response) -> None:
-        said = answer.json()
-        for item in said[member] if member else [said]:
+        body = answer.json()
+        for item in body[member] if member else [body]:
             jsonschema.Draft202012Validator(RUNPOD[name]).validate(item)
-        problem = "application/problem+json"
-        wanted = problem if name == "ErrorResponse" else "application/json"
-        assert answer.headers["content-type"] == wanted
+        media_type = "problem+json" if name == "ErrorResponse" else "json"
+        assert answer.headers["content-type"] == f"application/{media_type}"
 
     return check
 
 
 def nothing(answer: httpx.Response) -> None:
-    """A check that there is no body."""
+    """Check that there is no body."""
     assert answer.content == b""
 
 
 def converse_output(answer: httpx.Response) -> None:
-    """A check by botocore's own model of what Converse answers."""
+    """Check an answer by botocore's own model of Converse."""
     from botocore.session import Session
     from botocore.validate import ParamValidator
 
     model = Session().get_service_model("bedrock-runtime").operation_model("Converse")
     shape = model.output_shape
-    found = ParamValidator().validate(answer.json(), shape)
-    assert not found.has_errors(), found.generate_report()
+    report = ParamValidator().validate(answer.json(), shape)
+    assert not report.has_errors(), report.generate_report()
     assert set(shape.required_members) <= set(answer.json()) <= set(shape.members)
 
 
-# Errors that no operation of AWS models, as every one may have them, with their status.
+# Errors common to all operations of AWS, which botocore's model leaves out, with their status.
 COMMON = {
     "UnrecognizedClientException": 403,
     "InvalidSignatureException": 403,
@@ -104,7 +103,7 @@ COMMON = {
 
 
 def converse_error(answer: httpx.Response) -> None:
-    """A check by botocore's own model: a known error, of its status, with what it requires."""
+    """Check that botocore's model has the error, with this status."""
     from botocore.session import Session
 
     model = Session().get_service_model("bedrock-runtime").operation_model("Converse")
@@ -115,33 +114,51 @@ def converse_error(answer: httpx.Response) -> None:
 
 
 def openai_error(answer: httpx.Response) -> None:
-    """A check by the SDK's own type of an error."""
+    """Check an error by the SDK's own type."""
     from openai.types.shared import ErrorObject
 
     assert set(answer.json()) == {"error"}
     read_as(ErrorObject, json.dumps(answer.json()["error"]))
 
 
+ANTHROPIC_TYPES = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    404: "not_found_error",
+    429: "rate_limit_error",
+    529: "overloaded_error",
+}
+
+
 def anthropic_error(answer: httpx.Response) -> None:
-    """A check by the SDK's own type of an error."""
+    """Check an error by the SDK's own type, and by the documented type of its status."""
     from anthropic.types import ErrorResponse
 
     read_as(ErrorResponse, answer.content)
-    assert answer.headers["request-id"] == answer.json()["request_id"]
+    body = answer.json()
+    assert answer.headers["request-id"] == body["request_id"]
+    assert body["error"]["type"] == ANTHROPIC_TYPES.get(answer.status_code, "api_error")
+
+
+GOOGLE_CODES = {
+    400: "INVALID_ARGUMENT",
+    404: "NOT_FOUND",
+    429: "RESOURCE_EXHAUSTED",
+    500: "INTERNAL",
+    503: "UNAVAILABLE",
+}
 
 
 def google_error(answer: httpx.Response) -> None:
-    """A check by the canonical codes of Google's APIs."""
-    from google.rpc import code_pb2
-
+    """Check an error by the canonical codes of Google's APIs."""
     error = answer.json()["error"]
     assert {"code", "message", "status"} <= set(error) <= {"code", "message", "status", "details"}
     assert error["code"] == answer.status_code
-    assert error["status"] in code_pb2.Code.DESCRIPTOR.values_by_name
+    assert error["status"] == GOOGLE_CODES[answer.status_code]
 
 
 def elevenlabs_error(answer: httpx.Response) -> None:
-    """A check by the shapes that the vendor's errors have."""
+    """Check an error by the shapes that the vendor documents."""
     from elevenlabs import HttpValidationError
 
     if answer.status_code == 422:
@@ -153,32 +170,32 @@ def elevenlabs_error(answer: httpx.Response) -> None:
 
 
 def minimax_error(answer: httpx.Response) -> None:
-    """A check that a failure says so with HTTP 200, by a number and words."""
+    """Check that a failure has HTTP 200, an error number and a text."""
     base = answer.json()["base_resp"]
     assert set(base) == {"status_code", "status_msg"}
     assert isinstance(base["status_code"], int)
     assert base["status_code"] != 0
 
 
-def minimax_ok(*needed: str) -> Check:
-    """A check that a success has no code, and the members that its page shows."""
+def minimax_ok(*required: str) -> Check:
+    """Return a check that a success has no error number, and the documented members."""
 
     def check(answer: httpx.Response) -> None:
         assert answer.json()["base_resp"]["status_code"] == 0
-        assert set(needed) <= set(answer.json())
+        assert set(required) <= set(answer.json())
 
     return check
 
 
 def google_models(answer: httpx.Response) -> None:
-    """A check by the SDK's own reading of the wire."""
+    """Check a list of models by the SDK's own parser."""
     from google.genai.models import _Model_from_mldev
     from google.genai.types import Model
 
     assert answer.json()["models"]
     for row in answer.json()["models"]:
         read = _Model_from_mldev(row)
-        read.pop("tuned_model_info")  # the SDK puts the whole row there, and drops what is left
+        read.pop("tuned_model_info")  # the SDK puts the whole row there
         Model.model_validate(read)
 
 
@@ -186,16 +203,16 @@ JOB_STATES = {"IN_QUEUE", "IN_PROGRESS", "RUNNING", "COMPLETED", "FAILED", "CANC
 
 
 def job(answer: httpx.Response) -> None:
-    """A check of a job, and of what a public endpoint's has in the end."""
-    said = answer.json()
-    known = {"id", "status", "delayTime", "executionTime", "workerId", "output", "error"}
-    assert {"id", "status"} <= set(said) <= known
-    assert said["status"] in JOB_STATES
-    if said["status"] == "COMPLETED":
-        assert set(said["output"]) == {"image_url", "cost"}
-        assert httpx.URL(said["output"]["image_url"]).scheme in ("http", "https")
+    """Check a job, and the output of a public endpoint."""
+    body = answer.json()
+    members = {"id", "status", "delayTime", "executionTime", "workerId", "output", "error"}
+    assert {"id", "status"} <= set(body) <= members
+    assert body["status"] in JOB_STATES
+    if body["status"] == "COMPLETED":
+        assert set(body["output"]) == {"image_url", "cost"}
+        assert httpx.URL(body["output"]["image_url"]).scheme in ("http", "https")
 
 
 def plain_error(answer: httpx.Response) -> None:
-    """A check that the job API says what is wrong in one word."""
+    """Check that the job API reports an error as a text."""
     assert isinstance(answer.json()["error"], str)

@@ -1,8 +1,7 @@
-"""Answers of the sandbox, held against what each vendor publishes of its own answers.
+"""Answers of the sandbox, validated by the types that each vendor's SDK is generated with.
 
-Each is read by the types that the vendor's SDK is generated with: what they require has to be
-there, what they do not know must not be, and choices are theirs. What no SDK describes is held
-against facts of the vendor's document, kept in `tests/vendors/facts`.
+Required members must be there, unknown members must not, and choices are those of the SDK. Answers
+that no SDK describes are compared with the vendor's document, kept in `tests/vendors/facts`.
 """
 
 from dataclasses import dataclass, field
@@ -17,7 +16,7 @@ from tests.sdk.published_schemas import (
     anthropic_error,
     converse_error,
     converse_output,
-    each,
+    each_item,
     elevenlabs_error,
     events,
     google_error,
@@ -56,7 +55,7 @@ FLUX = "/runpod-jobs/v2/black-forest-labs-flux-1-dev"
 
 @dataclass(frozen=True)
 class Case:
-    """One operation of a wire, and what its answer is held against."""
+    """One operation of a wire, and the check of its answer."""
 
     path: str
     check: Check
@@ -65,21 +64,23 @@ class Case:
     method: str = ""
     headers: dict[str, str] = field(default_factory=dict)
     files: dict[str, Any] | None = None
-    before: tuple[str, dict[str, Any]] | None = None  # what is made first; its id goes in {id}
+    before: tuple[str, dict[str, Any]] | None = (
+        None  # a resource to create first; its id replaces {id}
+    )
     fault: int | None = None
 
 
-def cases() -> dict[str, Case]:
-    """Every operation of every wire, and its refusals."""
+def build_cases() -> dict[str, Case]:
+    """Build the build_cases: every operation of every wire, and its refusals."""
     import anthropic.types as a
     import elevenlabs as e
     import openai.types as o
     from google.genai import types as g
 
     voice = "21m00Tcm4TlvDq8ikWAM"
-    more = {"role": "narrator", "content": "x"}
+    narrator = {"role": "narrator", "content": "x"}
     chat = {"model": "gpt-6-luna", "messages": HELLO}
-    said = {"model": "claude-haiku-5-5", "max_tokens": 50, "messages": HELLO}
+    message = {"model": "claude-haiku-5-5", "max_tokens": 50, "messages": HELLO}
     spoken = {"model": "speech-2.8-turbo", "text": "x", "voice_setting": {"voice_id": "nobody"}}
     thought = (
         "name", "audio_content", "reasoning_content", "reasoning_details", "total_characters",
@@ -88,30 +89,30 @@ def cases() -> dict[str, Case]:
     )  # fmt: skip
     converse = "/aws/model/us.amazon.nova-2-lite-v1%3A0/converse"
     gemini = "/google/v1/models/gemini-3.8-flash"
-    found = {
-        "openai models": Case("/openai/v1/models", each("data", o.Model)),
+    cases = {
+        "openai models": Case("/openai/v1/models", each_item("data", o.Model)),
         "openai chat": Case("/openai/v1/chat/completions", of(o.chat.ChatCompletion), chat),
         "openai stream": Case(
             "/openai/v1/chat/completions", events(o.chat.ChatCompletionChunk),
             {**chat, "stream": True, "stream_options": {"include_usage": True}},
         ),
         "openai bad": Case(
-            "/openai/v1/chat/completions", openai_error, {**chat, "messages": [more]}, 400
+            "/openai/v1/chat/completions", openai_error, {**chat, "messages": [narrator]}, 400
         ),
         "openai no model": Case(
             "/openai/v1/chat/completions", openai_error, {**chat, "model": "none"}, 404
         ),
-        "anthropic models": Case("/anthropic/v1/models", each("data", a.ModelInfo)),
+        "anthropic models": Case("/anthropic/v1/models", each_item("data", a.ModelInfo)),
         "anthropic model": Case("/anthropic/v1/models/claude-haiku-5-5", of(a.ModelInfo)),
-        "anthropic message": Case("/anthropic/v1/messages", of(a.Message), said),
+        "anthropic message": Case("/anthropic/v1/messages", of(a.Message), message),
         "anthropic stream": Case(
-            "/anthropic/v1/messages", events(a.RawMessageStreamEvent), {**said, "stream": True}
+            "/anthropic/v1/messages", events(a.RawMessageStreamEvent), {**message, "stream": True}
         ),
         "anthropic bad": Case(
-            "/anthropic/v1/messages", anthropic_error, {**said, "temperature": 1}, 400
+            "/anthropic/v1/messages", anthropic_error, {**message, "temperature": 1}, 400
         ),
         "anthropic no model": Case(
-            "/anthropic/v1/messages", anthropic_error, {**said, "model": "none"}, 404
+            "/anthropic/v1/messages", anthropic_error, {**message, "model": "none"}, 404
         ),
         "google models": Case("/google/v1/models", google_models),
         "google content": Case(
@@ -123,7 +124,7 @@ def cases() -> dict[str, Case]:
         ),
         "aws converse": Case(converse, converse_output, {"messages": BEDROCK}),
         "aws bad": Case(converse, converse_error, {"messages": []}, 400),
-        "aws bare id": Case(
+        "aws build_key_headers id": Case(
             converse.replace("us.", ""), converse_error, {"messages": BEDROCK}, 400
         ),
         "minimax chat": Case(
@@ -141,9 +142,9 @@ def cases() -> dict[str, Case]:
         ),
         "elevenlabs voices": Case(
             "/elevenlabs/v1/voices",
-            each("voices", e.Voice, "available_for_tiers", "high_quality_base_model_ids"),
+            each_item("voices", e.Voice, "available_for_tiers", "high_quality_base_model_ids"),
         ),
-        "elevenlabs models": Case("/elevenlabs/v1/models", each("", e.Model)),
+        "elevenlabs models": Case("/elevenlabs/v1/models", each_item("", e.Model)),
         "elevenlabs clone": Case(
             "/elevenlabs/v1/voices/add", of(e.AddVoiceIvcResponseModel),
             files={"files": ("a.wav", make_silent_wav(11), "audio/wav"), "name": (None, "Ada")},
@@ -184,9 +185,9 @@ def cases() -> dict[str, Case]:
         lists = {"serverless": "endpoints", "network-volumes": "networkVolumes"}
         at = f"/runpod/v2/{kind}"
         before = (kind, body)
-        named = {**body, "name": f"{kind}-made"}
-        found |= {
-            f"runpod make {kind}": Case(at, schema(name), named, 201),
+        renamed = {**body, "name": f"{kind}-made"}
+        cases |= {
+            f"runpod make {kind}": Case(at, schema(name), renamed, 201),
             f"runpod list {kind}": Case(at, schema(name, lists.get(kind, kind)), before=before),
             f"runpod read {kind}": Case(f"{at}/{{id}}", schema(name), before=before),
             f"runpod rename {kind}": Case(
@@ -211,21 +212,23 @@ def cases() -> dict[str, Case]:
     }
     for vendor, (path, check) in errors.items():
         status = 400 if vendor == "google" else 401
-        found[f"{vendor} wrong key"] = Case(path, check, status=status, headers=bare("wrong"))
-        for code in (429, 500, 503):
-            found[f"{vendor} fault {code}"] = Case(path, check, status=code, fault=code)
+        cases[f"{vendor} wrong key"] = Case(
+            path, check, status=status, headers=build_key_headers("wrong")
+        )
+        for code in (429, 500, 503, *((529,) if vendor == "anthropic" else ())):
+            cases[f"{vendor} fault {code}"] = Case(path, check, status=code, fault=code)
     for code in (401, 402, 429, 500, 503, 529):
-        told = {401: 403, 402: 400, 529: 503}.get(code, code)
+        status = {401: 403, 402: 400, 529: 503}.get(code, code)
         body = {"messages": BEDROCK}
-        found[f"aws fault {code}"] = Case(converse, converse_error, body, told, fault=code)
+        cases[f"aws fault {code}"] = Case(converse, converse_error, body, status, fault=code)
         minimax = Case("/minimax/v1/get_voice", minimax_error, {"voice_type": "all"}, fault=code)
         if code != 529:
-            found[f"minimax fault {code}"] = minimax
-    return found
+            cases[f"minimax fault {code}"] = minimax
+    return cases
 
 
-def bare(key: str) -> dict[str, str]:
-    """A key in every header that some vendor reads."""
+def build_key_headers(key: str) -> dict[str, str]:
+    """Return a key in every header that some vendor reads."""
     return {
         "authorization": f"Bearer {key}",
         "x-api-key": key,
@@ -235,25 +238,25 @@ def bare(key: str) -> dict[str, str]:
     }
 
 
-CASES = cases()
+CASES = build_cases()
 VARIABLES = {"google": "GEMINI_API_KEY", "aws": "AWS_BEARER_TOKEN_BEDROCK"}
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_an_answer_is_the_vendors(cloud_url: str, order: Order, name: str) -> None:
-    """Given an operation, or a refusal, of a wire, then its answer is as the vendor publishes."""
+def test_answer_has_the_published_shape(cloud_url: str, order: Order, name: str) -> None:
+    """Given an operation or a refusal of a wire, then its answer is as the vendor publishes."""
     case = CASES[name]
     wire = case.path.split("/")[1]
     vendor = wire.partition("-")[0]
     key = SANDBOX_KEYS[VARIABLES.get(vendor, f"{vendor.upper()}_API_KEY")]
-    headers = {**bare(key), **case.headers}
+    headers = {**build_key_headers(key), **case.headers}
     path = case.path
     if case.before is not None:
         kind, body = case.before
         body = {**body, "name": f"{name} first"}
-        made = httpx.post(f"{cloud_url}/runpod/v2/{kind}", json=body, headers=headers)
-        assert made.status_code == 201, made.text
-        path = path.replace("{id}", made.json()["id"])
+        creation = httpx.post(f"{cloud_url}/runpod/v2/{kind}", json=body, headers=headers)
+        assert creation.status_code == 201, creation.text
+        path = path.replace("{id}", creation.json()["id"])
     if case.fault is not None:
         order(wire, status=case.fault)
     method = case.method or ("GET" if case.body is None and case.files is None else "POST")

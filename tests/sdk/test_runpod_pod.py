@@ -1,4 +1,4 @@
-"""The runpod SDK serving work in a container, as in a pod: our flow against the vendor's code."""
+"""The runpod SDK serves work as in a pod, and our flow requests it."""
 
 import subprocess
 import sys
@@ -12,31 +12,31 @@ from tests.support.ports import free_port
 from tests.support.timing import wait_until
 from tests.vendors.conftest import IMAGE, PNG, VendorDrive, access
 from toolkit.contract.errors import ErrorCode
-from toolkit.plugins import ProviderError
+from toolkit.plugins import ImageReply, ImageRequest, ProviderError
 from toolkit.vendors.runpod import generate_image
 
 pytest.importorskip("runpod", reason="needs the extra `sdk`")
 WORKER = f"""
 import base64, runpod
 def handler(job):
-    given = job["input"]
-    if given["num_inference_steps"] > 50:
+    fields = job["input"]
+    if fields["num_inference_steps"] > 50:
         return {{"error": "too many steps"}}
     picture = base64.b64encode(bytes.fromhex("{PNG.hex()}")).decode()
-    return {{"images": ["data:image/png;base64," + picture], "seed": given["seed"]}}
+    return {{"images": ["data:image/png;base64," + picture], "seed": fields["seed"]}}
 runpod.serverless.start({{"handler": handler}})
 """
 
 
 @pytest.fixture(scope="module")
 def pods_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A worker of the SDK, started as a container in a pod starts it."""
+    """The address of an SDK worker, started as a container in a pod starts it."""
     folder = tmp_path_factory.mktemp("worker")
     (folder / "rp_handler.py").write_text(WORKER)
     port = free_port()
-    served = ["--rp_serve_api", "--rp_api_host", "127.0.0.1", "--rp_api_port", str(port)]
+    options = ["--rp_serve_api", "--rp_api_host", "127.0.0.1", "--rp_api_port", str(port)]
     worker = subprocess.Popen(
-        [sys.executable, "-u", "rp_handler.py", *served],
+        [sys.executable, "-u", "rp_handler.py", *options],
         cwd=folder,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -57,7 +57,7 @@ def pods_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 class PodDrive(VendorDrive):
-    """Answers what the SDK's worker answers."""
+    """Sends each request to the SDK's worker."""
 
     def _perform(self, step: object) -> object:
         if not isinstance(step, httpx.Request):
@@ -67,23 +67,25 @@ class PodDrive(VendorDrive):
             return http.send(step)
 
 
-def test_the_vendors_own_worker_draws(pods_url: str) -> None:
-    """Given the SDK's worker behind the proxy's path, then our flow has its image and seed."""
-    # The proxy gives each pod a host; here the worker is the only one, whatever the host.
-    drive, hosts = PodDrive(), {"pods": pods_url + "/{pod}/.."}
-    reply = drive(generate_image(IMAGE, access("runpod", "image", base_urls=hosts, pod="pod1")))
+def draw_image(drive: PodDrive, pods_url: str, request: ImageRequest) -> ImageReply:
+    """Have the worker draw an image by our flow."""
+    place = access("runpod", "image", base_urls={"pods": pods_url + "/{pod}/.."}, pod="pod1")
+    reply = drive(generate_image(request, place))
+    assert isinstance(reply, ImageReply)
+    return reply
+
+
+def test_reads_the_image_of_the_vendors_worker(pods_url: str) -> None:
+    """Given the SDK's worker, then our flow returns its image and seed, and sends it no key."""
+    drive = PodDrive()
+    reply = draw_image(drive, pods_url, IMAGE)
     assert (reply.image, reply.seed, reply.model) == (PNG, IMAGE.seed, "pod")
     assert reply.vendor_request_id.startswith("test-")
     assert "authorization" not in drive.requests[0].headers  # the container is not the vendor's
 
 
-def test_the_vendors_own_worker_refuses(pods_url: str) -> None:
-    """Given an input that the handler refuses, then its words come through."""
-    with pytest.raises(ProviderError, match="too many steps") as refused:
-        PodDrive()(
-            generate_image(
-                replace(IMAGE, steps=51),
-                access("runpod", "image", base_urls={"pods": pods_url + "/{pod}/.."}, pod="pod1"),
-            )
-        )
-    assert refused.value.code is ErrorCode.PROVIDER_REJECTED
+def test_reports_a_refusal_of_the_vendors_worker(pods_url: str) -> None:
+    """Given an input that the handler refuses, then the error has its message."""
+    with pytest.raises(ProviderError, match="too many steps") as refusal:
+        draw_image(PodDrive(), pods_url, replace(IMAGE, steps=51))
+    assert refusal.value.code is ErrorCode.PROVIDER_REJECTED

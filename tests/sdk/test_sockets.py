@@ -1,9 +1,9 @@
-"""Every vendor's adapter on a real socket, judged by the SDK that the vendor publishes.
+"""Every vendor's adapter on a real socket, compared with the SDK that the vendor publishes.
 
 Each adapter does each of its kinds of work through a client's engine, over the network transport.
-Then the vendor's SDK asks the same server for the same work. The SDK has to accept the body, spell
-the same target, send the same credentials, and read the same answer. A vendor that is added or
-installed is in these tests as soon as it is loaded.
+Then the vendor's SDK requests the same work from the same server. The SDK must accept the body,
+spell the same target, send the same credentials, and read the same answer. Each vendor that is
+loaded, built-in or installed, is tested.
 """
 
 import inspect
@@ -79,12 +79,10 @@ def client(cloud: Cloud, tmp_path_factory: pytest.TempPathFactory) -> Iterator[C
     """A client whose engine reaches every vendor over the socket."""
     folder = tmp_path_factory.mktemp("sockets")
     mounted = VENDOR_PATHS | {vendor.id: vendor.path for vendor in COMPATIBLE.values()}
+    sandbox = point_vendors_at_sandbox(Settings(), REGISTRY, mounted)
     vendors = {
-        name: {"base_urls": {host: cloud.url + urlsplit(url).path for host, url in urls.items()}}
-        for name, urls in (
-            (name, settings.base_urls)
-            for name, settings in point_vendors_at_sandbox(Settings(), REGISTRY, mounted).items()
-        )
+        name: {"base_urls": {h: cloud.url + urlsplit(u).path for h, u in vendor.base_urls.items()}}
+        for name, vendor in sandbox.items()
     }
     settings = Settings(
         data_dir=folder,
@@ -113,7 +111,7 @@ def connect(client: Client, monkeypatch: pytest.MonkeyPatch) -> Iterator[Connect
 
 
 def do_work(client: Client, work: Work, connection_id: str, folder: Path) -> Any:
-    """Have an engine do the cheapest work of a kind by a connection, and return the run."""
+    """Have the engine do the cheapest work of a kind by a connection, and return the run."""
     capability, fields = CHEAPEST_REQUESTS[work.kind]
     if work.kind == "clone":
         recording = folder / "voice.wav"
@@ -126,42 +124,42 @@ def do_work(client: Client, work: Work, connection_id: str, folder: Path) -> Any
 
 
 @each_work
-def test_an_adapter_does_its_work_over_a_socket_as_the_sdk_does(
+def test_adapter_and_sdk_send_the_same_request(
     client: Client, connect: Connect, cloud: Cloud, tmp_path: Path, work: Work
 ) -> None:
-    """Given a kind of work, then adapter and SDK ask for it alike, and read the same answer."""
+    """Given a kind of work, then adapter and SDK send the same request and read the same answer."""
     connection_id = connect(work.vendor, work.secret)
     cloud.received.clear()
     run = do_work(client, work, connection_id, tmp_path)
     assert run.status == "completed"
-    asked = find_work_request(cloud)
+    sent = find_work_request(cloud)
     judge = find_judge(work)
     if judge is None:
         return
     cloud.received.clear()
-    answer = judge(cloud.url + asked.target, asked, work)
+    answer = judge(cloud.url + sent.target, sent, work)
     request = find_work_request(cloud)
-    assert split_target(request) == split_target(asked)
-    assert list_credentials(request) == list_credentials(asked)
+    assert split_target(request) == split_target(sent)
+    assert list_credentials(request) == list_credentials(sent)
     if work.kind == "text":
         assert answer == run.output["text"]
-    elif work.kind != "clone":  # each clone has an id of its own
+    elif work.kind != "clone":  # each clone has a new id
         assert answer == client.artifacts.get(run.output["artifact_id"]).content()
 
 
 def find_work_request(cloud: Cloud) -> ReceivedRequest:
-    """Return the last request for work that the cloud received; one before it was refused."""
+    """Return the last POST request that the cloud received: earlier ones were refused."""
     return [request for request in cloud.received if request.method == "POST"][-1]
 
 
 def split_target(request: ReceivedRequest) -> tuple[str, dict[str, list[str]]]:
-    """Return the path of a request, as it was spelled, and what its query says."""
+    """Return the path of a request, in the client's spelling, and its query parameters."""
     path, _, query = request.target.partition("?")
     return path, parse_qs(query)
 
 
 def list_credentials(request: ReceivedRequest) -> set[str]:
-    """Return the keys that a request carries; of a signature, the scope that it was made for."""
+    """Return the keys that a request carries, or the scope of its signature."""
     names = {"authorization", "x-api-key", "x-goog-api-key", "xi-api-key"}
     carried = (value for name, value in request.headers.items() if name in names)
     return {value.removeprefix("Bearer ").partition(", SignedHeaders")[0] for value in carried}
@@ -169,22 +167,18 @@ def list_credentials(request: ReceivedRequest) -> set[str]:
 
 @pytest.mark.parametrize(
     ("vendor", "secret"),
-    [(one, secret) for one in REGISTRY.vendors for secret in list_secrets(one)],
+    [(vendor, secret) for vendor in REGISTRY.vendors for secret in list_secrets(vendor)],
     ids=lambda value: "signed" if value.startswith("{") else value.removeprefix("sandbox-"),
 )
-def test_a_connection_is_tested_over_a_socket(
-    client: Client, connect: Connect, vendor: str, secret: str
-) -> None:
-    """Given a good key, then the test of its connection says so."""
+def test_tests_a_connection(client: Client, connect: Connect, vendor: str, secret: str) -> None:
+    """Given a good key, then the test of its connection succeeds."""
     tested = client.connections.test(connect(vendor, secret))
     assert tested.ok or REGISTRY.vendors[vendor].probe is None, tested.record
     assert tested.record.error is None
 
 
 @pytest.mark.parametrize("vendor", [v.id for v in REGISTRY.vendors.values() if v.infrastructure])
-def test_infrastructure_is_managed_over_a_socket(
-    client: Client, connect: Connect, vendor: str
-) -> None:
+def test_manages_infrastructure(client: Client, connect: Connect, vendor: str) -> None:
     """Given a GPU cloud, then volume, template, endpoint and pod are made, used and deleted."""
     connect(vendor, list_secrets(vendor)[0])
     gpus = client.catalog.gpus()
@@ -203,14 +197,13 @@ def test_infrastructure_is_managed_over_a_socket(
         resource.delete()
 
 
-def test_an_encyclopedia_is_read_over_a_socket(client: Client) -> None:
-    """Given a topic, then its articles are found, whatever their titles are spelled like."""
+def test_reads_an_encyclopedia(client: Client) -> None:
+    """Given a topic with characters that a URL encodes, then its articles are found."""
     run = client.runs.create("research.gather", {"topic": "Café au lait: 50% milk?"})
     assert run.wait(progress=False).output["sources"]
 
 
-# The SDK of each wire and kind: it sends the body that the adapter sent, to the same server, and
-# returns what it reads in the answer.
+# An SDK call: it sends the body that the adapter sent, to the same server, and returns the answer.
 Judge = Callable[[str, ReceivedRequest, Work], Any]
 
 
@@ -229,13 +222,13 @@ def import_sdk(name: str) -> Any:
     return pytest.importorskip(name, reason="needs the extra `sdk`")
 
 
-def ask_openai(url: str, asked: ReceivedRequest, work: Work) -> str:
-    """Ask by the openai SDK; undocumented fields go as extra fields."""
+def ask_openai(url: str, sent: ReceivedRequest, work: Work) -> str:
+    """Request text by the openai SDK; undocumented fields go as extra fields."""
     openai = import_sdk("openai")
     client = openai.OpenAI(
         base_url=url.removesuffix("/chat/completions"), api_key=work.secret, max_retries=0
     )
-    body = json.loads(asked.body)
+    body = json.loads(sent.body)
     documented = inspect.signature(client.chat.completions.create).parameters
     extra = {name: body.pop(name) for name in list(body) if name not in documented}
     answer = client.chat.completions.create(**body, extra_body=extra)
@@ -244,19 +237,19 @@ def ask_openai(url: str, asked: ReceivedRequest, work: Work) -> str:
     return "".join(chunk.choices[0].delta.content or "" for chunk in answer if chunk.choices)
 
 
-def ask_anthropic(url: str, asked: ReceivedRequest, work: Work) -> str:
-    """Ask by the anthropic SDK."""
+def ask_anthropic(url: str, sent: ReceivedRequest, work: Work) -> str:
+    """Request text by the anthropic SDK."""
     anthropic = import_sdk("anthropic")
     base_url = url.removesuffix("/v1/messages")
     client = anthropic.Anthropic(base_url=base_url, api_key=work.secret, max_retries=0)
-    answer = client.messages.create(**json.loads(asked.body))
+    answer = client.messages.create(**json.loads(sent.body))
     if not work.streamed:
         return "".join(block.text for block in answer.content)
     return "".join(event.delta.text for event in answer if event.type == "content_block_delta")
 
 
-def ask_google(url: str, asked: ReceivedRequest, work: Work) -> str:
-    """Ask by the google-genai SDK."""
+def ask_google(url: str, sent: ReceivedRequest, work: Work) -> str:
+    """Request text by the google-genai SDK."""
     genai = import_sdk("google.genai")
     base_url, version, _, action = url.partition("?")[0].rsplit("/", 3)
     model = action.partition(":")[0]
@@ -264,23 +257,23 @@ def ask_google(url: str, asked: ReceivedRequest, work: Work) -> str:
         api_key=work.secret,
         http_options=genai.types.HttpOptions(base_url=base_url, api_version=version),
     )
-    body = json.loads(asked.body)
-    config = {**body.pop("generationConfig", {})}
+    body = json.loads(sent.body)
     contents = body.pop("contents")
+    config = body.pop("generationConfig", {}) | body
     arguments = {
         "model": model,
         "contents": [genai.types.Content.model_validate(content) for content in contents],
-        "config": genai.types.GenerateContentConfig.model_validate({**config, **body}),
+        "config": genai.types.GenerateContentConfig.model_validate(config),
     }
     if not work.streamed:
         return str(client.models.generate_content(**arguments).text)
     return "".join(part.text or "" for part in client.models.generate_content_stream(**arguments))
 
 
-def ask_bedrock(url: str, asked: ReceivedRequest, work: Work) -> str:
-    """Ask by boto3, with a pair of keys."""
+def ask_bedrock(url: str, sent: ReceivedRequest, work: Work) -> str:
+    """Request text by boto3, with a pair of keys."""
     boto3 = import_sdk("boto3")
-    base_url, _, rest = url.partition("/model/")
+    base_url, _, path = url.partition("/model/")
     keys = json.loads(work.secret)
     client = boto3.client(
         "bedrock-runtime",
@@ -289,7 +282,7 @@ def ask_bedrock(url: str, asked: ReceivedRequest, work: Work) -> str:
         aws_access_key_id=keys["access_key_id"],
         aws_secret_access_key=keys["secret_access_key"],
     )
-    arguments = {"modelId": unquote(rest.partition("/")[0]), **json.loads(asked.body)}
+    arguments = {"modelId": unquote(path.partition("/")[0]), **json.loads(sent.body)}
     if not work.streamed:
         return str(client.converse(**arguments)["output"]["message"]["content"][0]["text"])
     return "".join(
@@ -299,42 +292,42 @@ def ask_bedrock(url: str, asked: ReceivedRequest, work: Work) -> str:
     )
 
 
-def ask_elevenlabs_speech(url: str, asked: ReceivedRequest, work: Work) -> bytes:
-    """Speak by the elevenlabs SDK."""
+def ask_elevenlabs_speech(url: str, sent: ReceivedRequest, work: Work) -> bytes:
+    """Request speech by the elevenlabs SDK."""
     client, parts = open_elevenlabs(url, work), urlsplit(url)
     (output_format,) = parse_qs(parts.query)["output_format"]
     return b"".join(
         client.text_to_speech.convert(
             voice_id=unquote(parts.path.rpartition("/")[2]),
             output_format=output_format,
-            **json.loads(asked.body),
+            **json.loads(sent.body),
         )
     )
 
 
 def ask_elevenlabs_clone(url: str, _: ReceivedRequest, work: Work) -> None:
-    """Clone a voice by the elevenlabs SDK; the id is a new one each time."""
+    """Clone a voice by the elevenlabs SDK; each clone has a new id."""
     client = open_elevenlabs(url, work)
     files = [("reference.wav", make_silent_wav(11), "audio/wav")]
     assert client.voices.ivc.create(name="verify", files=files).voice_id
 
 
 def open_elevenlabs(url: str, work: Work) -> Any:
-    """Open the elevenlabs SDK at the server of an address."""
+    """Open the elevenlabs SDK at the server of a URL."""
     import_sdk("elevenlabs")
     from elevenlabs.client import ElevenLabs
 
     return ElevenLabs(base_url=url.partition("/v1/")[0], api_key=work.secret)
 
 
-def ask_runpod(url: str, asked: ReceivedRequest, work: Work) -> bytes:
-    """Have an image made by the runpod SDK."""
+def ask_runpod(url: str, sent: ReceivedRequest, work: Work) -> bytes:
+    """Request an image by the runpod SDK."""
     runpod = import_sdk("runpod")
     base_url, endpoint, _ = url.rsplit("/", 2)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(runpod, "endpoint_url_base", base_url)
         patch.setattr(runpod, "api_key", work.secret)
-        job = runpod.Endpoint(endpoint).run(json.loads(asked.body))
+        job = runpod.Endpoint(endpoint).run(json.loads(sent.body))
         return httpx.get(job.output(timeout=20)["image_url"]).content
 
 
