@@ -199,3 +199,12 @@ def test_reads_the_length_of_an_m4a() -> None:
     measured = measure_recording(head + box)
     assert measured is not None
     assert (measured.file_format, measured.seconds) == ("m4a", 15.0)
+
+
+async def test_chat_stream_has_thought_and_usage(minimax: httpx.AsyncClient) -> None:
+    """Given a stream with a split thought, then it has the thought, and ends with usage."""
+    body = {"model": "MiniMax-M3", "messages": ASK, "stream": True, "reasoning_split": True}
+    *events, end = (await minimax.post(CHAT, json=body)).text.strip().split("\n\n")
+    assert "reasoning_content" in events[0]
+    assert json.loads(events[-1][6:])["usage"]["total_tokens"] > 0
+    assert end == "data: [DONE]"

@@ -25,6 +25,15 @@ async def test_accepts_the_sandbox_name_of_a_model(openai: httpx.AsyncClient) ->
 
 
 UNCLOSED = build_response_format({"type": "object", "properties": {}})
+CHOICE = {"anyOf": [{"type": "object", "properties": {}}]}
+UNCLOSED_CHOICE = build_response_format(
+    {
+        "type": "object",
+        "properties": {"a": CHOICE},
+        "required": ["a"],
+        "additionalProperties": False,
+    }
+)
 LONG_TURN = {"role": "user", "content": "word " * 140_000}
 EXPLICIT: dict[str, Any] = {"prompt_cache_options": {"mode": "explicit"}}
 MISSING, UNSUPPORTED = "missing_required_parameter", "unsupported_parameter"
@@ -54,6 +63,7 @@ MISSING, UNSUPPORTED = "missing_required_parameter", "unsupported_parameter"
         ({"response_format": {"type": "xml"}}, "invalid_value", "response_format.type"),
         ({"response_format": {"type": "json_schema"}}, MISSING, "response_format.json_schema"),
         ({"response_format": UNCLOSED}, "invalid_json_schema", "response_format"),
+        ({"response_format": UNCLOSED_CHOICE}, "invalid_json_schema", "response_format"),
         ({"messages": [LONG_TURN]}, "context_length_exceeded", "messages"),
     ],
 )
@@ -92,6 +102,12 @@ async def test_lists_models_by_their_sandbox_names(openai: httpx.AsyncClient) ->
     model = await openai.get(f"/openai/v1/models/{listed['data'][0]['id']}")
     assert model.json() == listed["data"][0]
     assert (await openai.get("/openai/v1/models/none")).status_code == 404
+
+
+async def test_rejects_a_body_that_is_not_json(openai: httpx.AsyncClient) -> None:
+    """Given a body that is not JSON, then the answer is a 400 in the vendor's format."""
+    reply = await openai.post(CHAT, content=b"{oops")
+    assert (reply.status_code, reply.json()["error"]["type"]) == (400, "invalid_request_error")
 
 
 async def test_json_object_needs_the_word_json(openai: httpx.AsyncClient) -> None:

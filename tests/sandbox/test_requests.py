@@ -93,6 +93,7 @@ NODE = {
         {"anyOf": [{"type": "string", "format": "uri"}, {"type": "null"}]},
         {"type": "number", "minimum": 0, "maximum": 1},
         {"type": "boolean"},
+        {"properties": {"tags": {"type": "array", "items": {"type": "string"}}}},
         {"type": "array", "items": {"type": "string"}, "minItems": 7, "maxItems": 7},
         {"allOf": [{"properties": {"a": {"type": "integer"}}}, {"required": ["a"]}]},
         {"$ref": "#/$defs/node", "$defs": {"node": NODE}},

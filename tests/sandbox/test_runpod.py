@@ -66,6 +66,7 @@ RESOURCES = {"serverless": ENDPOINT, "network-volumes": VOLUME, "pods": POD}
     [
         ("network-volumes", {"size": 5}, 422),
         ("pods", {"gpu": None}, 400),
+        ("pods", {"gpu": {"id": "NVIDIA Nothing", "count": 1}}, 422),
         ("serverless", {"colour": "red"}, 422),
         ("serverless", {"name": 3}, 422),
         ("serverless", {"name": ""}, 422),
