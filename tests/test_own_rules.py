@@ -11,7 +11,7 @@ from tests.support.source_trees import TESTS, parse_folder
 SLOW = {
     "crash/test_random_kills.py::keep_busy": "a caller's own pace",
     "engine/concurrency/test_pacing.py::note_sleep": "the sleep that is recorded",
-    "engine/execution/test_attempts.py::handle_async_request": "a slow vendor",
+    "engine/fault_transport.py::handle_async_request": "a slow vendor",
     "engine/transport/test_network.py::drip_answer": "a vendor that sends byte by byte",
     "support/network_link.py::_pass_on": "a network that is slow",
     "server/http/test_slow_callers.py::dribble": "a caller that sends byte by byte",

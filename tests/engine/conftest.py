@@ -1,4 +1,4 @@
-"""Fixtures of the tests of the engine itself."""
+"""Fixtures of the tests of the engine."""
 
 import pytest
 from pydantic import SecretStr
@@ -8,14 +8,14 @@ from toolkit.settings import Settings
 
 
 @pytest.fixture(autouse=True)
-def _calls_are_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Given that no connection is tested when it is made, a vendor's log is of the work alone."""
+def _no_connection_tests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Do not test new connections, so that a vendor's log has only the calls of work."""
     monkeypatch.setenv("TOOLKIT_CONNECTION_TEST_S", "0")
 
 
 @pytest.fixture(params=BOTH_DATABASES)
 def shared(settings: Settings, request: pytest.FixtureRequest) -> Settings:
-    """The settings of engines that share a data directory, or a database of PostgreSQL."""
+    """The settings of engines that share a data directory or a PostgreSQL database."""
     if request.param == "sqlite":
         return settings
     url = SecretStr(request.getfixturevalue("postgres_url"))

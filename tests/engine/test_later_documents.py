@@ -1,4 +1,4 @@
-"""Documents to which a later version has added something: read, gone on with, and kept whole."""
+"""Documents with members of a later version: they are read, updated, and keep these members."""
 
 import json
 import sqlite3
@@ -12,7 +12,7 @@ from toolkit import Client, Workflow
 from toolkit.sandbox import Faults
 
 TABLES = ("jobs", "workflows", "tasks", "connections", "artifacts", "plans")
-RUNS = 40  # more than run at once, because those that run are completed when the client closes
+RUNS = 40  # more than run at once, because running runs complete when the client closes
 ADDED = {"later": {"a": [1, None]}, "later_note": "kept"}
 
 
@@ -24,26 +24,26 @@ def rows(folder: Path, sql: str) -> list[tuple[object, ...]]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A data directory with a completed task, a plan, and a workflow and runs under way."""
+    """A data directory with a completed task, a plan, and an unfinished workflow and runs."""
     folder, faults, work = tmp_path / "data", Faults(), Workflow("a chain")
     node = work.add("first", "llm.generate", objective="Tea")
-    for n in range(10):
+    for n in range(20):
         node = work.add(f"n{n}", "llm.generate", objective="Salt", depends_on=[node])
     with Client.local(folder, sandbox=True, faults=faults) as client:
         client.plans.create("A poem about tea")
         assert client.tasks.create("A poem about tea").wait().status == "completed"
-        for vendor in {one.record.provider for one in client.connections.list()}:
+        for vendor in {connection.record.provider for connection in client.connections.list()}:
             faults.latency(vendor, 600)
-        begun = client.workflows.submit(work)
-        wait_until(lambda: begun.refresh().nodes[0].status == "completed", "a node is completed")
+        workflow = client.workflows.submit(work)
+        wait_until(lambda: workflow.refresh().nodes[0].status == "completed", "a node is completed")
         for _ in range(RUNS):
             client.runs.create("llm.generate", {"objective": "Tea"})
     return folder
 
 
 @pytest.mark.sqlite("the documents in a directory's file")
-def test_what_a_later_version_added_is_kept(folder: Path) -> None:
-    """Given documents with unknown members, when work goes on, then they are there at its end."""
+def test_keeps_members_of_a_later_version(folder: Path) -> None:
+    """Given documents with unknown members, when work continues, then the members are kept."""
     with closing(sqlite3.connect(folder / "state.db")) as database:
         for table in TABLES:
             database.execute(f"UPDATE {table} SET doc = json_patch(doc, ?)", (json.dumps(ADDED),))
@@ -53,8 +53,8 @@ def test_what_a_later_version_added_is_kept(folder: Path) -> None:
     before = {table: dict(rows(folder, f"SELECT id, doc FROM {table}")) for table in TABLES}
     with Client.local(folder, sandbox=True) as client:
         (workflow_id,) = rows(folder, "SELECT id FROM workflows WHERE task_id IS NULL")[0]
-        done = client.workflows.get(str(workflow_id)).wait()
-        assert done.status == "completed"
+        workflow = client.workflows.get(str(workflow_id)).wait()
+        assert workflow.status == "completed"
         for run in client.runs.list(limit=RUNS):
             assert run.wait().status == "completed"
         task = client.tasks.list()[0]
@@ -65,7 +65,7 @@ def test_what_a_later_version_added_is_kept(folder: Path) -> None:
     for table in TABLES:
         now = dict(rows(folder, f"SELECT id, doc FROM {table}"))
         for row_id, doc in before[table].items():
-            kept = json.loads(str(now[row_id]))
-            assert {name: kept.get(name) for name in ADDED} == ADDED, (table, row_id)
+            document = json.loads(str(now[row_id]))
+            assert {name: document.get(name) for name in ADDED} == ADDED, (table, row_id)
             rewritten |= {table} if now[row_id] != doc else set()
     assert rewritten >= {"jobs", "workflows", "connections"}

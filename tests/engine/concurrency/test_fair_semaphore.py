@@ -1,4 +1,4 @@
-"""The limiter: never more than allowed, and nobody starves."""
+"""The fair semaphore: it never exceeds its limits, and no waiter starves."""
 
 import asyncio
 from collections import Counter
@@ -16,17 +16,17 @@ from toolkit.engine.concurrency.fair_semaphore import FairSemaphore
     groups=st.lists(st.sampled_from("abc"), min_size=1, max_size=20),
     cancelled=st.sets(st.integers(0, 19)),
 )
-def test_the_limit_holds_and_no_place_is_lost(
+def test_keeps_its_limits_and_loses_no_slot(
     limit: int, per_group: int | None, groups: list[str], cancelled: set[int]
 ) -> None:
-    """Given any groups, and some who give up, then limits hold and all places come back."""
+    """Given waiters of any groups, when some are cancelled, then limits hold and slots return."""
 
     async def run() -> None:
-        limiter = FairSemaphore(limit, per_group=per_group)
+        semaphore = FairSemaphore(limit, per_group=per_group)
         inside: Counter[str] = Counter()
 
         async def work(group: str) -> None:
-            async with limiter.hold(group):
+            async with semaphore.hold(group):
                 inside[group] += 1
                 assert inside.total() <= limit
                 assert per_group is None or inside[group] <= per_group
@@ -37,50 +37,41 @@ def test_the_limit_holds_and_no_place_is_lost(
 
         tasks = [asyncio.create_task(work(group)) for group in groups]
         await yield_turns()
-        for place in cancelled & set(range(len(tasks))):
-            tasks[place].cancel()
+        for index in cancelled & set(range(len(tasks))):
+            tasks[index].cancel()
         outcomes = await asyncio.gather(*tasks, return_exceptions=True)
-        assert not [one for one in outcomes if isinstance(one, AssertionError)]
+        assert not [outcome for outcome in outcomes if isinstance(outcome, AssertionError)]
         for number in range(limit):
-            assert not limiter.is_full
-            await limiter.acquire(f"after {number}")
-        assert limiter.is_full
+            assert not semaphore.is_full
+            await semaphore.acquire(f"after {number}")
+        assert semaphore.is_full
 
     asyncio.run(run())
 
 
-async def run_waiters(
-    slots: FairSemaphore, asked: list[tuple[str, str]]
-) -> tuple[list[str], Counter[str]]:
-    """Who was served in which order, and how many of each account there were at most."""
+async def list_service_order(semaphore: FairSemaphore, waiters: list[tuple[str, str]]) -> list[str]:
+    """Have waiters, each an account and a root, ask at once; return the order of their turns."""
     order: list[str] = []
-    inside: Counter[str] = Counter()
-    most: Counter[str] = Counter()
 
     async def work(account: str, root: str) -> None:
-        async with slots.hold(account, root):
+        async with semaphore.hold(account, root):
             order.append(account + root)
-            inside[account] += 1
-            most[account] = max(most[account], inside[account])
-            most["all"] = max(most["all"], sum(inside.values()))
-            await yield_turns(5)  # others come meanwhile, if they may
-            inside[account] -= 1
+            await yield_turns(5)  # time for other waiters, if a slot is free
 
-    await asyncio.gather(*[work(account, root) for account, root in asked])
-    return order, most
+    await asyncio.gather(*[work(account, root) for account, root in waiters])
+    return order
 
 
-async def test_an_account_over_its_places_holds_up_nobody() -> None:
-    """Given an account that asks for more than it may, then another's job is begun at once."""
-    order, most = await run_waiters(FairSemaphore(4, per_group=2), [("a", "1")] * 10 + [("b", "1")])
+async def test_serves_others_while_an_account_is_at_its_limit() -> None:
+    """Given an account that asks for more slots than it may hold, then another one starts next."""
+    waiters = [("a", "1")] * 10 + [("b", "1")]
+    order = await list_service_order(FairSemaphore(4, per_group=2), waiters)
     assert order[:3] == ["a1", "a1", "b1"]
-    assert most["a"] == 2
 
 
-async def test_accounts_and_roots_take_turns() -> None:
-    """Given a large root of one account, then its small one and another's do not wait long."""
-    asked = [("a", "1")] * 20 + [("a", "2"), ("b", "1")]
-    order, most = await run_waiters(FairSemaphore(2, per_group=128), asked)
+async def test_takes_turns_by_account_and_root() -> None:
+    """Given a large root of an account, then its small root and another account wait briefly."""
+    waiters = [("a", "1")] * 20 + [("a", "2"), ("b", "1")]
+    order = await list_service_order(FairSemaphore(2, per_group=128), waiters)
     assert order.index("a2") < 6
     assert order.index("b1") < 4
-    assert most["all"] == 2

@@ -1,4 +1,4 @@
-"""Long work on the event loop leaves others the most of its time."""
+"""Pacing: long work on the event loop leaves most of its time to other work."""
 
 import asyncio
 import time
@@ -19,85 +19,76 @@ from toolkit.engine.concurrency.pacing import (
 SLICES, NODES = 8, 5
 
 
-def work(seconds: float) -> None:
-    """Hold the loop for so long."""
+def block(seconds: float) -> None:
+    """Hold the loop for this time."""
     until = time.perf_counter() + seconds
     while time.perf_counter() < until:
         pass
 
 
-async def slices(account_id: str, other: str | None = None) -> None:
-    """Hold it for some slices, while another account may be active."""
-    async with Pacer(account_id) as pacer:
+async def run_slices(active: str) -> None:
+    """Hold the loop for some slices of Ada's work, while an account is active."""
+    async with Pacer("ada") as pacer:
         for _ in range(SLICES):
-            work(SLICE_S)
-            if other is not None:
-                note_activity(other)
+            block(SLICE_S)
+            note_activity(active)
             await pacer.pause()
 
 
-async def nodes(account_id: str, other: str | None = None) -> None:
-    """Begin some steps, while another account may be active."""
+async def start_nodes(active: str) -> None:
+    """Start some of Ada's nodes, while an account is active."""
     for _ in range(NODES):
-        if other is not None:
-            note_activity(other)
-        await yield_to_others(account_id)
+        note_activity(active)
+        await yield_to_others("ada")
 
 
-@pytest.fixture
-def sleeps(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """For how long anybody slept."""
-    found: list[float] = []
-    sleep = asyncio.sleep
-
-    async def note_sleep(seconds: float) -> None:
-        found.append(seconds)
-        await sleep(seconds)
-
-    monkeypatch.setattr(asyncio, "sleep", note_sleep)
-    return found
-
-
-async def test_a_slice_waits_until_others_are_done(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Given others with something to do, then a slice comes after what takes them several turns."""
+async def test_a_slice_waits_for_other_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given other work that needs several turns of the loop, then it ends before the next slice."""
     monkeypatch.setattr(pacing, "MAX_WAIT_S", PATIENCE_S)
 
     async def request() -> None:
         for _ in range(5):
-            work(0.001)
+            block(0.001)
             await yield_turns()
 
     async with Pacer() as pacer:
         for _ in range(SLICES):
-            beside = asyncio.create_task(request())
-            work(SLICE_S)
+            task = asyncio.create_task(request())
+            block(SLICE_S)
             await pacer.pause()
-            assert beside.done()
+            assert task.done()
 
 
-async def test_while_others_are_active_two_thirds_are_theirs() -> None:
-    """Given another account that asks for something, then each slice and step rests after it."""
+async def test_leaves_two_thirds_of_the_time_to_active_accounts() -> None:
+    """Given another active account, then each slice and node is followed by a pause."""
     began = time.perf_counter()
-    await slices("ada", "bob")
+    await run_slices(active="bob")
     assert time.perf_counter() - began >= SLICES * SLICE_S * (1 + OTHERS_SHARE)
     began = time.perf_counter()
-    await nodes("ada", "bob")
+    await start_nodes(active="bob")
     assert time.perf_counter() - began >= (NODES - 1) * NODE_COST_S * OTHERS_SHARE
 
 
-async def test_it_does_not_wait_for_nobody(sleeps: list[float]) -> None:
-    """Given nobody else, then one slice and one step follow the other."""
-    note_activity("ada")
-    await slices("ada")
-    await nodes("ada")
+async def test_does_not_pause_for_the_own_account(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given no other active account, then slices and nodes follow each other without a pause."""
+    sleeps: list[float] = []
+    sleep = asyncio.sleep
+
+    async def note_sleep(seconds: float) -> None:
+        sleeps.append(seconds)
+        await sleep(seconds)
+
+    monkeypatch.setattr(asyncio, "sleep", note_sleep)
+    await run_slices(active="ada")
+    await start_nodes(active="ada")
     assert not any(sleeps)
 
 
-async def test_one_slice_at_a_time_in_turns_by_account() -> None:
-    """Given two accounts with long work, then neither goes on by itself."""
+async def test_accounts_take_turns_slice_by_slice() -> None:
+    """Given two accounts with long work, then their slices alternate."""
     order: list[str] = []
 
-    async def long(account_id: str) -> None:
+    async def work(account_id: str) -> None:
         async with Pacer(account_id) as pacer:
             for _ in range(3):
                 await pacer.end_slice()
@@ -105,7 +96,7 @@ async def test_one_slice_at_a_time_in_turns_by_account() -> None:
 
     async with asyncio.TaskGroup() as group:
         for account_id in ("ada", "ada", "ada", "bob"):
-            group.create_task(long(account_id))
+            group.create_task(work(account_id))
     assert order.count("bob") == 3
     assert order.index("bob") <= 2
-    assert order[-2:] == ["ada", "ada"]  # were bob behind all of ada's, his would be the last
+    assert order[-2:] == ["ada", "ada"]  # otherwise Bob would wait for all of Ada's slices

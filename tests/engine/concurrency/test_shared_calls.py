@@ -1,4 +1,4 @@
-"""Calls that are shared while they are under way."""
+"""Shared calls: equal calls at one time are one call."""
 
 import asyncio
 
@@ -12,38 +12,30 @@ from toolkit.engine.transport.worker_pool import WorkerPool
 from toolkit.settings import Settings
 
 
-class Service:
-    """A service that answers when it may, and counts what it was asked."""
+async def test_sends_equal_lookups_once() -> None:
+    """Given look-ups at one time, then equal look-ups are one request with one answer."""
+    paths: list[str] = []
+    may_answer = asyncio.Event()
 
-    def __init__(self) -> None:
-        self.asked: list[str] = []
-        self.may_answer = asyncio.Event()
-
-    async def answer(self, request: httpx.Request) -> httpx.Response:
-        """Answer with the path."""
-        self.asked.append(request.url.path)
-        await self.may_answer.wait()
+    async def answer(request: httpx.Request) -> httpx.Response:
+        paths.append(request.url.path)
+        await may_answer.wait()
         return httpx.Response(200, text=request.url.path)
 
-
-async def test_equal_lookups_are_made_once() -> None:
-    """Given look-ups at one time, then equal ones are one request, and all have its answer."""
-    service = Service()
-    driver = Driver(
-        lambda: httpx.MockTransport(service.answer), WorkerPool.of(Settings()), 1_000_000
-    )
+    driver = Driver(lambda: httpx.MockTransport(answer), WorkerPool.of(Settings()), 1_000_000)
     requests = [httpx.Request("GET", f"https://wiki.example/{name}") for name in "aab"]
-    asking = [asyncio.create_task(driver.send(request)) for request in requests]
-    service.may_answer.set()
-    answers = [answer.text for answer in await asyncio.gather(*asking)]
+    lookups = [asyncio.create_task(driver.send(request)) for request in requests]
+    may_answer.set()
+    answers = [response.text for response in await asyncio.gather(*lookups)]
     later = await driver.send(requests[0])
     await driver.aclose()
     assert (answers, later.text) == (["/a", "/a", "/b"], "/a")
-    assert sorted(service.asked) == ["/a", "/a", "/b"]  # the later one was asked anew
+    assert sorted(paths) == ["/a", "/a", "/b"]  # the later look-up is a request of its own
 
 
-async def test_a_call_goes_on_while_somebody_waits() -> None:
-    """Given two who wait, when both are cancelled one after the other, then the call is at last."""
+@pytest.mark.parametrize("is_second_cancelled", [False, True])
+async def test_runs_until_the_last_waiter_leaves(is_second_cancelled: bool) -> None:
+    """Given a call with two waiters, when both are cancelled, then the call is cancelled."""
     calls: SharedCalls[str, str] = SharedCalls()
     may_end, cancelled = asyncio.Event(), asyncio.Event()
 
@@ -55,17 +47,15 @@ async def test_a_call_goes_on_while_somebody_waits() -> None:
             raise
         return "done"
 
-    for is_second_cancelled in (False, True):
-        first, second = (asyncio.create_task(calls.share("a", call())) for _ in range(2))
-        await yield_turns(2)  # the call's own task has begun
-        first.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await first
-        assert not cancelled.is_set()
-        if is_second_cancelled:
-            second.cancel()
-            await asyncio.wait_for(cancelled.wait(), 5)
-        else:
-            may_end.set()
-            assert await second == "done"
-            may_end.clear()
+    first, second = (asyncio.create_task(calls.share("a", call())) for _ in range(2))
+    await yield_turns(2)  # until the task of the call has started
+    first.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await first
+    assert not cancelled.is_set()
+    if is_second_cancelled:
+        second.cancel()
+        await asyncio.wait_for(cancelled.wait(), 5)
+    else:
+        may_end.set()
+        assert await second == "done"

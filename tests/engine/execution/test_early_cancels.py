@@ -1,4 +1,4 @@
-"""Cancels that come before the work has begun to write: none of them is lost."""
+"""Cancels before the work has written anything: none is lost."""
 
 import asyncio
 
@@ -15,59 +15,57 @@ TASK = TaskCreate(objective="A short written summary of tea")
 
 
 def make_silent_vendor() -> Faults:
-    """A vendor that never answers."""
+    """Make a vendor that never answers."""
     faults = Faults()
     faults.mangle("minimax", "hang", times=None)
     return faults
 
 
-async def test_a_task_whose_plan_is_being_written_is_cancelled(shared: Settings) -> None:
-    """Given a task, when cancelled whatever it is at, then it is cancelled, as is its workflow."""
+async def test_cancels_a_task_at_any_step(shared: Settings) -> None:
+    """Given a task at any step of planning, when cancelled, then it ends with its workflow."""
     engine = await open_engine(shared, faults=make_silent_vendor())
     context = await connect_account(engine, "minimax")
     async with asyncio.timeout(PATIENCE_S):
         for turns in range(0, 60, 4):
             task = await engine.tasks.create(context, TASK)
             await yield_turns(turns)
-            done = await engine.tasks.cancel(context, task.id)
-            assert done.status == "failed"
-            assert done.error is not None
-            assert done.error.code == "CANCELLED"
-            for workflow_id in done.workflow_ids:
+            task = await engine.tasks.cancel(context, task.id)
+            assert (task.status, task.error and task.error.code) == ("failed", "CANCELLED")
+            for workflow_id in task.workflow_ids:
                 workflow = await engine.workflows.get(context, workflow_id)
                 assert workflow.status == "cancelled"
     await engine.close(0)
 
 
-async def test_abandoned_work_is_cancelled_as_it_is_taken_up(shared: Settings) -> None:
-    """Given work of an engine that died, when another cancels it unseen, then it is cancelled."""
+async def test_cancels_abandoned_work(shared: Settings) -> None:
+    """Given work of a dead engine, when another engine cancels it, then it is cancelled."""
     dead = await open_engine(shared, faults=make_silent_vendor())
     context = await connect_account(dead, "minimax")
     run = await dead.runs.create(context, build_run(0))
     workflow = await dead.workflows.create(context, build_chain(2))
     task = await dead.tasks.create(context, TASK)
 
-    async def is_under_way() -> bool:
-        made, asked = await dead.runs.get(context, run.id), await dead.tasks.get(context, task.id)
-        return (made.status, asked.status) == ("running", "executing")
+    async def is_running() -> bool:
+        is_run_running = (await dead.runs.get(context, run.id)).status == "running"
+        return is_run_running and (await dead.tasks.get(context, task.id)).status == "executing"
 
-    await wait_until_async(is_under_way)
+    await wait_until_async(is_running)
     await kill_engine(dead)
 
     engine = await open_engine(shared, take_up=False)
 
     async def is_cancelled() -> bool:
-        # A row that the dead one's session still holds is left alone: one asks again.
-        found = [
+        # A row that is locked by the session of the dead engine is skipped at first.
+        statuses = [
             (await engine.runs.cancel(context, run.id)).status,
             (await engine.workflows.cancel(context, workflow.id)).status,
             (await engine.tasks.cancel(context, task.id)).status,
         ]
-        return found == ["cancelled", "cancelled", "failed"]
+        return statuses == ["cancelled", "cancelled", "failed"]
 
     async with asyncio.timeout(PATIENCE_S):
         await wait_until_async(is_cancelled)
-    ended = await engine.tasks.get(context, task.id)
-    assert ended.error is not None
-    assert ended.error.code == "CANCELLED"
+    task = await engine.tasks.get(context, task.id)
+    assert task.error is not None
+    assert task.error.code == "CANCELLED"
     await engine.close(0)

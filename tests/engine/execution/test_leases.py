@@ -1,9 +1,10 @@
-"""Leases of a process that is busy, or that stood still: it keeps them, or notices that it lost."""
+"""Leases of a busy process, which keeps them, and of a suspended process, which loses them."""
 
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import Future
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,12 @@ from tests.engine.execution.test_shared_directory import build_run
 from tests.support.clock import LeaseClock
 from tests.support.engine_accounts import connect_account
 from tests.support.process_kill import kill_engine
+from tests.support.slow_capability import SLOW_CAPABILITY, NapInput
 from tests.support.timing import PATIENCE_S, wait_until_async
-from toolkit.contract.base import Record, Request
 from toolkit.contract.workflows import NodeCreate, WorkflowCreate, WorkflowRecord
 from toolkit.engine import Engine, Registry
 from toolkit.local import EngineThread, open_engine
-from toolkit.plugins import Call, Capability, Flow, Result
+from toolkit.plugins import Call, Flow, Result
 from toolkit.sandbox import Faults
 from toolkit.settings import Settings
 from toolkit.store import Change, Lease, UpdateRow
@@ -30,7 +31,7 @@ CLOCK_STEP_S = 1e-6  # of the clock of a database
 def clock(
     monkeypatch: pytest.MonkeyPatch, settings: Settings, find_url: Callable[[Path], str | None]
 ) -> Iterator[LeaseClock]:
-    """The clock that the leases of all engines of this process go by."""
+    """The clock of the leases of all engines in this process."""
     clock = LeaseClock(monkeypatch, find_url(settings.data_dir))
     yield clock
     clock.close()
@@ -38,79 +39,61 @@ def clock(
 
 @pytest.fixture
 def short(settings: Settings) -> Settings:
-    """Leases that are soon renewed."""
+    """Settings with short leases."""
     return settings.model_copy(update={"lease_s": 0.05})
 
 
 @pytest.fixture
 async def engine(short: Settings, clock: LeaseClock) -> AsyncIterator[Engine]:
-    """An engine that would take over what another one let go of."""
+    """An engine that takes over expired work."""
     engine = await open_engine(short)
     yield engine
     await engine.close(0)
 
 
-class Nothing(Request):
-    """Nothing is asked."""
-
-
-class Nobody(Record):
-    """Nothing is answered."""
-
-
 class LoopHolder:
-    """A capability of a third party that holds the loop of its engine until it is let go."""
+    """A capability of a third party that blocks the loop of its engine until it is released."""
 
     def __init__(self) -> None:
         self.holds = threading.Event()
         self.released = threading.Event()
-        self.capability = Capability(
-            id="test.hold",
-            title="Hold",
-            description="Holds the loop",
-            input_model=Nothing,
-            output_model=Nobody,
-            flow=self._flow,
-        )
+        self.capability = replace(SLOW_CAPABILITY, id="test.hold", flow=self._flow)
 
-    def _flow(self, _call: Call[Nothing]) -> Flow[Result]:
+    def _flow(self, call: Call[NapInput]) -> Flow[Result]:
         self.holds.set()
         self.released.wait(PATIENCE_S)
         yield from ()
-        return Result({})
+        return Result({"seconds": call.input.seconds})
 
 
 @pytest.fixture
 def holder() -> Iterator[LoopHolder]:
-    """It lets go at the end whatever comes."""
+    """A capability that blocks the loop, and is released at the end of the test at the latest."""
     holder = LoopHolder()
     yield holder
     holder.released.set()
 
 
-async def test_a_loop_that_is_held_keeps_its_leases(
+async def test_a_blocked_loop_keeps_its_leases(
     engine: Engine, short: Settings, clock: LeaseClock, holder: LoopHolder
 ) -> None:
-    """Given a plugin that holds the loop for ten leases, then nobody takes the work over.
+    """Given a plugin that blocks the loop for ten leases, then no engine takes the work over.
 
-    What is paid for is paid for once. The clock goes on only when the lease has been renewed, so
-    that it is not the machine's speed that is tried.
+    Each call is paid once. The clock advances only after a renewal, so that the test does not
+    depend on the speed of the machine.
     """
     faults = Faults()
     registry = Registry.load(extra=[holder.capability])
     busy = EngineThread(open_engine(short, registry=registry, faults=faults))
     context = await connect_account(engine, "minimax")
-    graph = WorkflowCreate(
-        name="held",
-        nodes=[
-            NodeCreate(id="hold", capability="test.hold", input={}),
-            NodeCreate(
-                id="text", capability="llm.generate", input={"objective": "x"}, depends_on=["hold"]
-            ),
-        ],
-    )
-    made: Future[WorkflowRecord] = busy.submit(busy.engine.workflows.create(context, graph))
-    workflow = await asyncio.wrap_future(made)
+    text: dict[str, object] = {"objective": "x"}
+    nodes = [
+        NodeCreate(id="hold", capability="test.hold", input={"seconds": 0}),
+        NodeCreate(id="text", capability="llm.generate", input=text, depends_on=["hold"]),
+    ]
+    request = WorkflowCreate(name="held", nodes=nodes)
+    created: Future[WorkflowRecord] = busy.submit(busy.engine.workflows.create(context, request))
+    workflow = await asyncio.wrap_future(created)
     store = engine.core.store
 
     async def is_renewed() -> bool:
@@ -130,47 +113,48 @@ async def test_a_loop_that_is_held_keeps_its_leases(
     await asyncio.to_thread(busy.close, 0)
 
 
-async def test_who_stood_still_before_the_call_does_not_make_it(
+async def test_a_suspended_engine_does_not_make_its_call(
     engine: Engine, short: Settings, clock: LeaseClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Given an engine that stands still between the intent and the call, then it does not pay.
+    """Given an engine that is suspended between intent and call, then it does not make the call.
 
-    Another one has taken the work over by then: the vendor is asked once.
+    Another engine has taken the work over by then, so the vendor is called once.
     """
     faults = Faults()
-    stopped = await open_engine(short, faults=faults)
-    store, write = stopped.core.store, stopped.core.store.write
-    written, goes_on = asyncio.Event(), asyncio.Event()
+    suspended = await open_engine(short, faults=faults)
+    store, write = suspended.core.store, suspended.core.store.write
+    is_durable, goes_on = asyncio.Event(), asyncio.Event()
 
-    def stand_still(
-        changes: list[Change], *, lease: Lease | None = None, **how: Any
+    def suspend(
+        changes: list[Change], *, lease: Lease | None = None, **options: Any
     ) -> "asyncio.Future[None]":
-        done = write(changes, lease=lease, **how)
-        # Only a call's own intent names a provider: that a job has begun is written before it.
-        intent = any(isinstance(one, UpdateRow) and one.values.get("provider") for one in changes)
-        if not intent or written.is_set():
-            return done
-        return asyncio.ensure_future(_stand_still(done))
+        future = write(changes, lease=lease, **options)
+        # Only the intent of a call names a provider; the start of the job is written before.
+        is_intent = any(isinstance(c, UpdateRow) and c.values.get("provider") for c in changes)
+        if not is_intent or is_durable.is_set():
+            return future
 
-    async def _stand_still(done: "asyncio.Future[None]") -> None:
-        await done
-        written.set()
-        await goes_on.wait()
+        async def wait() -> None:
+            await future
+            is_durable.set()
+            await goes_on.wait()
 
-    context = await connect_account(stopped, "minimax")
+        return asyncio.ensure_future(wait())
+
+    context = await connect_account(suspended, "minimax")
     async with asyncio.timeout(PATIENCE_S):
-        monkeypatch.setattr(store, "write", stand_still)
-        run = await stopped.runs.create(context, build_run(0))
-        await written.wait()
+        monkeypatch.setattr(store, "write", suspend)
+        run = await suspended.runs.create(context, build_run(0))
+        await is_durable.wait()
         row = (await store.find_rows("jobs", root_id=run.id))[0]
         assert '"status":"running"' in row["doc"].replace(" ", "")  # the intent is durable
-        stopped.leases._heartbeat.close()
+        suspended.leases._heartbeat.close()
         clock.now += 10 * short.lease_s
         await engine.wait(context, run.id, PATIENCE_S)
         assert (await engine.runs.get(context, run.id)).status == "completed"
-        tasks = list(stopped.leases._running.values())
+        tasks = list(suspended.leases._running.values())
         goes_on.set()
         await asyncio.gather(*tasks, return_exceptions=True)
-    # The vendor of the one that stood still: to look at it is free.
+    # Reads at the vendor of the suspended engine are free.
     assert [call for call in faults.calls if call.billed] == []
-    await kill_engine(stopped)
+    await kill_engine(suspended)

@@ -1,11 +1,11 @@
-"""Workflows on the engine itself, where a test can look in between two steps of the loop."""
+"""Workflows on the engine itself, between two steps of the loop."""
 
-import asyncio
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
 
+from tests.support.engine_accounts import connect_account
 from tests.support.slow_capability import load_slow_registry
 from tests.support.timing import PATIENCE_S, wait_until_async, yield_turns
 from tests.support.write_lock import WriteLock
@@ -19,7 +19,7 @@ from toolkit.store.writing import writer
 
 @pytest.fixture
 async def engine(settings: Settings) -> AsyncIterator[Engine]:
-    """An engine that knows the nap, and soon takes up what was let go of."""
+    """An engine with the capability of a nap, and short leases."""
     short = settings.model_copy(update={"lease_s": 1.0})
     engine = await open_engine(short, registry=load_slow_registry())
     yield engine
@@ -29,20 +29,19 @@ async def engine(settings: Settings) -> AsyncIterator[Engine]:
 @pytest.fixture
 async def context(engine: Engine) -> RequestContext:
     """The account of its owner."""
-    account, _ = await engine.accounts.open_local_account()
-    return RequestContext(account.id)
+    return await connect_account(engine)
 
 
 def build_nap_node(
     node_id: str, seconds: float = 0, *, after: str = "", fails: bool = False
 ) -> NodeCreate:
-    """A node that naps."""
-    given = {"seconds": seconds, "fails": fails}
-    return NodeCreate(id=node_id, capability="test.nap", input=given, depends_on=after.split())
+    """Build a node that naps."""
+    nap = {"seconds": seconds, "fails": fails}
+    return NodeCreate(id=node_id, capability="test.nap", input=nap, depends_on=after.split())
 
 
-async def create(engine: Engine, context: RequestContext, *nodes: NodeCreate) -> WorkflowRecord:
-    """A workflow of these nodes, accepted."""
+async def submit(engine: Engine, context: RequestContext, *nodes: NodeCreate) -> WorkflowRecord:
+    """Submit a workflow of nodes."""
     request = WorkflowCreate(name="w", nodes=list(nodes), max_retries=0)
     return await engine.workflows.create(context, request)
 
@@ -50,64 +49,59 @@ async def create(engine: Engine, context: RequestContext, *nodes: NodeCreate) ->
 async def wait_until_ended(
     engine: Engine, context: RequestContext, workflow: WorkflowRecord
 ) -> WorkflowRecord:
-    """The workflow once it has ended."""
-    async with asyncio.timeout(PATIENCE_S):
-        while workflow.status in ("queued", "running"):
-            await engine.wait(context, workflow.id, 5)
-            workflow = await engine.workflows.get(context, workflow.id)
-    return workflow
+    """Wait until a workflow has ended, and return it."""
+    await engine.wait(context, workflow.id, PATIENCE_S)
+    return await engine.workflows.get(context, workflow.id)
 
 
-async def test_nodes_that_fail_at_once_do_not_end_what_has_not_begun(
+async def test_runs_all_nodes_when_each_fails_at_once(
     engine: Engine, context: RequestContext
 ) -> None:
-    """Given more nodes than begin at once, when each fails at once, then all run in one go."""
+    """Given more nodes than start at once, when each fails at once, then all run in one go."""
     nodes = [build_nap_node(str(n), fails=True) for n in range(9)]
-    workflow = await create(engine, context, *nodes)
-    ended = await wait_until_ended(engine, context, workflow)
-    assert [node.status for node in ended.nodes] == ["failed"] * 9
+    workflow = await submit(engine, context, *nodes)
+    workflow = await wait_until_ended(engine, context, workflow)
+    assert [node.status for node in workflow.nodes] == ["failed"] * 9
     events = await engine.core.store.list_events(workflow.id, after=0)
     assert [event["type"] for event in events].count("workflow.running") == 1
 
 
-async def test_an_end_reads_the_same_at_first_and_later(
-    engine: Engine, context: RequestContext
-) -> None:
-    """Given a workflow with a node that failed, when it has ended, then each reads the same."""
+async def test_readers_do_not_share_a_record(engine: Engine, context: RequestContext) -> None:
+    """Given a failed workflow, when a reader changes the record, then the next read is the same."""
     nodes = [build_nap_node("a"), build_nap_node("b", fails=True), build_nap_node("c", after="b")]
-    workflow = await create(engine, context, *nodes)
+    workflow = await submit(engine, context, *nodes)
     first = await wait_until_ended(engine, context, workflow)
-    first_as_told = first.model_dump_json()
-    first.nodes.clear()  # no reader may see what another one does to its own
+    before = first.model_dump_json()
+    first.nodes.clear()
     second = await engine.workflows.get(context, workflow.id)
-    assert second.model_dump_json() == first_as_told
+    assert second.model_dump_json() == before
     assert [node.status for node in second.nodes] == ["completed", "failed", "cancelled"]
 
 
-async def test_a_cancel_before_the_first_step_is_kept(
-    engine: Engine, context: RequestContext
-) -> None:
-    """Given a workflow accepted this very moment, when cancelled, then nothing of it starts."""
+async def test_cancels_before_the_first_step(engine: Engine, context: RequestContext) -> None:
+    """Given a workflow that was just accepted, when cancelled, then none of its nodes starts."""
     nodes = [build_nap_node("a", 30), build_nap_node("b", after="a")]
-    workflow = await create(engine, context, *nodes)
+    workflow = await submit(engine, context, *nodes)
     cancelled = await engine.workflows.cancel(context, workflow.id)
     assert cancelled.status == "cancelled"
     assert {node.status for node in cancelled.nodes} == {"cancelled"}
 
 
-async def test_what_never_starts_is_shown_at_once(engine: Engine, context: RequestContext) -> None:
-    """Given a failed node and a slow one beside it, then what lies behind is shown cancelled."""
+async def test_cancels_dependents_while_other_nodes_run(
+    engine: Engine, context: RequestContext
+) -> None:
+    """Given a failed node and a slow node, then dependents of the failed node are cancelled."""
     nodes = [
         build_nap_node("bad", fails=True),
         build_nap_node("behind", after="bad"),
         build_nap_node("slow", 30),
     ]
-    workflow = await create(engine, context, *nodes)
+    workflow = await submit(engine, context, *nodes)
 
     async def has_failed() -> bool:
         nonlocal workflow
         workflow = await engine.workflows.get(context, workflow.id)
-        # Of two reads, the first may be of before the node began.
+        # A record may combine a read from before the start with a later read.
         return workflow.nodes[0].status == "failed" and workflow.status != "queued"
 
     await wait_until_async(has_failed)
@@ -117,17 +111,17 @@ async def test_what_never_starts_is_shown_at_once(engine: Engine, context: Reque
     assert behind.error is not None
     assert behind.error.code == "UPSTREAM_FAILED"
     assert behind.completed_at == bad.completed_at
-    told = await engine.events.list(context, workflow.id, after=0, wait_s=0)
-    assert [e.data["node_id"] for e in told if e.type == "node.cancelled"] == ["behind"]
+    events = await engine.events.list(context, workflow.id, after=0, wait_s=0)
+    assert [e.data["node_id"] for e in events if e.type == "node.cancelled"] == ["behind"]
 
 
-async def test_a_chain_of_naps_leaves_the_loop_its_turns(
+async def test_a_long_chain_does_not_block_the_loop(
     engine: Engine, context: RequestContext
 ) -> None:
-    """Given a long chain of nodes that never wait, then other work on the loop is not held up."""
+    """Given a long chain of nodes that never wait, then other work has turns of the loop."""
     names = [f"n{i}" for i in range(200)]
     nodes = [build_nap_node(name, after=up) for name, up in zip(names, ["", *names], strict=False)]
-    workflow = await create(engine, context, *nodes)
+    workflow = await submit(engine, context, *nodes)
     turns = 0
     while workflow.status in ("queued", "running"):
         await yield_turns()
@@ -138,10 +132,8 @@ async def test_a_chain_of_naps_leaves_the_loop_its_turns(
     assert turns > len(nodes)
 
 
-async def test_a_picture_is_used_before_it_is_durable(
-    engine: Engine, context: RequestContext
-) -> None:
-    """Given a card on a card, when the first is on its way to the store, then it is there."""
+async def test_uses_a_picture_before_it_is_durable(engine: Engine, context: RequestContext) -> None:
+    """Given a card that shows a card, then the first card is available before it is stored."""
     nodes = [
         NodeCreate(
             id=node_id,
@@ -151,13 +143,12 @@ async def test_a_picture_is_used_before_it_is_durable(
         )
         for node_id, after in (("first", []), ("second", ["first"]))
     ]
-    workflow = await create(engine, context, *nodes)
-    done = await wait_until_ended(engine, context, workflow)
-    assert done.error is None
-    assert done.status == "completed"
+    workflow = await submit(engine, context, *nodes)
+    workflow = await wait_until_ended(engine, context, workflow)
+    assert (workflow.status, workflow.error) == ("completed", None)
 
 
-async def test_a_store_that_was_locked_for_a_while(
+async def test_resumes_work_after_a_locked_database(
     engine: Engine,
     context: RequestContext,
     settings: Settings,
@@ -165,17 +156,17 @@ async def test_a_store_that_was_locked_for_a_while(
     caplog: pytest.LogCaptureFixture,
     find_url: Callable[[Path], str | None],
 ) -> None:
-    """Given a database that is locked as a workflow ends, then it is taken up once it is free."""
+    """Given a database that is locked as a workflow ends, then the work resumes after the lock."""
     monkeypatch.setattr(writer, "WORK_WAIT_S", 0.1)
     monkeypatch.setattr(writer, "REQUEST_WAIT_S", 0.1)
     nodes = [build_nap_node("a", 0.1), build_nap_node("b", after="a")]
-    workflow = await create(engine, context, *nodes)
+    workflow = await submit(engine, context, *nodes)
     lock = WriteLock(settings.data_dir, find_url(settings.data_dir))
     lock.take()
     await wait_until_async(lambda: "will be released later" in caplog.text)
     lock.release()
     lock.close()
-    done = await wait_until_ended(engine, context, workflow)
-    assert done.status == "completed"
-    jobs = [await engine.jobs.get(context, node.job_id or "") for node in done.nodes]
+    workflow = await wait_until_ended(engine, context, workflow)
+    assert workflow.status == "completed"
+    jobs = [await engine.jobs.get(context, node.job_id or "") for node in workflow.nodes]
     assert {job.status for job in jobs} == {"completed"}

@@ -1,4 +1,4 @@
-"""Engines on one database of PostgreSQL that are told at once what they would find in a second."""
+"""Notifications between engines on one PostgreSQL database, which come before the next poll."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -7,6 +7,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from tests.support.engine_accounts import connect_account
 from tests.support.slow_capability import load_slow_registry
 from tests.support.timing import wait_until_async
 from toolkit.contract.workflows import NodeCreate, WorkflowCreate
@@ -15,7 +16,7 @@ from toolkit.engine.execution import leases
 from toolkit.engine.request_context import RequestContext
 from toolkit.settings import Settings
 
-# Far less than until anybody looks by himself.
+# Far less than the interval at which engines poll.
 SOON_S = 30.0
 LISTENING_SQL = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'LISTEN toolkit_work%'"
 
@@ -24,7 +25,7 @@ LISTENING_SQL = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'LISTEN 
 async def engines(
     tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[list[Engine]]:
-    """Two engines, as of two machines, that look for nothing by themselves for ten minutes."""
+    """Two engines, as of two machines, that do not poll for ten minutes."""
     monkeypatch.setattr(leases, "KEEPER_INTERVAL_S", 600.0)
     opened = []
     for name in ("one", "two"):
@@ -37,65 +38,62 @@ async def engines(
         await engine.close(0)
 
 
-async def begin_nap(engine: Engine) -> tuple[RequestContext, str]:
-    """Begin a workflow that takes long."""
-    account, _ = await engine.accounts.open_local_account()
-    context = RequestContext(account.id)
+async def start_nap(engine: Engine) -> tuple[RequestContext, str]:
+    """Start a workflow that takes long."""
+    context = await connect_account(engine)
     nap = NodeCreate(id="nap", capability="test.nap", input={"seconds": 60})
-    made = await engine.workflows.create(context, WorkflowCreate(name="nap", nodes=[nap]))
-    await engine.core.store.wait_for_event(made.id, after=1, timeout_s=SOON_S)
-    return context, made.id
+    workflow = await engine.workflows.create(context, WorkflowCreate(name="nap", nodes=[nap]))
+    await engine.core.store.wait_for_event(workflow.id, after=1, timeout_s=SOON_S)
+    return context, workflow.id
 
 
-async def test_what_a_drained_engine_leaves_is_taken_up_at_once(engines: list[Engine]) -> None:
-    """Given an engine that ends, then the other one goes on with its work before it looks."""
+async def test_takes_up_work_of_a_closed_engine_at_once(engines: list[Engine]) -> None:
+    """Given an engine that closes, then the other engine takes up its work without a poll."""
     first, second = engines
-    await begin_nap(first)
+    await start_nap(first)
     await first.close(0)
     async with asyncio.timeout(SOON_S):
         await wait_until_async(lambda: second.leases.running_count == 1)
 
 
-async def test_a_cancel_reaches_the_engine_that_works_at_once(engines: list[Engine]) -> None:
-    """Given work of one engine, when another is asked to cancel it, then it ends at once."""
+async def test_cancels_work_of_another_engine_at_once(engines: list[Engine]) -> None:
+    """Given work of an engine, when another engine cancels it, then it ends without a poll."""
     first, second = engines
-    context, workflow_id = await begin_nap(first)
+    context, workflow_id = await start_nap(first)
     await second.workflows.cancel(context, workflow_id)
     async with asyncio.timeout(SOON_S):
         await second.wait(context, workflow_id, SOON_S)
     assert (await second.workflows.get(context, workflow_id)).status == "cancelled"
-    # The other engine may read the end before the first one has given its lease back.
+    # The second engine may read the end before the first has released its lease.
     await wait_until_async(lambda: first.leases.running_count == 0)
 
 
-async def test_many_notices_are_one_look(
-    engines: list[Engine], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Given much work that is let go of at once, then the other one does not look for each."""
+async def test_merges_notifications(engines: list[Engine], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given many leases that are released at once, then the other engine claims them together."""
     first, second = engines
     for _ in range(20):
-        await begin_nap(first)
-    claim, looks = second.core.store.leases.claim, []
+        await start_nap(first)
+    claim, claims = second.core.store.leases.claim, []
 
-    async def count(*given: object) -> object:
-        looks.append(given)
-        return await claim(*given)  # type: ignore[arg-type]
+    async def count(*arguments: object) -> object:
+        claims.append(arguments)
+        return await claim(*arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(second.core.store.leases, "claim", count)
     await first.close(0)
     async with asyncio.timeout(SOON_S):
         await wait_until_async(lambda: second.leases.running_count == 20)
-    assert len(looks) < 20
+    assert len(claims) < 20
 
 
-async def test_work_of_an_unknown_kind_is_left_alone(engines: list[Engine]) -> None:
-    """Given a kind of work that a later version has, then it is left, and the rest is taken up."""
+async def test_leaves_work_of_an_unknown_kind(engines: list[Engine]) -> None:
+    """Given work of a kind of a later version, then it stays, and other work is taken up."""
     first, second = engines
     store = first.core.store
     later, lease = store.leases.build_root("new_a", "new", "acc")
     await store.write([later])
     await store.leases.release(lease, is_done=False, is_announced=True)
-    _, workflow_id = await begin_nap(first)
+    _, workflow_id = await start_nap(first)
     await first.close(0)
     async with asyncio.timeout(SOON_S):
         await wait_until_async(lambda: second.leases.running_count == 1)

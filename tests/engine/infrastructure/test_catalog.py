@@ -1,18 +1,18 @@
-"""The GPU catalogue: asked for once in a while, and no obstacle when it cannot be read."""
+"""The GPU catalogue: cached for a while, and optional for requests when it is unavailable."""
 
 from collections.abc import AsyncIterator
 
 import pytest
-from starlette.applications import Starlette
 
-from tests.engine.fake_cloud import open_engine_on
 from tests.support.engine_accounts import connect_account
 from toolkit.contract.compute import ComputeCreate
 from toolkit.contract.endpoints import EndpointCreate
 from toolkit.contract.errors import RequestError, ServiceError
 from toolkit.engine import Engine
 from toolkit.engine.infrastructure import catalog
-from toolkit.sandbox import Fault, Faults, create_app
+from toolkit.engine.request_context import RequestContext
+from toolkit.local import open_engine
+from toolkit.sandbox import Fault, Faults
 from toolkit.settings import Settings
 
 UNKNOWN = ComputeCreate(name="easel", gpu_type="NVIDIA Nothing")
@@ -20,11 +20,16 @@ UNKNOWN = ComputeCreate(name="easel", gpu_type="NVIDIA Nothing")
 
 @pytest.fixture
 async def engine(settings: Settings, faults: Faults) -> AsyncIterator[Engine]:
-    """An engine on a cloud of its own."""
-    cloud: Starlette = create_app(faults=faults)
-    engine = await open_engine_on(cloud, settings)
+    """An engine on a cloud with faults."""
+    engine = await open_engine(settings, faults=faults)
     yield engine
     await engine.close(0)
+
+
+@pytest.fixture
+async def context(engine: Engine) -> RequestContext:
+    """An account that has connected the GPU cloud."""
+    return await connect_account(engine, "runpod")
 
 
 def count_catalog_requests(faults: Faults) -> int:
@@ -32,11 +37,10 @@ def count_catalog_requests(faults: Faults) -> int:
     return sum(call.path.endswith("/catalog/gpus") for call in faults.calls)
 
 
-async def test_it_is_kept_for_a_while(
-    engine: Engine, faults: Faults, monkeypatch: pytest.MonkeyPatch
+async def test_caches_the_catalogue_by_connection(
+    engine: Engine, context: RequestContext, faults: Faults, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Given several uses, then each connection asks once, and again when it is old."""
-    context = await connect_account(engine, "runpod")
+    """Given several reads, then each connection fetches it once, and again when it is old."""
     first = await engine.catalog.list_gpus(context)
     await engine.catalog.list_gpus(context)
     await engine.compute.create(context, ComputeCreate(name="easel", gpu_type=first[0].id))
@@ -51,14 +55,12 @@ async def test_it_is_kept_for_a_while(
 
 
 @pytest.mark.parametrize("body", [None, {"gpus": []}])
-async def test_a_catalogue_that_cannot_be_read_refuses_nothing(
-    engine: Engine, faults: Faults, body: dict[str, object] | None
+async def test_leaves_validation_to_the_vendor_without_a_catalogue(
+    engine: Engine, context: RequestContext, faults: Faults, body: dict[str, object] | None
 ) -> None:
-    """Given no catalogue, then the request goes through, and the vendor says what it thinks."""
-    context = await connect_account(engine, "runpod")
+    """Given an unreadable catalogue, then requests are sent, and the vendor rejects a wrong GPU."""
     status = 503 if body is None else None
-    fault = Fault("runpod", path_contains="/catalog", status=status, body=body, times=1)
-    faults.add(fault)
+    faults.add(Fault("runpod", path_contains="/catalog", status=status, body=body, times=1))
     compute = await engine.compute.create(context, UNKNOWN)
     assert compute.status == "failed"
     assert compute.error is not None
@@ -67,20 +69,22 @@ async def test_a_catalogue_that_cannot_be_read_refuses_nothing(
         await engine.compute.create(context, UNKNOWN)
 
 
-async def test_a_cloud_that_does_not_answer(engine: Engine, faults: Faults) -> None:
-    """Given an outage, then the catalogue is unavailable for now, with the vendor's wait."""
-    context = await connect_account(engine, "runpod")
+async def test_reports_an_outage_with_its_wait(
+    engine: Engine, context: RequestContext, faults: Faults
+) -> None:
+    """Given an outage of the cloud, then the error is UNAVAILABLE, with the vendor's wait."""
     faults.fail("runpod", status=503, headers={"Retry-After": "3"}, times=1)
-    with pytest.raises(ServiceError, match="cannot be read now") as failed:
+    with pytest.raises(ServiceError, match="cannot be read now") as caught:
         await engine.catalog.list_gpus(context)
-    assert (failed.value.code.name, failed.value.retry_after) == ("UNAVAILABLE", 3.0)
+    assert (caught.value.code.name, caught.value.retry_after) == ("UNAVAILABLE", 3.0)
     assert await engine.catalog.list_gpus(context)
 
 
-async def test_a_key_that_is_not_taken(engine: Engine, faults: Faults) -> None:
-    """Given a key that the cloud refuses, then it says so, as trying again would not help."""
-    context = await connect_account(engine, "runpod")
+async def test_reports_a_rejected_key(
+    engine: Engine, context: RequestContext, faults: Faults
+) -> None:
+    """Given a key that the cloud rejects, then the error says so, because a retry is useless."""
     faults.add(Fault("runpod", refuse_key=True, times=1))
-    with pytest.raises(RequestError, match="did not accept the key") as refused:
+    with pytest.raises(RequestError, match="did not accept the key") as caught:
         await engine.catalog.list_gpus(context)
-    assert refused.value.code.name == "CREDENTIALS_MISSING"
+    assert caught.value.code.name == "CREDENTIALS_MISSING"

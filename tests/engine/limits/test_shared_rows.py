@@ -1,4 +1,4 @@
-"""The parts of shared limits, over a database of either kind that two engines have open."""
+"""Rows of shared limits, in a database that two engines have open."""
 
 import asyncio
 import threading
@@ -34,13 +34,13 @@ from toolkit.store.writing.direct_writer import DirectWriter
 
 
 class SetClock(SharedClock):
-    """A clock that stands where it was set."""
+    """A clock that a test sets."""
 
     def __init__(self, at: float) -> None:
         self.at = at
 
     def build_now(self) -> ColumnElement[float]:
-        """Build the expression of that time."""
+        """Build the expression of the time that is set."""
         return literal(self.at, Float)
 
 
@@ -50,9 +50,13 @@ def open_limits(
     clock: SharedClock | None = None,
     note: Callable[[float], None] = lambda _: None,
 ) -> LimitStore:
-    """The limits in a database, where files tell of engines only if they are told to.
+    """Open the limits in a database.
 
-    Each transaction is noted, with the time.
+    Args:
+        database: the database of an engine.
+        list_engines: lists running engines by their files; by default, their rows are read.
+        clock: the clock of the rows; by default, that of the database.
+        note: is called with the monotonic time of each transaction.
     """
 
     def begin() -> AbstractContextManager[Connection]:
@@ -69,7 +73,7 @@ def open_limits(
 async def databases(
     request: pytest.FixtureRequest, tmp_path: Path
 ) -> AsyncIterator[list[OpenDatabase]]:
-    """A database, opened by two engines; one of PostgreSQL as if on two machines."""
+    """A database that two engines have open, with PostgreSQL as if on two machines."""
     opened: list[OpenDatabase] = []
     for name in ("one", "two"):
         if request.param == "sqlite":
@@ -86,7 +90,7 @@ async def databases(
 
 @pytest.fixture
 def transactions() -> list[float]:
-    """When each transaction of the limits began."""
+    """The monotonic time of each transaction of the limits."""
     return []
 
 
@@ -97,68 +101,65 @@ async def limits(
     request: pytest.FixtureRequest,
     transactions: list[float],
 ) -> list[LimitStore]:
-    """The limits, as each of two engines has them."""
+    """The limits of each of two engines."""
     is_local = request.node.callspec.params["databases"] == "sqlite"
     files = (lambda: frozenset(find_active_owners(tmp_path))) if is_local else None
-    return [open_limits(each, files, note=transactions.append) for each in databases]
+    return [open_limits(database, files, note=transactions.append) for database in databases]
 
 
 @pytest.fixture
 async def deployments(limits: list[LimitStore]) -> AsyncIterator[list[Deployment]]:
-    """The deployment, as each of two engines knows it."""
-    opened = [Deployment(each) for each in limits]
-    for each in opened:
-        await each.open()
-    yield opened
-    for each in opened:
-        await each.close()
+    """The deployment of each of two engines."""
+    deployments = [Deployment(store) for store in limits]
+    for deployment in deployments:
+        await deployment.open()
+    yield deployments
+    for deployment in deployments:
+        await deployment.close()
 
 
-async def test_rows_are_changed_by_one_at_a_time(limits: list[LimitStore]) -> None:
-    """Given many changes of one row by two engines, then none is lost."""
+async def test_serializes_changes_of_a_row(limits: list[LimitStore]) -> None:
+    """Given many changes of a row by two engines at once, then no change is lost."""
 
     def count(rows: Mapping[str, LimitDocument], _at: float) -> int:
         rows["a"]["n"] = rows["a"].get("n", 0) + 1
         return int(rows["a"]["n"])
 
-    answers = await asyncio.gather(*(one.change(["a"], count) for one in limits * 20))
+    answers = await asyncio.gather(*(store.change(["a"], count) for store in limits * 20))
     assert sorted(answers) == list(range(1, 41))
     page = await limits[0].list_changed(0.0)
     assert page.rows == {"a": {"n": 40}}
     assert (await limits[1].list_changed(page.last + 1)).rows == {}
 
 
-async def test_engines_that_no_file_tells_of_tell_themselves(
-    databases: list[OpenDatabase],
-) -> None:
-    """Given engines that are known by their rows, then each knows both, until one leaves."""
-    first, second = (open_limits(each) for each in databases)
+async def test_lists_engines_by_their_rows(databases: list[OpenDatabase]) -> None:
+    """Given engines without common files, then each lists both, until an engine leaves."""
+    first, second = (open_limits(database) for database in databases)
     assert await first.list_engines() == {first.engine_id}
     assert await second.list_engines() == {first.engine_id, second.engine_id}
     await first.leave()
     assert await open_limits(databases[1]).list_engines() == {second.engine_id}
 
 
-async def test_engines_are_not_forgotten_while_the_database_is_away(
+async def test_lists_engines_after_an_outage_of_the_database(
     databases: list[OpenDatabase], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Given engines that could not renew their rows, then the first that can knows the others."""
+    """Given engines that could not renew their rows, then a later reader still lists both."""
     monkeypatch.setattr(limit_store, "RENEWAL_INTERVAL_S", 0.0)
     clocks = [SetClock(1000.0), SetClock(1000.0)]
     pairs = zip(databases, clocks, strict=True)
-    first, second = (open_limits(one, clock=clock) for one, clock in pairs)
+    first, second = (open_limits(database, clock=clock) for database, clock in pairs)
     both = {first.engine_id, second.engine_id}
     await first.list_engines()
     await second.list_engines()
     assert await first.list_engines() == both
     clocks[0].at = 1006.0
     assert await first.list_engines() == both
-    started_then = open_limits(databases[0], clock=SetClock(1012.0))
-    assert await started_then.list_engines() == both
+    assert await open_limits(databases[0], clock=SetClock(1012.0)).list_engines() == both
 
 
-async def test_an_idle_row_goes(databases: list[OpenDatabase]) -> None:
-    """Given a row that nobody has changed for long, or was by another clock, then it goes."""
+async def test_deletes_idle_rows(databases: list[OpenDatabase]) -> None:
+    """Given a row with an old change, or a change by another clock, then it is deleted."""
 
     def change(rows: Mapping[str, LimitDocument], _at: float) -> None:
         rows["old"]["n"] = 1
@@ -168,12 +169,14 @@ async def test_an_idle_row_goes(databases: list[OpenDatabase]) -> None:
         assert await open_limits(databases[1]).delete_idle() == 1
 
 
-async def test_tokens_are_taken_from_one_pace(
+async def test_shares_a_token_bucket(
     deployments: list[Deployment], limits: list[LimitStore]
 ) -> None:
-    """Given tokens that one engine uses, then the other waits for as many to be there again."""
-    paces = [SharedPaces("c", {"tokens": UnitPace(1000, 0)}, each) for each in deployments]
-    await paces[1].wait({"tokens": 1})  # from now on, both are known
+    """Given tokens that an engine takes, then the other engine waits until they are refilled."""
+    paces = [
+        SharedPaces("c", {"tokens": UnitPace(1000, 0)}, deployment) for deployment in deployments
+    ]
+    await paces[1].wait({"tokens": 1})  # from now on, each engine knows the other
     began = time.monotonic()
     await paces[0].wait({"tokens": 500})
     paces[0].adjust("tokens", -200.0)
@@ -184,10 +187,10 @@ async def test_tokens_are_taken_from_one_pace(
     assert used_until == pytest.approx(began + 0.4, abs=0.1)
 
 
-async def test_an_engine_that_is_gone_leaves_its_places(
+async def test_takes_over_slots_of_a_dead_engine(
     deployments: list[Deployment], databases: list[OpenDatabase]
 ) -> None:
-    """Given an engine that died with all places, then the other one has them."""
+    """Given an engine that dies with all slots, then the other engine takes them over."""
     semaphore = FairSemaphore(0)
     mine = SharedPlaces("c", 2, semaphore, deployments[0])
     others = SharedPlaces("c", 2, FairSemaphore(0), deployments[1])
@@ -202,51 +205,50 @@ async def test_an_engine_that_is_gone_leaves_its_places(
     await wait_until_async(lambda: deployments[0].is_alone)
 
 
-async def test_calls_one_after_the_other_ask_once_for_their_places(
+async def test_reuses_slots_without_a_transaction(
     deployments: list[Deployment], transactions: list[float]
 ) -> None:
-    """Given an engine that uses its places again and again, then it does not ask each time."""
+    """Given an engine that uses its slots repeatedly, then it does not write each time."""
     mine = SharedPlaces("c", 16, FairSemaphore(0), deployments[0])
     rounds = 30
     for _ in range(rounds):
         await asyncio.gather(*(mine.acquire("") for _ in range(4)))
         for _ in range(4):
             mine.release("")
-        # One after the other: when this is written, so is whatever was asked for before.
+        # Changes are written in order, so earlier requests are written as well by then.
         await deployments[0].change_row("another", lambda _document, _at: None)
     assert len(transactions) < rounds * 1.5
 
 
-async def test_engines_that_have_their_shares_seldom_ask(
+async def test_polls_rarely_at_its_fair_share(
     deployments: list[Deployment], transactions: list[float]
 ) -> None:
-    """Given two engines that want more places than there are, when each has half, then few ask."""
+    """Given two engines at their fair shares of the slots, then they seldom poll for more."""
     semaphores = [FairSemaphore(0), FairSemaphore(0)]
-    parts = [
-        SharedPlaces("c", 8, semaphore, deployment)
-        for semaphore, deployment in zip(semaphores, deployments, strict=True)
-    ]
+    pairs = zip(semaphores, deployments, strict=True)
+    shares = [SharedPlaces("c", 8, semaphore, deployment) for semaphore, deployment in pairs]
 
-    async def call_again_and_again(places: SharedPlaces) -> None:
+    async def call_repeatedly(places: SharedPlaces) -> None:
         while True:
             await places.acquire("")
             await yield_turns(100)
             places.release("")
 
-    callers = [asyncio.create_task(call_again_and_again(each)) for each in parts * 12]
-    await wait_until_async(lambda: [each.limit for each in semaphores] == [4, 4])
+    callers = [asyncio.create_task(call_repeatedly(places)) for places in shares * 12]
+    await wait_until_async(lambda: [semaphore.limit for semaphore in semaphores] == [4, 4])
     began = time.monotonic()
     await wait_until_async(lambda: time.monotonic() - began > 1)
     took_s = time.monotonic() - began
-    written = sum(at > began for at in transactions)
-    for each in callers:
-        each.cancel()
+    writes = sum(at > began for at in transactions)
+    for caller in callers:
+        caller.cancel()
     await asyncio.wait(callers)
-    assert 0 < written < 2 * 8 * took_s  # each could ask twenty times a second
+    # Without fair shares, each engine would poll twenty times a second.
+    assert 0 < writes < 2 * 8 * took_s
 
 
 @pytest.mark.parametrize(
-    ("limit", "wanted", "shares"),
+    ("limit", "demands", "shares"),
     [
         (8, {"a": 2, "b": 2}, {"a": 2, "b": 2}),
         (8, {"a": 20, "b": 2}, {"a": 6, "b": 2}),
@@ -255,32 +257,30 @@ async def test_engines_that_have_their_shares_seldom_ask(
         (0, {"a": 5}, {"a": 0}),
     ],
 )
-def test_places_are_shared_fairly(
-    limit: int, wanted: dict[str, int], shares: dict[str, int]
-) -> None:
-    """Given wants, then nobody gets more while another has fewer and wants more."""
-    assert share_fairly(limit, wanted, sorted(wanted)) == shares
+def test_shares_slots_fairly(limit: int, demands: dict[str, int], shares: dict[str, int]) -> None:
+    """Given demands of engines, then no engine has more than another whose demand is not met."""
+    assert share_fairly(limit, demands, sorted(demands)) == shares
 
 
-def test_more_places_than_there_are_are_given_back() -> None:
-    """Given an engine that is back after others have its places, then both keep to fair shares."""
+def test_returns_slots_above_the_limit() -> None:
+    """Given claims above the limit, then each engine keeps only its fair share."""
     claims = {engine: PlaceClaim(4, 4, since=0.0, at=1.0) for engine in ("a", "b")}
     assert find_share(claims, "a", 4, 1.0) == PlaceShare(4, 2, is_contended=True)
     assert find_share(claims, "a", 8, 1.0) == PlaceShare(4, 4, is_contended=False)
 
 
-def test_a_pace_of_another_clock_is_none() -> None:
-    """Given a machine that was started anew since, then a pace begins again."""
+def test_restarts_a_token_bucket_of_another_clock() -> None:
+    """Given a machine that was restarted since, then the bucket starts again."""
     pace = UnitPace(10, 0)
     assert pace.take(1e6, 50.0, 1) == (50.0, 50.1)
     assert pace.take_now(1e6, 50.0, 3)[0] == 0
     assert UnitPace(10, 20).take_now(None, 50.0, 30) == (20, 0.0, 50.0)
 
 
-async def test_a_change_that_is_committed_late_is_not_missed(limits: list[LimitStore]) -> None:
-    """Given a change that reads the clock first and commits last, then it is listed all the same.
+async def test_lists_changes_that_are_committed_late(limits: list[LimitStore]) -> None:
+    """Given a change that reads the clock first and commits last, then it is listed.
 
-    SQLite makes the second one wait for the first, so that both have their order.
+    SQLite makes the second change wait for the first, so the order is the same.
     """
     is_waiting, goes_on = threading.Event(), threading.Event()
 

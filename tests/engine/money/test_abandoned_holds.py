@@ -1,4 +1,4 @@
-"""What a dead engine held of an allowance: released or spent, once its work is taken up."""
+"""Holds of a dead engine on an allowance: released or spent when its work is taken up."""
 
 import asyncio
 from collections.abc import Callable
@@ -22,7 +22,7 @@ AT = "2026-11-20T08:00:00.000Z"
 
 
 def make_job(job_id: str, attempts: int) -> InsertRow:
-    """A job whose record has so many attempts."""
+    """Build the row of a job with this number of attempts."""
     job = JobRecord(id=job_id, capability="llm.generate@1", input={}, created_at=now())
     job.attempts = [
         AttemptRecord(
@@ -31,14 +31,14 @@ def make_job(job_id: str, attempts: int) -> InsertRow:
         for n in range(attempts)
     ]
     row = {"id": job_id, "account_id": "acc", "root_id": "run_a", "status": "running"}
-    more = {"capability": job.capability, "created_at": AT, "doc": job.to_json()}
-    return InsertRow("jobs", {**row, **more})
+    row |= {"capability": job.capability, "created_at": AT, "doc": job.to_json()}
+    return InsertRow("jobs", row)
 
 
-async def test_a_hold_is_released_where_its_work_is_cancelled_as_it_is_taken(
+async def test_releases_a_hold_whose_work_is_cancelled_meanwhile(
     tmp_path: Path, find_url: Callable[[Path], str | None]
 ) -> None:
-    """Given a cancel while a hold is written, then nothing stays held, nor counts as spent."""
+    """Given a hold that is being written, when it is cancelled, then nothing is held or spent."""
     store = await Store.open(tmp_path, database=find_url(tmp_path))
     lock = WriteLock(tmp_path, find_url(tmp_path))
     try:
@@ -56,13 +56,13 @@ async def test_a_hold_is_released_where_its_work_is_cancelled_as_it_is_taken(
             )
         )
         await yield_turns(5)
-        for _ in range(2):  # as a deadline may end what a person has cancelled
+        for _ in range(2):  # a deadline may follow a cancel
             holding.cancel()
             await yield_turns(5)
         lock.release()
         with pytest.raises(asyncio.CancelledError):
             await holding
-        await store.write([], lease=lease)  # after all that was submitted before
+        await store.write([], lease=lease)  # after all earlier writes
         assert await store.list_reservations("run_a") == []
         (spending,) = await store.find_rows("spending")
         assert spending["nano"] == 0
@@ -72,19 +72,19 @@ async def test_a_hold_is_released_where_its_work_is_cancelled_as_it_is_taken(
 
 
 @pytest.mark.parametrize(("recorded", "spent"), [(0, 0), (1, 7)])
-async def test_only_a_call_that_is_on_record_counts_as_spent(
+async def test_counts_only_recorded_calls_as_spent(
     tmp_path: Path, recorded: int, spent: int
 ) -> None:
-    """Given a hold whose engine died, then it is released unless its call may have been made."""
+    """Given a hold whose engine died, then it is spent if its call is on record, else released."""
     store = await Store.open(tmp_path)
     try:
         inserted, old = store.leases.build_root("run_a", "run", "acc")
         hold_id = make_hold_id(old, "job_a", 1)
         row = {"id": hold_id, "spending_id": "day", "owner": "dead", "nano": 7, "created_at": AT}
-        held = [AddSpending("day", "key", 7, 10), InsertRow("reservations", row)]
-        await store.write([inserted, make_job("job_a", recorded), *held])
-        await release_abandoned_holds(store, old)  # its own are not abandoned
-        assert [each["id"] for each in await store.list_reservations("run_a")] == [hold_id]
+        hold = [AddSpending("day", "key", 7, 10), InsertRow("reservations", row)]
+        await store.write([inserted, make_job("job_a", recorded), *hold])
+        await release_abandoned_holds(store, old)  # an own hold is not abandoned
+        assert [hold["id"] for hold in await store.list_reservations("run_a")] == [hold_id]
 
         await store.leases.release(old, is_done=False)
         (new,) = await store.leases.claim(1)

@@ -1,4 +1,4 @@
-"""Budgets: settled plus reserved never passes the limit, however calls interleave."""
+"""Budgets: settled plus reserved cost never exceeds the limit, in any order of calls."""
 
 import asyncio
 from decimal import Decimal
@@ -15,20 +15,13 @@ CENTS = st.integers(min_value=0, max_value=40).map(lambda n: Decimal(n) / 100)
 
 
 @pytest.mark.parametrize("limits", [(1, 2), (2, 1)])
-def test_the_least_of_several_limits_is_left(limits: tuple[int, int]) -> None:
-    """Given two limits over a call in any order, then the smaller one decides."""
-    left = BudgetLeft()
+def test_the_lowest_of_several_limits_applies(limits: tuple[int, int]) -> None:
+    """Given two limits of a call in any order, then the lower limit decides."""
+    budget = BudgetLeft()
     for limit in limits:
-        left = left.restrict(Decimal(limit))
-    assert left.covers(Decimal(1))
-    assert not left.covers(Decimal("1.1"))
-
-
-async def test_a_settled_call_holds_nothing() -> None:
-    """Given a call that cost less than it held, when it is settled, then it holds nothing."""
-    budget = Budget(Decimal(1))
-    (await reserve([budget], Decimal("0.8"))).settle(Decimal("0.1"))
-    assert (budget.spent, budget.reserved) == (Decimal("0.1"), 0)
+        budget = budget.restrict(Decimal(limit))
+    assert budget.covers(Decimal(1))
+    assert not budget.covers(Decimal("1.1"))
 
 
 @given(
@@ -38,7 +31,7 @@ async def test_a_settled_call_holds_nothing() -> None:
 def test_concurrent_calls_never_pass_the_limit(
     limit: Decimal, calls: list[tuple[Decimal, int, int]]
 ) -> None:
-    """Given calls at once that cost at most what they held, then the limit holds at every step."""
+    """Given concurrent calls that cost at most their reservation, then the limit always holds."""
     budget = Budget(limit)
 
     async def call(amount: Decimal, percent: int, turns: int) -> None:
@@ -47,26 +40,26 @@ def test_concurrent_calls_never_pass_the_limit(
                 await reserve([budget], amount)
             return
         try:
-            held = await reserve([budget], amount)
-        except InsufficientBudgetError:  # what was left was spent while it waited
+            reservation = await reserve([budget], amount)
+        except InsufficientBudgetError:  # other calls spent the rest meanwhile
             return
         for _ in range(turns):
             assert budget.spent + budget.reserved <= limit
             await yield_turns()
-        held.settle(amount * percent / 100)
+        reservation.settle(amount * percent / 100)
         assert budget.spent + budget.reserved <= limit
 
     async def main() -> None:
         async with asyncio.timeout(PATIENCE_S):
-            await asyncio.gather(*(call(*each) for each in calls))
+            await asyncio.gather(*(call(*arguments) for arguments in calls))
 
     asyncio.run(main())
     assert budget.reserved == 0
     assert budget.spent <= limit
 
 
-async def test_a_call_waits_for_room_that_may_come() -> None:
-    """Given a budget that is held but not spent, when a call is cheap, then the next one runs."""
+async def test_waits_for_reservations_to_be_settled() -> None:
+    """Given a reserved budget, when the call costs less, then a waiting call may start."""
     budget = Budget(Decimal(1))
     first = await reserve([budget], Decimal("0.8"))
     second = asyncio.ensure_future(reserve([budget], Decimal("0.8")))
@@ -77,17 +70,17 @@ async def test_a_call_waits_for_room_that_may_come() -> None:
     assert budget.spent == Decimal("0.9")
 
 
-async def test_an_unknown_price_is_refused_under_a_limit() -> None:
-    """Given a limit, when a price is unknown, then nothing may be called."""
+async def test_rejects_an_unknown_price_under_a_limit() -> None:
+    """Given a limit, when the price of a call is unknown, then no call may start."""
     with pytest.raises(InsufficientBudgetError):
         await reserve([Budget(Decimal(1))], None)
     (await reserve([Budget()], None)).settle(Decimal(0))
 
 
-async def test_settling_twice_counts_once() -> None:
+async def test_settles_a_reservation_once() -> None:
     """Given a settled reservation, when it is settled again, then nothing changes."""
     budget = Budget(Decimal(1))
-    held = await reserve([budget], Decimal("0.5"))
-    held.settle(Decimal("0.2"))
-    held.settle(Decimal("0.5"))
-    assert (budget.spent, budget.reserved) == (Decimal("0.2"), 0)
+    reservation = await reserve([budget], Decimal("0.5"))
+    for amount in (Decimal("0.2"), Decimal("0.5")):
+        reservation.settle(amount)
+        assert (budget.spent, budget.reserved) == (Decimal("0.2"), 0)

@@ -1,48 +1,43 @@
-"""Budgets under any interleaving: jobs at once, retries, fallbacks, and a process that dies."""
+"""Budgets in any order of events: concurrent jobs, retries, fallbacks, and processes that die."""
 
 import asyncio
-import shutil
-import tempfile
 from decimal import Decimal
-from pathlib import Path
+from typing import Literal
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import invariant, rule
 
-from tests.support.process_kill import kill_engine
-from tests.support.timing import PATIENCE_S, yield_turns
-from toolkit.contract.connections import ConnectionCreate
+from tests.support.engine_accounts import connect_account
+from tests.support.engine_machine import EngineMachine
+from tests.support.timing import PATIENCE_S
 from toolkit.contract.errors import RequestError
 from toolkit.contract.jobs import Job, Options
 from toolkit.contract.workflows import NodeCreate, WorkflowCreate
 from toolkit.engine import Engine
-from toolkit.engine.request_context import RequestContext
 from toolkit.local import open_engine
-from toolkit.sandbox import SANDBOX_KEYS, Fault, Faults
+from toolkit.sandbox import Fault
 from toolkit.settings import Settings
 
-VENDORS = {"minimax": "MINIMAX_API_KEY", "openai": "OPENAI_API_KEY"}
-FINAL = {"completed", "failed", "cancelled"}
+VENDORS = ("minimax", "openai")
 
 
-class BudgetMachine(RuleBasedStateMachine):
-    """A model of what was allowed, beside an engine that spends, and a cloud that bills."""
+class BudgetMachine(EngineMachine):
+    """Workflows with budgets, on an engine that spends and a cloud that bills.
+
+    Attributes:
+        limits: the budget of each accepted workflow, in dollars.
+    """
+
+    engine: Engine
 
     def __init__(self) -> None:
         super().__init__()
-        self.loop = asyncio.new_event_loop()
-        self.folder = Path(tempfile.mkdtemp())
-        self.faults = Faults(seed=1)
         self.limits: dict[str, Decimal] = {}
-        self.asked = 0
+        self.line = 0
 
-    def run(self, work: object) -> object:
-        """Carry a coroutine out on this machine's loop."""
-        return self.loop.run_until_complete(work)  # type: ignore[arg-type]
-
-    async def open_engine_again(self) -> Engine:
-        """An engine on the same directory, with nothing that takes long."""
+    async def open(self) -> Engine:
+        """Open an engine with short waits."""
         return await open_engine(
             Settings(
                 data_dir=self.folder,
@@ -55,22 +50,9 @@ class BudgetMachine(RuleBasedStateMachine):
             faults=self.faults,
         )
 
-    @initialize()
-    def begin(self) -> None:
-        """An account with two vendors."""
-
-        async def prepare() -> None:
-            self.engine = await self.open_engine_again()
-            account, _ = await self.engine.accounts.open_local_account()
-            self.context = RequestContext(account.id)
-            for provider, variable in VENDORS.items():
-                assert variable in SANDBOX_KEYS
-                pointer = ConnectionCreate(
-                    provider=provider, connection_type="environment", secret_ref=variable
-                )
-                await self.engine.connections.create(self.context, pointer)
-
-        self.run(prepare())
+    async def prepare(self) -> None:
+        """Connect two vendors."""
+        self.context = await connect_account(self.engine, *VENDORS)
 
     @rule(
         nodes=st.integers(1, 6),
@@ -79,72 +61,52 @@ class BudgetMachine(RuleBasedStateMachine):
         chained=st.booleans(),
     )
     def submit(self, nodes: int, retries: int, calls: Decimal, chained: bool) -> None:
-        """A workflow whose budget is enough for about so many calls."""
+        """Submit a workflow whose budget is enough for about this number of calls."""
         limit = Decimal("0.00019") * calls
 
-        def node(i: int) -> NodeCreate:
-            self.asked += 1
+        def build_node(i: int) -> NodeCreate:
+            self.line += 1
             return NodeCreate(
                 id=f"n{i}",
                 capability="llm.generate",
-                input={"objective": f"Line {self.asked}", "max_tokens": 128},
+                input={"objective": f"Line {self.line}", "max_tokens": 128},
                 depends_on=[f"n{i - 1}"] if chained and i else [],
             )
 
-        async def create() -> None:
-            request = WorkflowCreate(
-                name="w",
-                max_retries=retries,
-                nodes=[node(i) for i in range(nodes)],
-                options=Options(max_cost_usd=float(limit)),
-            )
-            try:
-                made = await self.engine.workflows.create(self.context, request)
-            except RequestError:
-                return  # refused before anything was spent
-            self.limits[made.id] = limit
-
-        self.run(create())
+        request = WorkflowCreate(
+            name="w",
+            max_retries=retries,
+            nodes=[build_node(i) for i in range(nodes)],
+            options=Options(max_cost_usd=float(limit)),
+        )
+        try:
+            workflow = self.run(self.engine.workflows.create(self.context, request))
+        except RequestError:
+            return  # rejected before anything was spent
+        self.limits[workflow.id] = limit
 
     @rule(
         vendor=st.sampled_from([*VENDORS, "*"]),
         status=st.sampled_from([429, 500, 503]),
         share=st.sampled_from([0.3, 0.7]),
     )
-    def weather(self, vendor: str, status: int, share: float) -> None:
-        """Some calls fail from now on."""
+    def fail_calls(self, vendor: str, status: int, share: float) -> None:
+        """Make a share of the next calls fail."""
         self.faults.add(Fault(vendor, status=status, share=share, times=6))
 
     @rule(how=st.sampled_from(["drop", "truncate"]))
-    def unclear(self, how: str) -> None:
-        """The next answers are lost, though they are billed."""
-        self.faults.add(Fault("minimax", mangle=how, times=2))  # type: ignore[arg-type]
-
-    @rule(turns=st.integers(1, 60))
-    def work(self, turns: int) -> None:
-        """The engine has so many turns of its loop."""
-        self.run(yield_turns(turns))
-
-    @rule()
-    def crash(self) -> None:
-        """The process dies, and another one takes up what it left."""
-
-        async def again() -> None:
-            await kill_engine(self.engine)
-            self.engine = await self.open_engine_again()
-
-        self.run(again())
+    def lose_answers(self, how: Literal["drop", "truncate"]) -> None:
+        """Lose the next answers, although they are billed."""
+        self.faults.add(Fault("minimax", mangle=how, times=2))
 
     @invariant()
-    def nothing_is_over_its_budget(self) -> None:
-        """Check that what is spent, and what calls under way may cost, stays below each budget."""
-        if not self.limits:
-            return
+    def keeps_every_budget(self) -> None:
+        """Check that the cost of each workflow, with its running calls, is within its budget."""
         for workflow_id, limit in self.limits.items():
             assert self.run(self.sum_spent(workflow_id)) <= limit, workflow_id
 
     async def sum_spent(self, workflow_id: str) -> Decimal:
-        """Sum what was spent or is reserved, by the records."""
+        """Sum the recorded costs of a workflow and the estimates of its running calls."""
         rows = await self.engine.core.store.find_rows("jobs", workflow_id=workflow_id)
         total = Decimal(0)
         for row in rows:
@@ -154,30 +116,20 @@ class BudgetMachine(RuleBasedStateMachine):
                 total += Decimal(str(job.estimated_cost_usd or 0))
         return total
 
-    def teardown(self) -> None:
-        """Let all of it end, and compare with what the cloud has billed."""
+    async def end(self) -> None:
+        """Wait until all workflows have ended, and compare their costs with the cloud's bills."""
         self.faults.clear()
-
-        async def end() -> tuple[int, int]:
-            async with asyncio.timeout(PATIENCE_S):
-                for workflow_id in self.limits:
-                    await self.engine.wait(self.context, workflow_id, 20)
-                    ended = await self.engine.workflows.get(self.context, workflow_id)
-                    assert ended.status in FINAL
-            rows = await self.engine.core.store.find_rows("jobs")
-            jobs = [Job.model_validate_json(str(row["doc"])) for row in rows]
-            paid = sum((a.cost_usd or 0) > 0 for job in jobs for a in job.attempts)
-            await self.engine.close(0)
-            return paid, sum(call.billed for call in self.faults.calls)
-
-        try:
-            if hasattr(self, "engine"):
-                self.nothing_is_over_its_budget()
-                paid, billed = self.run(end())  # type: ignore[misc]
-                assert paid >= billed, "the cloud billed a call that no record counts"
-        finally:
-            self.loop.close()
-            shutil.rmtree(self.folder, ignore_errors=True)
+        async with asyncio.timeout(PATIENCE_S):
+            for workflow_id, limit in self.limits.items():
+                assert await self.sum_spent(workflow_id) <= limit
+                await self.engine.wait(self.context, workflow_id, 20)
+                workflow = await self.engine.workflows.get(self.context, workflow_id)
+                assert workflow.status in {"completed", "failed", "cancelled"}
+        rows = await self.engine.core.store.find_rows("jobs")
+        jobs = [Job.model_validate_json(str(row["doc"])) for row in rows]
+        paid = sum((attempt.cost_usd or 0) > 0 for job in jobs for attempt in job.attempts)
+        billed = sum(call.billed for call in self.faults.calls)
+        assert paid >= billed, "the cloud billed a call that no record counts"
 
 
 TestMoney = BudgetMachine.TestCase

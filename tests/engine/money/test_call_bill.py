@@ -1,4 +1,4 @@
-"""The bill of one call that sends several requests."""
+"""The bill of a call that sends several requests."""
 
 from decimal import Decimal
 
@@ -13,7 +13,7 @@ URL = "https://vendor.example/v1"
 
 
 async def open_bill(budget: Budget) -> CallBill:
-    """Open the bill of a call whose requests may each cost the bound."""
+    """Open the bill of a call whose requests cost at most the bound each."""
 
     async def reserve_again() -> Reservation:
         return await reserve([budget], BOUND)
@@ -22,14 +22,14 @@ async def open_bill(budget: Budget) -> CallBill:
 
 
 async def send(bill: CallBill, *, is_free: bool = False) -> None:
-    """Send a request that a vendor carries out."""
+    """Send a request that the vendor answers with 200."""
     request = httpx.Request("POST", URL, extensions={FREE_EXTENSION: True} if is_free else {})
     await bill.cover_request(request)
     bill.note_outcome(request, httpx.Response(200))
 
 
-async def test_each_request_that_may_be_billed_counts() -> None:
-    """Given two requests, then the first counts as reserved, and the last at its actual cost."""
+async def test_counts_each_request_that_may_be_billed() -> None:
+    """Given two requests, then the first counts as reserved, the last at its actual cost."""
     budget = Budget(Decimal(1))
     bill = await open_bill(budget)
     await send(bill)

@@ -1,4 +1,4 @@
-"""Budgets at vendors that bill by rules of their own: more than agreed, or for each request."""
+"""Budgets at vendors with billing rules of their own: above the bound, or for each request."""
 
 from functools import cache
 from pathlib import Path
@@ -19,7 +19,7 @@ TEXTS = {name: PROSE[name] * 3 for name in ("english", "chinese", "amharic", "hi
 
 
 def count(text: str) -> int:
-    """Count the tokens of a text by a real tokenizer, which is loaded when it is first asked."""
+    """Count the tokens of a text by a real tokenizer, which is loaded at the first use."""
     return load_o200k()(text)
 
 
@@ -31,21 +31,21 @@ def load_o200k() -> Count:
 
 @pytest.mark.parametrize("interleaving", INTERLEAVINGS)
 @pytest.mark.parametrize("rule", RULES)
-async def test_no_more_is_paid_than_is_allowed(rule: str, interleaving: str) -> None:
-    """Given any rule of billing, however calls interleave, then paid stays within allowed."""
-    done = await try_rule(count, RULES[rule], interleaving, TEXTS)
-    assert done.calls
-    assert done.ratio <= 1
-    assert done.of_recorded <= 1 + 1e-9  # an unknown cost is recorded as its upper bound
+async def test_pays_at_most_the_limit(rule: str, interleaving: str) -> None:
+    """Given any billing rule and order of calls, then the paid cost stays within the limit."""
+    outcome = await try_rule(count, RULES[rule], interleaving, TEXTS)
+    assert outcome.calls
+    assert outcome.ratio <= 1
+    assert outcome.of_recorded <= 1 + 1e-9  # an unknown cost counts as its bound
 
 
 async def test_most_of_a_budget_can_be_used() -> None:
-    """Given a budget of 50 calls' bounds and calls at once, then 80 % of it can be used."""
+    """Given a budget of 50 bounds and concurrent calls, then at least 80 % of it is usable."""
     assert await measure_usable(count) >= 0.8
 
 
 async def ask(engine: Engine, context: RequestContext, limit: float | None) -> Run:
-    """A run at one vendor, to its end."""
+    """Run at OpenAI under a limit, and return the record."""
     request = RunCreate(
         name="llm.generate",
         input={"objective": PROSE["english"]},
@@ -56,57 +56,34 @@ async def ask(engine: Engine, context: RequestContext, limit: float | None) -> R
     return await engine.runs.get(context, run.id)
 
 
-async def test_a_model_that_bills_more_is_not_used_under_a_budget_until_somebody_says_so(
-    tmp_path: Path,
-) -> None:
-    """Given a bill above its reservation, then it is recorded, and the model is not trusted."""
-    engine, context = await open_engine(tmp_path, Billing(count, Rule(template=9_000)))
-    try:
-        run = await ask(engine, context, 0.05)
-        assert run.cost_usd == run.cost_incurred_usd > (run.reservation_usd or 0)
-        with pytest.raises(RequestError) as refused:
-            await ask(engine, context, 0.05)
-        assert refused.value.code is ErrorCode.BUDGET_EXCEEDED
-        assert "billed more" in str(refused.value)
-        assert (await ask(engine, context, None)).status == "completed"
-        (connection,) = [
-            c for c in await engine.connections.list(context, 50, None)
-            if c.provider == "openai"
-        ]  # fmt: skip
-        assert connection.overbilled == ["gpt-6-luna"]
-    finally:
-        await engine.close(0)
-    # It is known to the next process too, until somebody says that the bounds hold.
-    engine, _ = await open_engine_again(tmp_path)
-    try:
-        with pytest.raises(RequestError):
-            await ask(engine, context, 0.05)
-        trusted = await engine.connections.trust(context, connection.id)
-        assert trusted.overbilled == []
-        assert (await ask(engine, context, 0.05)).status == "completed"
-    finally:
-        await engine.close(0)
+async def test_rejects_an_overbilling_model_until_it_is_trusted(tmp_path: Path) -> None:
+    """Given a bill above its reservation, then budgets exclude the model, until it is trusted.
 
-
-async def test_what_is_trusted_is_known_to_every_engine_at_once(tmp_path: Path) -> None:
-    """Given two engines on one directory, then what one learns or is told, the other goes by."""
+    Another engine on the directory knows it at once, and so does a later process.
+    """
     first, context = await open_engine(tmp_path, Billing(count, Rule(template=9_000)))
     second, _ = await open_engine_again(tmp_path)
     try:
         assert (await ask(second, context, 0.05)).status == "completed"
-        await ask(first, context, 0.05)
+        run = await ask(first, context, 0.05)
+        assert run.cost_usd == run.cost_incurred_usd > (run.reservation_usd or 0)
         for engine in (first, second):
-            with pytest.raises(RequestError, match="billed more"):
+            with pytest.raises(RequestError, match="billed more") as caught:
                 await ask(engine, context, 0.05)
-        # What the other writes of the connection's health does not bring back what was judged.
+            assert caught.value.code is ErrorCode.BUDGET_EXCEEDED
+        # A health record of the second engine does not undo the judgement.
         assert (await ask(second, context, None)).status == "completed"
         with pytest.raises(RequestError, match="billed more"):
             await ask(second, context, 0.05)
-        (connection,) = [
-            c for c in await second.connections.list(context, 50, None)
-            if c.provider == "openai"
-        ]  # fmt: skip
-        await second.connections.trust(context, connection.id)
+        await first.close(0)
+        first, _ = await open_engine_again(tmp_path)
+        with pytest.raises(RequestError, match="billed more"):
+            await ask(first, context, 0.05)
+        connections = await second.connections.list(context, 50, None)
+        connection = next(each for each in connections if each.provider == "openai")
+        assert connection.overbilled == ["gpt-6-luna"]
+        trusted = await second.connections.trust(context, connection.id)
+        assert trusted.overbilled == []
         for engine in (second, first):
             assert (await ask(engine, context, 0.05)).status == "completed"
     finally:
@@ -114,6 +91,6 @@ async def test_what_is_trusted_is_known_to_every_engine_at_once(tmp_path: Path) 
         await first.close(0)
 
 
-async def open_engine_again(folder: Path) -> tuple[Engine, str]:
-    """The same data directory, at vendors that bill as agreed; nothing is connected anew."""
+async def open_engine_again(folder: Path) -> tuple[Engine, RequestContext]:
+    """Open the same data directory with vendors that bill as agreed."""
     return await open_engine(folder, Billing(count, RULES["plain"]), connect=False)

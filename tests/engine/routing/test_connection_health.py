@@ -1,4 +1,4 @@
-"""The circuit breaker, by a clock of its own."""
+"""The circuit breaker, the latencies and the retry budget of a connection."""
 
 from dataclasses import dataclass
 
@@ -22,38 +22,38 @@ DOWN = ProviderError(ErrorCode.PROVIDER_UNAVAILABLE, "down")
 
 @dataclass
 class HealthClock:
-    """Seconds that pass when they are told to."""
+    """A clock that a test advances."""
 
     now: float = 1000.0
 
     def __call__(self) -> float:
-        """The time."""
+        """Return the time in seconds."""
         return self.now
 
 
 @pytest.fixture
 def clock() -> HealthClock:
-    """A clock that stands still."""
+    """A clock that a test advances."""
     return HealthClock()
 
 
 @pytest.fixture
 def health(clock: HealthClock) -> ConnectionHealth:
-    """A connection of which nothing is known yet."""
+    """A connection without any calls yet."""
     return ConnectionHealth(failures=3, cooldown_s=5.0, clock=clock)
 
 
-def fail(health: ConnectionHealth, times: int = 1, fault: ProviderError = DOWN) -> None:
-    """Make calls that fail, where they are let through."""
+def fail(health: ConnectionHealth, times: int = 1, error: ProviderError = DOWN) -> None:
+    """Make calls that fail."""
     for _ in range(times):
-        leave = health.admit()
-        assert leave is not None
-        health.record_failure(fault, leave)
-        health.release(leave)
+        permit = health.admit()
+        assert permit is not None
+        health.record_failure(error, permit)
+        health.release(permit)
 
 
-def test_it_opens_after_failures_in_a_row(health: ConnectionHealth, clock: HealthClock) -> None:
-    """Given three failures in a row, then nothing is let through until it has cooled down."""
+def test_opens_after_consecutive_failures(health: ConnectionHealth, clock: HealthClock) -> None:
+    """Given three failures in a row, then no call passes until the cooldown is over."""
     fail(health, 2)
     health.record_success("m", 10)
     fail(health, 3)
@@ -64,8 +64,8 @@ def test_it_opens_after_failures_in_a_row(health: ConnectionHealth, clock: Healt
     assert (health.state, health.snapshot().wait_s) == ("half_open", 0.0)
 
 
-def test_one_probe_decides(health: ConnectionHealth, clock: HealthClock) -> None:
-    """Given it has cooled down, then one call goes through, and its success closes the breaker."""
+def test_closes_after_a_successful_probe(health: ConnectionHealth, clock: HealthClock) -> None:
+    """Given an open breaker after its cooldown, then a single probe passes, and success closes."""
     fail(health, 3)
     clock.now += 5.0
     probe = health.admit()
@@ -78,8 +78,10 @@ def test_one_probe_decides(health: ConnectionHealth, clock: HealthClock) -> None
     assert health.admit() is not None
 
 
-def test_a_probe_that_fails_doubles_the_wait(health: ConnectionHealth, clock: HealthClock) -> None:
-    """Given probes that fail, then each wait is twice the one before, and at most a minute."""
+def test_doubles_the_cooldown_after_a_failed_probe(
+    health: ConnectionHealth, clock: HealthClock
+) -> None:
+    """Given probes that fail, then each cooldown is twice the last, and at most a minute."""
     fail(health, 3)
     waits = []
     for _ in range(6):
@@ -89,10 +91,10 @@ def test_a_probe_that_fails_doubles_the_wait(health: ConnectionHealth, clock: He
     assert waits == pytest.approx([5, 10, 20, 40, 60, 60])
 
 
-def test_a_probe_that_was_cancelled_leaves_room_for_another(
+def test_allows_another_probe_after_a_cancelled_probe(
     health: ConnectionHealth, clock: HealthClock
 ) -> None:
-    """Given a probe whose job was cancelled, then the next call may find out."""
+    """Given a probe whose job was cancelled, then the next call is a probe."""
     fail(health, 3)
     clock.now += 5.0
     probe = health.admit()
@@ -101,7 +103,7 @@ def test_a_probe_that_was_cancelled_leaves_room_for_another(
     assert health.admit() is not None
 
 
-def test_an_old_call_that_ends_badly_is_no_probe(
+def test_ignores_late_failures_of_earlier_calls(
     health: ConnectionHealth, clock: HealthClock
 ) -> None:
     """Given a call from before the breaker opened, when it fails late, then the probe goes on."""
@@ -109,16 +111,15 @@ def test_an_old_call_that_ends_badly_is_no_probe(
     assert late is not None
     fail(health, 3)
     clock.now += 5.0
-    probe = health.admit()
+    assert health.admit() is not None
     health.record_failure(DOWN, late)
     health.release(late)
-    assert probe is not None
     assert health.state == "half_open"
-    assert health.admit() is None  # the probe is still out
+    assert health.admit() is None  # because the probe is not over
 
 
-def test_half_of_the_calls_failing_opens_it(health: ConnectionHealth) -> None:
-    """Given failures that are never three in a row, then their rate opens it all the same."""
+def test_opens_at_a_failure_rate_of_half(health: ConnectionHealth) -> None:
+    """Given failures that are never three in a row, then their rate opens the breaker."""
     for _ in range(10):
         fail(health)
         health.record_success("m", 10)
@@ -129,7 +130,7 @@ def test_half_of_the_calls_failing_opens_it(health: ConnectionHealth) -> None:
 
 
 @pytest.mark.parametrize(
-    "fault",
+    "error",
     [
         ProviderError(ErrorCode.PROVIDER_REJECTED, "no"),
         ProviderError(ErrorCode.PROVIDER_RATE_LIMITED, "slow down"),
@@ -137,18 +138,16 @@ def test_half_of_the_calls_failing_opens_it(health: ConnectionHealth) -> None:
         ProviderError(ErrorCode.PROVIDER_BAD_RESPONSE, "raise max_tokens", retryable=False),
         ProviderError(ErrorCode.SECRET_UNRESOLVED, "no such variable"),
     ],
-    ids=lambda fault: fault.code.name,
+    ids=lambda error: error.code.name,
 )
-def test_what_does_not_speak_against_a_vendor(
-    health: ConnectionHealth, fault: ProviderError
-) -> None:
-    """Given refusals, limits or pointers that lead nowhere, then the breaker stays closed."""
-    fail(health, 30, fault)
+def test_stays_closed_if_the_vendor_is_up(health: ConnectionHealth, error: ProviderError) -> None:
+    """Given rejections, rate limits or missing secrets, then the breaker stays closed."""
+    fail(health, 30, error)
     assert health.state == "closed"
 
 
 def test_retry_after_holds_everyone_back(health: ConnectionHealth, clock: HealthClock) -> None:
-    """Given a limit with Retry-After, then nobody calls before its time, and then all may."""
+    """Given a rate limit with Retry-After, then no call passes before its time is over."""
     fail(health, 1, ProviderError(ErrorCode.PROVIDER_RATE_LIMITED, "slow down", retry_after=7.0))
     assert (health.state, health.admit()) == ("closed", None)
     assert health.snapshot().wait_s == pytest.approx(7.0)
@@ -157,43 +156,43 @@ def test_retry_after_holds_everyone_back(health: ConnectionHealth, clock: Health
     assert health.admit() is not None
 
 
-def test_latencies_are_told_by_model(health: ConnectionHealth) -> None:
-    """Given calls that worked, then median and 95th percentile are nearest ranks."""
+def test_summarizes_latencies_by_model(health: ConnectionHealth) -> None:
+    """Given successful calls, then median and 95th percentile are nearest ranks."""
     assert health.snapshot().error_rate is None
-    for took in range(1, 101):
-        health.record_success("m", float(took))
-    condition = health.snapshot()
-    assert (condition.latency["m"].p50, condition.latency["m"].p95) == (50, 95)
-    assert condition.error_rate == 0
+    for latency_ms in range(1, 101):
+        health.record_success("m", float(latency_ms))
+    snapshot = health.snapshot()
+    assert (snapshot.latency["m"].p50, snapshot.latency["m"].p95) == (50, 95)
+    assert snapshot.error_rate == 0
 
 
-def test_what_is_kept_comes_back(health: ConnectionHealth, clock: HealthClock) -> None:
-    """Given an open breaker, when a new process reads what was kept, then it is open there too."""
+def test_restores_saved_health(health: ConnectionHealth, clock: HealthClock) -> None:
+    """Given an open breaker, when a new process loads the saved health, then it is open there."""
     health.record_success("m", 12.34)
     fail(health, 3)
-    kept = SavedHealth.model_validate_json(health.to_saved().model_dump_json())
-    again = ConnectionHealth(failures=3, cooldown_s=5.0, saved=kept, clock=clock)
-    assert again.state == "open"
-    assert again.snapshot().wait_s == pytest.approx(5.0, abs=0.5)
-    assert again.snapshot().latency["m"].p50 == 12.3
+    saved = SavedHealth.model_validate_json(health.to_saved().model_dump_json())
+    restored = ConnectionHealth(failures=3, cooldown_s=5.0, saved=saved, clock=clock)
+    assert restored.state == "open"
+    assert restored.snapshot().wait_s == pytest.approx(5.0, abs=0.5)
+    assert restored.snapshot().latency["m"].p50 == 12.3
 
 
 @given(st.lists(st.booleans(), max_size=200))
-def test_retries_never_pass_their_budget(works: list[bool]) -> None:
-    """Given any weather, then retries are at most 20 and half of what worked."""
+def test_retries_never_pass_their_budget(outcomes: list[bool]) -> None:
+    """Given any outcomes, then retries are at most 20 plus half of the successes."""
     budget = RetryBudget()
-    retries = worked = 0
-    for ok in works:
-        if ok:
-            worked += 1
+    retries = successes = 0
+    for is_success in outcomes:
+        if is_success:
+            successes += 1
             budget.refund()
         elif budget.take():
             retries += 1
-        assert retries <= 20 + worked / 2
+        assert retries <= 20 + successes / 2
 
 
-def test_a_test_of_the_key_counts() -> None:
-    """Given a refused key, when a free test tells of it, then what failed before is forgotten."""
+def test_records_free_tests_of_the_key() -> None:
+    """Given a rejected key, when a free test succeeds, then earlier failures are forgotten."""
     health = ConnectionHealth(failures=5, cooldown_s=5.0)
     health.record_test(ErrorCode.PROVIDER_AUTH_FAILED)
     assert health.snapshot().error_rate == 1.0
@@ -203,10 +202,10 @@ def test_a_test_of_the_key_counts() -> None:
     assert (health.snapshot().error_rate, health.snapshot().unresolved) == (None, False)
 
 
-def test_the_snapshot_is_the_same_object_until_something_changes(
+def test_reuses_the_snapshot_of_a_healthy_connection(
     health: ConnectionHealth, clock: HealthClock
 ) -> None:
-    """Given a connection that does well, then its latencies are summarized once a second."""
+    """Given a connection without failures, then its latencies are summarized once a second."""
     for _ in range(FEW_LATENCIES):
         before = health.snapshot()
         health.record_success("m", 10)
@@ -219,8 +218,10 @@ def test_the_snapshot_is_the_same_object_until_something_changes(
     assert health.snapshot().latency["m"].p50 == 30
 
 
-def test_a_failure_is_seen_at_once(health: ConnectionHealth, clock: HealthClock) -> None:
-    """Given a settled snapshot, then a failure, a cooldown and its end each replace it."""
+def test_replaces_the_snapshot_after_a_failure(
+    health: ConnectionHealth, clock: HealthClock
+) -> None:
+    """Given a reused snapshot, then a failure, a cooldown and its end each replace it."""
     for _ in range(FEW_LATENCIES + 1):
         health.record_success("m", 10)
     assert health.snapshot().error_rate == 0.0

@@ -1,4 +1,4 @@
-"""The router, as a pure function of what it is told."""
+"""The router, as a pure function of a pool of providers."""
 
 from dataclasses import replace
 from decimal import Decimal
@@ -20,24 +20,24 @@ from toolkit.plugins import Model, TextRequest, Vendor
 
 REGISTRY = Registry.load()
 CAPABILITY = REGISTRY.require("llm.generate")
-ASKED = TextRequest(prompt="Why do tides turn?", max_tokens=100)
+TEXT = TextRequest(prompt="Why do tides turn?", max_tokens=100)
 POLICIES = ("cost", "latency", "quality", "balanced")
 
 
 def vendor(name: str) -> Vendor:
-    """A vendor of which only the name matters here."""
+    """Build a vendor with a name."""
     return Vendor(name, name, "X_KEY", MappingProxyType({}), MappingProxyType({}), ())
 
 
 def model(name: str, price: float | None, quality: int = 1) -> Model:
-    """A model at so many dollars a token."""
-    each = {} if price is None else dict.fromkeys(("input_tokens", "output_tokens"), price)
-    prices = {unit: Decimal(str(amount)) for unit, amount in each.items()}
+    """Build a model with a price in dollars a token, if it is known."""
+    units = () if price is None else ("input_tokens", "output_tokens")
+    prices = dict.fromkeys(units, Decimal(str(price or 0)))
     return Model(name, "text", prices, quality=quality)
 
 
 def connection(name: str, suffix: str = "") -> Connection:
-    """A connection to a vendor."""
+    """Build a connection to a vendor."""
     return Connection(
         id=f"con_{name}{suffix}",
         provider=name,
@@ -47,7 +47,7 @@ def connection(name: str, suffix: str = "") -> Connection:
     )
 
 
-condition = st.builds(
+snapshots = st.builds(
     HealthSnapshot,
     state=st.sampled_from(["closed", "half_open"]),
     wait_s=st.sampled_from([0.0, 0.0, 0.0, 2.5]),
@@ -58,17 +58,17 @@ condition = st.builds(
     ),
     error_rate=st.one_of(st.none(), st.floats(0, 1)),
 )
-price = st.one_of(st.none(), st.sampled_from([0.0, 1e-7, 1e-6, 2e-6, 5e-5]))
+prices = st.one_of(st.none(), st.sampled_from([0.0, 1e-7, 1e-6, 2e-6, 5e-5]))
 
 
 @st.composite
-def worlds(draw: st.DrawFn) -> ProviderPool:
-    """Some vendors, some connected, each with a model or two, in any condition."""
+def pools(draw: st.DrawFn) -> ProviderPool:
+    """Draw vendors with one or two models each, of which some are connected, in any health."""
     names = draw(st.lists(st.sampled_from(["minimax", "a", "b", "c"]), min_size=1, unique=True))
     connected = [name for name in names if draw(st.booleans())]
     models = {
         name: [
-            model(f"m{i}", draw(price), draw(st.integers(1, 3)))
+            model(f"m{i}", draw(prices), draw(st.integers(1, 3)))
             for i in range(draw(st.integers(1, 2)))
         ]
         for name in names
@@ -78,50 +78,51 @@ def worlds(draw: st.DrawFn) -> ProviderPool:
         vendors=[vendor(name) for name in names],
         models=models,
         connections={name: [connection(name)] for name in connected},
-        health={f"con_{name}": draw(condition) for name in connected},
+        health={f"con_{name}": draw(snapshots) for name in connected},
         failed_ids=frozenset(failed),
     )
 
 
 def rank(
-    world: ProviderPool, policy: str | None = None, pin: str | None = None, max_tokens: int = 100
+    pool: ProviderPool, policy: str | None = None, pin: str | None = None, max_tokens: int = 100
 ) -> Ranking:
-    """Rank the candidates for a text."""
+    """Rank the candidates of a text."""
     options = Options.model_validate({"optimize_for": policy, "provider": pin})
-    return route(CAPABILITY, options, replace(ASKED, max_tokens=max_tokens), world)
+    return route(CAPABILITY, options, replace(TEXT, max_tokens=max_tokens), pool)
 
 
-def list_kept(routing: Ranking) -> list[RankedCandidate]:
+def list_usable(routing: Ranking) -> list[RankedCandidate]:
     """List the candidates that may be called, in order."""
     return [c for c in routing.candidates if not c.excluded]
 
 
-@given(worlds(), st.sampled_from([None, *POLICIES]), st.sampled_from([None, "a", "minimax"]))
-def test_what_is_always_true(world: ProviderPool, policy: str | None, pin: str | None) -> None:
-    """Given any world: pins are obeyed, what is dropped says why, the order is by score."""
-    routing = rank(world, policy, pin)
-    assert len(routing.candidates) == sum(len(models) for models in world.models.values())
-    kept = list_kept(routing)
-    assert routing.candidates[: len(kept)] == kept
+@given(pools(), st.sampled_from([None, *POLICIES]), st.sampled_from([None, "a", "minimax"]))
+def test_keeps_its_rules_for_any_pool(
+    pool: ProviderPool, policy: str | None, pin: str | None
+) -> None:
+    """Given any pool, then pins hold, each candidate has a reason, and scores decide the order."""
+    routing = rank(pool, policy, pin)
+    assert len(routing.candidates) == sum(len(models) for models in pool.models.values())
+    usable = list_usable(routing)
+    assert routing.candidates[: len(usable)] == usable
     for candidate in routing.candidates:
         assert candidate.reason
         assert 0 <= (candidate.score or 0) <= 1
-    for candidate in kept:
+    for candidate in usable:
         assert pin in (None, candidate.provider)
-        assert world.is_connected(candidate.provider)
-        assert candidate.connection_id not in world.failed_ids
-        assert world.health[candidate.connection_id or ""].wait_s == 0
+        assert pool.is_connected(candidate.provider)
+        assert candidate.connection_id not in pool.failed_ids
+        assert pool.health[candidate.connection_id or ""].wait_s == 0
     if policy is not None:
-        scores = [c.score or 0.0 for c in kept]
+        scores = [c.score or 0.0 for c in usable]
         assert scores == sorted(scores, reverse=True)
-    wait_s = find_soonest_s(routing, world)
+    wait_s = find_soonest_s(routing, pool)
     assert wait_s is None or wait_s > 0
-    # The same question has the same answer.
-    assert rank(world, policy, pin) == routing
+    assert rank(pool, policy, pin) == routing
 
 
 def is_dominated(worse: RankedCandidate, better: RankedCandidate) -> bool:
-    """Tell whether one is worse in something and better in nothing, all of it known."""
+    """Return whether a candidate is worse in a property and better in none, all of them known."""
     pairs = [
         (worse.estimated_cost_usd, better.estimated_cost_usd),
         (worse.latency_p50_ms, better.latency_p50_ms),
@@ -133,30 +134,21 @@ def is_dominated(worse: RankedCandidate, better: RankedCandidate) -> bool:
     return all(w >= b for w, b in pairs) and any(w > b for w, b in pairs)  # type: ignore[operator]
 
 
-@given(worlds(), st.sampled_from(POLICIES))
-def test_a_dominated_candidate_never_wins(world: ProviderPool, policy: str) -> None:
-    """Given any world and wish, then nothing that is kept scores above one that beats it."""
-    kept = list_kept(rank(world, policy))
-    for worse in kept:
-        for better in kept:
+@given(pools(), st.sampled_from(POLICIES))
+def test_scores_dominated_candidates_lower(pool: ProviderPool, policy: str) -> None:
+    """Given any pool and policy, then no candidate scores above a candidate that dominates it."""
+    usable = list_usable(rank(pool, policy))
+    for worse in usable:
+        for better in usable:
             if is_dominated(worse, better):
                 assert (worse.score or 0) <= (better.score or 0)
 
 
-@given(worlds())
-def test_cheapest_means_cheapest(world: ProviderPool) -> None:
-    """Given any prices, when cost counts, then no known estimate is below the choice's."""
-    kept = list_kept(rank(world, "cost"))
-    known = [c.estimated_cost_usd for c in kept if c.estimated_cost_usd is not None]
-    if known:
-        assert kept[0].estimated_cost_usd == min(known)
-
-
 def build_pool(**models: Model) -> ProviderPool:
-    """Connected vendors with one model each."""
+    """Build a pool of connected vendors with one model each."""
     return ProviderPool(
         vendors=[vendor(name) for name in models],
-        models={name: [one] for name, one in models.items()},
+        models={name: [model] for name, model in models.items()},
         connections={name: [connection(name)] for name in models},
     )
 
@@ -172,40 +164,32 @@ def build_pool(**models: Model) -> ProviderPool:
         (None, {"a": 0.0, "minimax": 1e-3}, "minimax a"),
     ],
 )
-def test_orders_vendors_by_wish_then_default_then_name(
+def test_orders_vendors_by_policy_default_and_name(
     policy: str | None, prices: dict[str, float | None], order: str
 ) -> None:
-    """Given prices and a wish, then vendors are in this order, and unknown is not free."""
-    routing = rank(build_pool(**{name: model("m", each) for name, each in prices.items()}), policy)
+    """Given prices and a policy, then vendors are in this order, with unknown prices last."""
+    pool = build_pool(**{name: model("m", price) for name, price in prices.items()})
+    routing = rank(pool, policy)
     assert [c.provider for c in routing.candidates] == order.split()
-    for one in routing.candidates:
-        assert (one.estimated_cost_usd is None) == (prices[one.provider] is None)
+    for candidate in routing.candidates:
+        assert (candidate.estimated_cost_usd is None) == (prices[candidate.provider] is None)
 
 
-def test_says_why_the_default_provider_is_first() -> None:
-    """Given a cheaper vendor or none, then the reason tells of it."""
-    default = model("m", 1e-3)
-    first = list_kept(rank(build_pool(a=model("m", 0.0), minimax=default)))[0]
-    assert first.reason.startswith("connected; the default provider; scores count only")
-    alone = list_kept(rank(build_pool(minimax=default)))[0]
-    assert alone.reason == "connected; the default provider"
-
-
-def test_a_wish_looks_at_every_model() -> None:
-    """Given a vendor with two models, then a wish may take either, and no wish the default one."""
-    world = build_pool(minimax=model("m", 1e-6))
-    world.models["minimax"].append(model("best", 1e-3, quality=3))  # type: ignore[attr-defined]
-    assert list_kept(rank(world))[0].model == "m"
-    best = list_kept(rank(world, "quality"))[0]
+def test_a_policy_considers_every_model() -> None:
+    """Given a vendor with two models, then a policy may choose either; otherwise the default is."""
+    pool = build_pool(minimax=model("m", 1e-6))
+    pool.models["minimax"].append(model("best", 1e-3, quality=3))  # type: ignore[attr-defined]
+    assert list_usable(rank(pool))[0].model == "m"
+    best = list_usable(rank(pool, "quality"))[0]
     assert (best.model, best.reason) == ("best", "connected; the highest quality tier")
 
 
 def build_pool_with_connections(**states: HealthSnapshot) -> ProviderPool:
-    """One vendor with as many connections, the newest first, beside a vendor that costs more."""
-    world = build_pool(minimax=model("m", 1e-6), other=model("m", 1e-3))
-    pool = [connection("minimax", suffix) for suffix in states]
-    known = {f"con_minimax{suffix}": state for suffix, state in states.items()}
-    return replace(world, connections={**world.connections, "minimax": pool}, health=known)
+    """Build a pool of a vendor with a connection in each state, and of a more expensive vendor."""
+    pool = build_pool(minimax=model("m", 1e-6), other=model("m", 1e-3))
+    connections = [connection("minimax", suffix) for suffix in states]
+    health = {f"con_minimax{suffix}": state for suffix, state in states.items()}
+    return replace(pool, connections={**pool.connections, "minimax": connections}, health=health)
 
 
 WELL = HealthSnapshot()
@@ -232,70 +216,57 @@ REJECTED = replace(WELL, wait_s=3.0, reason="left alone")
     ],
 )
 @pytest.mark.parametrize("policy", [None, *POLICIES])
-def test_every_connection_of_a_vendor_is_weighed(
+def test_ranks_every_connection_of_a_vendor(
     states: dict[str, HealthSnapshot], order: list[str], policy: str | None
 ) -> None:
-    """Given several connections of a vendor, then all are shown, in the order they are used."""
-    world = build_pool_with_connections(**states)
-    shown = rank(world, policy).candidates
-    mine = [c for c in shown if c.provider == "minimax"]
-    assert {c.connection_id for c in mine} == {f"con_minimax{suffix}" for suffix in order}
-    kept = [c.connection_id for c in shown if not c.excluded and c.provider == "minimax"]
+    """Given several connections of a vendor, then all are listed, in their order of use."""
+    pool = build_pool_with_connections(**states)
+    mine = [c for c in rank(pool, policy).candidates if c.provider == "minimax"]
     expected = [f"con_minimax{suffix}" for suffix in order]
-    assert kept == [name for name in expected if world.health[name].wait_s == 0]
+    assert sorted(c.connection_id or "" for c in mine) == sorted(expected)
+    usable = [c.connection_id for c in mine if not c.excluded]
+    assert usable == [name for name in expected if pool.health[name].wait_s == 0]
     assert all(c.reason for c in mine)
-    assert len({c.reason for c in mine}) == len(mine), "each says what is said of it alone"
+    assert len({c.reason for c in mine}) == len(mine), "each candidate has a reason of its own"
 
 
-def test_another_connection_comes_before_another_vendor() -> None:
-    """Given a connection that failed this job, then the vendor's other one is next, then others."""
-    world = build_pool_with_connections(_new=WELL, _old=FAILING).exclude(
+def test_tries_another_connection_before_another_vendor() -> None:
+    """Given a connection that failed, then the vendor's other connection is next, then vendors."""
+    pool = build_pool_with_connections(_new=WELL, _old=FAILING).exclude(
         frozenset({"con_minimax_new"})
     )
     for policy in (None, *POLICIES):
-        first, second, *_ = rank(world, policy).candidates
+        first, second, *_ = rank(pool, policy).candidates
         assert first.connection_id == "con_minimax_old"
         assert second.provider == "other"
 
 
-def test_a_pinned_connection_leaves_no_choice() -> None:
-    """Given the pin of one connection, then the others of its vendor say why they are dropped."""
-    world = build_pool_with_connections(_new=WELL, _old=FAILING)
-    kept, *dropped = rank(world, pin="con_minimax_old").candidates
-    assert (kept.connection_id, kept.reason) == ("con_minimax_old", "pinned by the request")
-    reasons = {c.provider: c.reason for c in dropped if c.excluded}
-    assert reasons == {
-        "minimax": "another connection is pinned",
-        "other": "another provider is pinned",
-    }
-
-
-def test_a_record_shows_so_many_connections_at_most() -> None:
-    """Given more connections than a record is to hold, then the healthiest are considered."""
+def test_considers_a_bounded_number_of_connections() -> None:
+    """Given more connections than the maximum, then the healthiest are considered."""
     states = {f"_{i:02}": FAILING if i % 2 else WELL for i in range(3 * MAX_CONNECTIONS)}
-    world = build_pool_with_connections(**states)
-    mine = [c for c in rank(world).candidates if c.provider == "minimax"]
+    pool = build_pool_with_connections(**states)
+    mine = [c for c in rank(pool).candidates if c.provider == "minimax"]
     assert len(mine) == MAX_CONNECTIONS
     assert {c.error_rate for c in mine} == {None}
-    assert list_kept(rank(world, pin="con_minimax_59"))[0].connection_id == "con_minimax_59"
+    assert list_usable(rank(pool, pin="con_minimax_59"))[0].connection_id == "con_minimax_59"
 
 
-@given(worlds(), st.sampled_from([None, *POLICIES]))
-def test_what_measures_the_same_is_ranked_once(world: ProviderPool, policy: str | None) -> None:
-    """Given one pool, then equal work shares a ranking, and another pool ranks it the same."""
-    first = rank(world, policy)
-    assert rank(world, policy) is first
-    assert rank(world, policy, max_tokens=900) is not first
-    assert rank(replace(world, tables={}), policy) == first
-    assert world.exclude(frozenset({"con_other"})).tables == {}
+@given(pools(), st.sampled_from([None, *POLICIES]))
+def test_caches_the_ranking_of_equal_work(pool: ProviderPool, policy: str | None) -> None:
+    """Given a pool, then equal work shares a ranking, and an equal pool ranks it the same."""
+    first = rank(pool, policy)
+    assert rank(pool, policy) is first
+    assert rank(pool, policy, max_tokens=900) is not first
+    assert rank(replace(pool, tables={}), policy) == first
+    assert pool.exclude(frozenset({"con_other"})).tables == {}
 
 
-def test_tables_and_rankings_are_bounded() -> None:
-    """Given many pins and many sizes, then no more are kept than there is room for."""
-    world = ProviderPool([vendor("a")], {"a": [model("m", 1e-6)]}, {"a": [connection("a")]})
+def test_bounds_cached_tables_and_rankings() -> None:
+    """Given many pins and sizes, then the caches stay within their bounds."""
+    pool = ProviderPool([vendor("a")], {"a": [model("m", 1e-6)]}, {"a": [connection("a")]})
     for n in range(2 * MAX_TABLES):
-        rank(world, pin=f"p{n}")
-    assert len(world.tables) <= MAX_TABLES
+        rank(pool, pin=f"p{n}")
+    assert len(pool.tables) <= MAX_TABLES
     for n in range(MAX_RANKINGS + 2):
-        rank(world, max_tokens=n + 1)
-    assert len(world.rankings) <= MAX_RANKINGS
+        rank(pool, max_tokens=n + 1)
+    assert len(pool.rankings) <= MAX_RANKINGS
