@@ -1,4 +1,4 @@
-"""CPU steps on a Dask cluster of processes: run again, cancelled, refused, and without secrets."""
+"""CPU steps on a Dask cluster of processes: retried, cancelled, rejected, and without secrets."""
 
 import asyncio
 import base64
@@ -42,7 +42,7 @@ def make_executor(
     scheduler_wait_s: float = PATIENCE_S,
     worker_wait_s: float = PATIENCE_S,
 ) -> DaskExecutor:
-    """Make an executor whose steps have all the time that there is."""
+    """Make an executor whose limits of time are long by default."""
     connection = DaskConnection(address, make_security(address, None), scheduler_wait_s)
     local = WorkerPool(1, PATIENCE_S, None)
     return DaskExecutor(connection, local, timeout_s, None, worker_wait_s)
@@ -50,96 +50,99 @@ def make_executor(
 
 @pytest.fixture
 async def executor(cluster: DaskCluster) -> AsyncIterator[DaskExecutor]:
-    """An executor on that cluster."""
-    made = make_executor(cluster.address)
-    yield made
-    await made.aclose()
+    """An executor on the cluster."""
+    executor = make_executor(cluster.address)
+    yield executor
+    await executor.aclose()
 
 
-async def do(executor: DaskExecutor, function: Any, *args: object, **more: Any) -> Any:
-    """Have a function called."""
-    return await executor.dispatch(RunInProcess(function, args), "a", **more)
+async def call(executor: DaskExecutor, function: Any, *args: object, **options: Any) -> Any:
+    """Call a function on the cluster."""
+    return await executor.dispatch(RunInProcess(function, args), "a", **options)
 
 
-async def read_when_there(path: Path) -> str:
-    """Wait until a file has something in it."""
+async def wait_for_text(path: Path) -> str:
+    """Wait until a file has content, and return it."""
     await wait_until_async(lambda: path.exists() and path.read_text(), str(path))
     return path.read_text()
 
 
 async def test_steps_run_on_the_cluster(executor: DaskExecutor) -> None:
-    """Given steps, then they run in processes of the workers; bytes arrive, errors as locally."""
-    assert await do(executor, worker_functions.double, 4) == 8
-    parents = [do(executor, worker_functions.find_parent) for _ in range(8)]
+    """Given steps, then they run in worker processes, with results and errors as locally."""
+    assert await call(executor, worker_functions.double, 4) == 8
+    parents = [call(executor, worker_functions.find_parent) for _ in range(8)]
     assert os.getpid() not in await asyncio.gather(*parents)
-    assert await do(executor, base64.b64encode, bytes(300_000)) == base64.b64encode(bytes(300_000))
+    content = bytes(300_000)
+    assert await call(executor, base64.b64encode, content) == base64.b64encode(content)
     with pytest.raises(ValueError, match="not like this") as caught:
-        await do(executor, worker_functions.refuse)
+        await call(executor, worker_functions.refuse)
     assert "RefusedError" in caught.value.__notes__[0]
     with pytest.raises(NotSerializableError, match="argument of a worker process contains"):
-        await do(executor, worker_functions.double, {3})
+        await call(executor, worker_functions.double, {3})
     with pytest.raises(NotSerializableError, match="result of a worker process contains"):
-        await do(executor, worker_functions.answer_oddly)
+        await call(executor, worker_functions.answer_oddly)
     with pytest.raises(ProviderError, match="`die` died: it was terminated by SIGKILL"):
-        await do(executor, worker_functions.die)
-    here = RunInProcess(worker_functions.find_parent, here=True)
-    assert await executor.dispatch(here, "a") == os.getpid()
+        await call(executor, worker_functions.die)
+    local = RunInProcess(worker_functions.find_parent, here=True)
+    assert await executor.dispatch(local, "a") == os.getpid()
 
 
-async def test_a_deadline_and_a_close_reach_it_too(cluster: DaskCluster, tmp_path: Path) -> None:
-    """Given a step that never returns, its deadline ends it, and so does closing the engine."""
+async def test_ends_a_step_at_its_deadline_or_at_close(
+    cluster: DaskCluster, tmp_path: Path
+) -> None:
+    """Given a step that never returns, then its deadline ends it, and so does closing."""
     hasty = make_executor(cluster.address, timeout_s=0.5)
     with pytest.raises(ProviderError, match=r"0\.5 s of `cpu_timeout_s`") as caught:
-        await do(hasty, worker_functions.run_away, str(tmp_path / "first"))
+        await call(hasty, worker_functions.run_away, str(tmp_path / "first"))
     assert caught.value.code is ErrorCode.PROVIDER_TIMEOUT
     await hasty.aclose()
     patient = make_executor(cluster.address)
-    task = asyncio.create_task(do(patient, worker_functions.run_away, str(tmp_path / "second")))
-    pid = int(await read_when_there(tmp_path / "second"))
+    task = asyncio.create_task(call(patient, worker_functions.run_away, str(tmp_path / "second")))
+    pid = int(await wait_for_text(tmp_path / "second"))
     await patient.aclose()
     with pytest.raises(ProviderError, match="the engine was closed"):
         await task
     await wait_until_async(lambda: not Path(f"/proc/{pid}").exists(), "the process is gone")
 
 
-async def test_the_scheduler_may_be_restarted(
+async def test_repeats_a_step_after_a_restart_of_the_cluster(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Given a cluster that is killed and started again, then the step under way is run there.
+    """Given a cluster that is killed and restarted, then the step runs there again.
 
-    One line says so, and none with a traceback of Dask's.
+    The log has one warning about it, and no traceback of Dask.
     """
     logging.getLogger("distributed.client").addHandler(caplog.handler)
     os.mkfifo(tmp_path / "gate")
     first = DaskCluster(workers=1).wait_until_ready()
     executor = make_executor(first.address)
     args = (str(tmp_path / "begun"), str(tmp_path / "gate"))
-    task = asyncio.create_task(do(executor, worker_functions.begin_and_wait, *args))
-    await read_when_there(tmp_path / "begun")
+    task = asyncio.create_task(call(executor, worker_functions.begin_and_wait, *args))
+    await wait_for_text(tmp_path / "begun")
     first.kill()
     (tmp_path / "begun").unlink()
     with DaskCluster(first.port, workers=1):
-        await read_when_there(tmp_path / "begun")
+        await wait_for_text(tmp_path / "begun")
         await asyncio.to_thread((tmp_path / "gate").write_bytes, b"open")
         assert await task == "through"
         await executor.aclose()
     logging.getLogger("distributed.client").removeHandler(caplog.handler)
-    told = [one for one in caplog.records if one.levelno >= logging.WARNING]
-    assert [one.name for one in told] == ["toolkit.engine.transport.dask_connection"]
-    assert "does not answer: steps wait for it, up to" in told[0].getMessage()
+    (warning,) = [record for record in caplog.records if record.levelno >= logging.WARNING]
+    assert warning.name == "toolkit.engine.transport.dask_connection"
+    assert "does not answer: steps wait for it, up to" in warning.getMessage()
 
 
-async def test_a_cut_connection_is_made_again(cluster: DaskCluster, tmp_path: Path) -> None:
-    """Given a network that is cut under a step, then the step is submitted again, and cancelled."""
+async def test_repeats_a_step_after_a_cut_connection(cluster: DaskCluster, tmp_path: Path) -> None:
+    """Given a connection that is cut during a step, then it is cancelled and submitted again."""
     os.mkfifo(tmp_path / "gate")
     with RecordingProxy(cluster.port) as proxy:
         executor = make_executor(f"tcp://127.0.0.1:{proxy.port}")
         args = (str(tmp_path / "begun"), str(tmp_path / "gate"))
-        task = asyncio.create_task(do(executor, worker_functions.begin_and_wait, *args))
-        first = int(await read_when_there(tmp_path / "begun"))
+        task = asyncio.create_task(call(executor, worker_functions.begin_and_wait, *args))
+        first = int(await wait_for_text(tmp_path / "begun"))
         (tmp_path / "begun").unlink()
         proxy.cut()
-        second = int(await read_when_there(tmp_path / "begun"))
+        second = int(await wait_for_text(tmp_path / "begun"))
         assert first != second
         await wait_until_async(lambda: not Path(f"/proc/{first}").exists(), "it runs once")
         await asyncio.to_thread((tmp_path / "gate").write_bytes, b"open")
@@ -147,29 +150,29 @@ async def test_a_cut_connection_is_made_again(cluster: DaskCluster, tmp_path: Pa
         await executor.aclose()
 
 
-async def test_a_scheduler_that_is_away_is_named() -> None:
-    """Given no scheduler, then a step fails after a while, and says which address that is."""
+async def test_reports_the_address_of_a_scheduler_that_is_down() -> None:
+    """Given no scheduler, then a step fails after the waiting time, and names the address."""
     executor = make_executor("tcp://127.0.0.1:9", scheduler_wait_s=0.0)
     with pytest.raises(
         ProviderError, match=r"scheduler at tcp://127\.0\.0\.1:9 does not"
     ) as caught:
-        await do(executor, worker_functions.double, 4)
+        await call(executor, worker_functions.double, 4)
     assert caught.value.retryable
     await executor.aclose()
 
 
-def test_resources_choose_the_worker(
+def test_chooses_a_worker_by_its_resources(
     cluster: DaskCluster, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Given a capability that needs a GPU, then its step waits for a worker with one to spare."""
+    """Given a capability that needs a GPU, then its step waits for a worker with a free GPU."""
     needy = replace(WORK, id="test.gpu", resources={"GPU": 1})
     registry = Registry.load(extra=[WORK, needy])
     with Client.local(
         tmp_path, sandbox=True, registry=registry, dispatch=cluster.dispatch
     ) as client:
-        asked = {"task": "find_parent"}
-        waiting = client.runs.create("test.gpu", asked)
-        passing = client.runs.create("test.work", asked).wait()
+        step = {"task": "find_parent"}
+        waiting = client.runs.create("test.gpu", step)
+        passing = client.runs.create("test.work", step).wait()
         wait_until(lambda: waiting.refresh().record.status_detail == "waiting_worker")
         assert "No worker of the Dask cluster" in caplog.text
         assert caplog.text.count("offers GPU=1: steps wait for such a worker") == 1
@@ -178,13 +181,8 @@ def test_resources_choose_the_worker(
         assert passing.output["result"] != worker.pid
 
 
-def test_memory_chooses_the_worker_and_is_the_step_s_to_use(
-    cluster: DaskCluster, tmp_path: Path
-) -> None:
-    """Given a step that needs more memory than is the rule, a worker with so much lets it have it.
-
-    It is of those that offer so much, and not of those that offer less.
-    """
+def test_chooses_a_worker_by_its_memory(cluster: DaskCluster, tmp_path: Path) -> None:
+    """Given a step that needs more memory than the default, then a worker with it runs the step."""
     needy = replace(WORK, id="test.memory", resources={"memory": 2 * GIB})
     registry = Registry.load(extra=[WORK, needy])
     settings = Settings(dispatch=cluster.dispatch, cpu_memory_bytes=GIB // 2)
@@ -193,9 +191,9 @@ def test_memory_chooses_the_worker_and_is_the_step_s_to_use(
         Client.local(tmp_path, sandbox=True, registry=registry, settings=settings) as client,
         start_worker(cluster.address, "--resources", f"memory={GIB}") as small,
     ):
-        refused = client.runs.create("test.work", use).wait(check=False).record.error
-        assert refused is not None
-        assert "cpu_memory_bytes" in refused.message
+        error = client.runs.create("test.work", use).wait(check=False).record.error
+        assert error is not None
+        assert "cpu_memory_bytes" in error.message
         waiting = client.runs.create("test.memory", {"task": "find_parent"})
         wait_until(lambda: waiting.refresh().record.status_detail == "waiting_worker")
         with start_worker(cluster.address, "--resources", f"memory={4 * GIB}") as large:
@@ -203,8 +201,8 @@ def test_memory_chooses_the_worker_and_is_the_step_s_to_use(
             assert client.runs.create("test.memory", use).wait().output["result"] == GIB
 
 
-async def test_a_step_waits_for_no_worker_for_ever(cluster: DaskCluster) -> None:
-    """Given what no worker has, then a step fails after a while, and takes no place meanwhile."""
+async def test_fails_a_step_without_a_suitable_worker(cluster: DaskCluster) -> None:
+    """Given a resource that no worker has, then a step fails, and blocks no other steps."""
     waits: list[str | None] = []
     executor = make_executor(cluster.address, worker_wait_s=0.0)
     step = RunInProcess(worker_functions.double, (4,))
@@ -214,43 +212,42 @@ async def test_a_step_waits_for_no_worker_for_ever(cluster: DaskCluster) -> None
     assert not caught.value.retryable
     assert waits == ["waiting_worker", None]
     patient = make_executor(cluster.address)
-    needy = [
+    tasks = [
         asyncio.create_task(patient.dispatch(step, "a", {"FPGA": 2}, waits.append))
         for _ in range(20)
     ]
     await wait_until_async(lambda: waits.count("waiting_worker") > 20)
     assert await patient.dispatch(step, "a") == 8
-    for one in needy:
-        one.cancel()
-    await asyncio.wait(needy)
+    for task in tasks:
+        task.cancel()
+    await asyncio.wait(tasks)
     await patient.aclose()
     await executor.aclose()
 
 
-async def test_a_worker_of_another_version_is_refused(
+async def test_rejects_a_worker_of_another_version(
     executor: DaskExecutor, cluster: DaskCluster, tmp_path: Path
 ) -> None:
-    """Given a worker with another version, then its steps fail, in a line that says what to do."""
+    """Given a worker with another version, then its steps fail with a message of one line."""
     folder = tmp_path / "capability_toolkit-9.9.9.dist-info"
     folder.mkdir()
     (folder / "METADATA").write_text(
         "Metadata-Version: 2.1\nName: capability-toolkit\nVersion: 9.9.9\n"
     )
     path = os.pathsep.join([str(tmp_path), str(Path(__file__).parents[3])])
-    other = {"PYTHONPATH": path}
     with (
-        start_worker(cluster.address, "--resources", "OTHER=1", environment=other),
+        start_worker(cluster.address, "--resources", "OTHER=1", environment={"PYTHONPATH": path}),
         pytest.raises(ProviderError, match=r"has version 9\.9\.9 of the toolkit") as caught,
     ):
-        await do(executor, worker_functions.double, 4, resources={"OTHER": 1})
+        await call(executor, worker_functions.double, 4, resources={"OTHER": 1})
     assert "\n" not in caught.value.message
     assert not caught.value.retryable
 
 
-def test_nothing_secret_travels_to_a_worker(
+def test_sends_no_secret_to_a_worker(
     cluster: DaskCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Given an engine with keys, then of all that passes to and from the cluster none is one."""
+    """Given an engine with keys, then no data to or from a worker has a key."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test-of-the-environment")
     wf = Workflow("card")
     picture = wf.add("picture", "image.generate", prompt="A lighthouse")
@@ -259,17 +256,17 @@ def test_nothing_secret_travels_to_a_worker(
         dispatch = f"dask://127.0.0.1:{proxy.port}"
         with Client.local(tmp_path, sandbox=True, dispatch=dispatch) as client:
             key = client.api_keys.create(name="mine", scopes=["read", "write"]).api_key
-            with with_key(client, key) as asking:
-                assert asking.workflows.submit(wf).wait().status == "completed"
+            with with_key(client, key) as caller:
+                assert caller.workflows.submit(wf).wait().status == "completed"
         passed = bytes(proxy.recorded)
-    assert b"read_picture" in passed  # a check
-    assert b"draw_card" in passed  # and a layout
+    assert b"read_picture" in passed
+    assert b"draw_card" in passed
     secrets = [key, "sk-test-of-the-environment", *SANDBOX_KEYS.values()]
-    assert not [one for one in secrets if one.encode() in passed]
+    assert not [secret for secret in secrets if secret.encode() in passed]
 
 
-async def test_a_vendor_s_steps_stay_here(executor: DaskExecutor) -> None:
-    """Given a flow of a vendor, which holds a secret, then what it computes goes to no worker."""
+async def test_runs_steps_of_vendors_on_no_worker(executor: DaskExecutor) -> None:
+    """Given a flow of a vendor, which has a secret, then its steps run on no worker."""
     driver = Driver(lambda: httpx.MockTransport(lambda _: httpx.Response(200)), executor, 1_000)
     step = run_in_process(worker_functions.find_parent)
     assert await driver.run(step, NO_HOOKS, via="openai") == os.getpid()
@@ -278,34 +275,26 @@ async def test_a_vendor_s_steps_stay_here(executor: DaskExecutor) -> None:
     await driver.aclose()
 
 
-def test_a_client_dispatches(cluster: DaskCluster, tmp_path: Path) -> None:
-    """Given a client with a cluster, then a capability's steps run on its workers."""
+def test_retries_and_cancels_steps_of_a_client(cluster: DaskCluster, tmp_path: Path) -> None:
+    """Given a client with a cluster, then lost steps run again, and cancelled steps end."""
     with Client.local(
         tmp_path, sandbox=True, registry=load_work_registry(), dispatch=cluster.dispatch
     ) as client:
-        run = client.runs.create("test.work", {"task": "find_parent"}).wait()
-        assert run.output["result"] != os.getpid()
-        marker = str(tmp_path / "marker")
-        asked = {"task": "lose_worker_once", "args": [marker]}
-        assert client.runs.create("test.work", asked).wait().status == "completed"
+        step = {"task": "lose_worker_once", "args": [str(tmp_path / "marker")]}
+        assert client.runs.create("test.work", step).wait().status == "completed"
         pid_file = tmp_path / "pid"
         running = client.runs.create("test.work", {"task": "run_away", "args": [str(pid_file)]})
-        asyncio.run(read_when_there(pid_file))
+        pid = asyncio.run(wait_for_text(pid_file))
         running.cancel()
-        pid = pid_file.read_text()
-        asyncio.run(wait_until_async(lambda: not Path(f"/proc/{pid}").exists()))
+        wait_until(lambda: not Path(f"/proc/{pid}").exists())
 
 
-def test_an_address_is_checked(tmp_path: Path) -> None:
-    """Given what is no address of a Dask scheduler, then the engine is not opened."""
-    for wrong in (
-        "tcp://127.0.0.1:8786",
-        "dask://127.0.0.1",
-        "dask://a:b",
-        "dask://a:99999",
-        "ray://x:1",
-    ):
-        with pytest.raises(RequestError) as caught:
-            Client.local(tmp_path, sandbox=True, dispatch=wrong)
-        assert caught.value.details[0].path == "dispatch"
+@pytest.mark.parametrize(
+    "address", ["tcp://127.0.0.1:8786", "dask://127.0.0.1", "dask://a:b", "dask://a:99999"]
+)
+def test_rejects_a_wrong_address(tmp_path: Path, address: str) -> None:
+    """Given a text that is not the address of a Dask scheduler, then no engine opens."""
+    with pytest.raises(RequestError) as caught:
+        Client.local(tmp_path, sandbox=True, dispatch=address)
+    assert caught.value.details[0].path == "dispatch"
     assert Settings(dispatch="dask://[::1]:8786").dispatch == "dask://[::1]:8786"

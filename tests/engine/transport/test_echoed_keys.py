@@ -1,4 +1,4 @@
-"""A vendor that echoes a key, in any form and place, as a caller sees it over a real socket."""
+"""Echoes of a key in answers of a vendor, in any form and place, over a real socket."""
 
 import base64
 import json
@@ -18,7 +18,7 @@ FORMS = {
     "whole": KEY,
     "its last 12 characters": KEY[-12:],
     "its first 12 characters": KEY[:12],
-    "12 from its midst": KEY[9:21],
+    "12 from its middle": KEY[9:21],
     "its reverse": KEY[::-1],
     "a part of its reverse": KEY[::-1][3:18],
     "base64": base64.b64encode(RAW).decode(),
@@ -27,10 +27,10 @@ FORMS = {
     "base64 of basic": base64.b64encode(b"user:" + RAW).decode().rstrip("="),
     "hex": RAW.hex(),
 }
-# In an answer, what is shorter than 16 characters also occurs in unrelated texts.
+# Parts shorter than 16 characters also occur in unrelated texts, so answers keep them.
 LONG_FORMS = {name: form for name, form in FORMS.items() if len(form) > 16}
 
-# What a form is, and how and where JSON spells it, are undone one after the other.
+# The redaction of forms, spellings and places in JSON is independent of each other.
 SPELLED_FORMS = [
     *((name, "plain", "value") for name in LONG_FORMS),
     *product(["whole"], ["plain", "escaped", "slashes"], ["name", "inner name"]),
@@ -39,11 +39,11 @@ SPELLED_FORMS = [
 
 
 class Echo(LoopbackServer):
-    """A vendor whose next answer is chosen by the test.
+    """A vendor with an answer that a test chooses.
 
     Attributes:
         status: the status of the answer.
-        body: its body.
+        body: the body of the answer.
     """
 
     def __init__(self) -> None:
@@ -73,9 +73,9 @@ class Echo(LoopbackServer):
 @pytest.fixture(scope="module")
 def echo() -> Iterator[Echo]:
     """The vendor."""
-    made = Echo()
-    yield made
-    made.close()
+    echo = Echo()
+    yield echo
+    echo.close()
 
 
 @pytest.fixture(scope="module")
@@ -98,36 +98,36 @@ def client(echo: Echo, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cli
 
 
 def run(client: Client, **fields: object) -> Any:
-    """Run something at the vendor, and return the record."""
-    asked = {"objective": "What is my key?", **fields}
-    run = client.runs.create("llm.generate", asked, provider="openai", cache=False)
+    """Run at the vendor, and return the record."""
+    fields = {"objective": "What is my key?", **fields}
+    run = client.runs.create("llm.generate", fields, provider="openai", cache=False)
     return run.wait(check=False, progress=False).record
 
 
 def find_pieces(text: str, form: str, length: int) -> list[str]:
-    """Find each piece of a form of that length that is in a text."""
+    """Find the pieces of a form, of a length, that are in a text."""
     pieces = (form[at : at + length] for at in range(len(form) - length + 1))
     return [piece for piece in pieces if piece in text]
 
 
 @pytest.mark.parametrize("name", FORMS)
-def test_no_piece_of_a_key_is_in_an_error(client: Client, echo: Echo, name: str) -> None:
-    """Given a refusal that echoes the key, then no 8 characters of the echo are in any message."""
+def test_errors_have_no_piece_of_a_key(client: Client, echo: Echo, name: str) -> None:
+    """Given a rejection that echoes the key, then no message has 8 characters of the echo."""
     echo.status, echo.body = 400, {"error": {"message": f"Bad key {FORMS[name]}, is it not"}}
     record = run(client)
-    asked = {one.record.provider: one.id for one in client.connections.list()}
-    tested = client.connections.test(asked["openai"]).record
-    for message in (record.error.message, tested.error.message):
+    ids = {connection.record.provider: connection.id for connection in client.connections.list()}
+    test = client.connections.test(ids["openai"]).record
+    for message in (record.error.message, test.error.message):
         assert "Bad key [key]" in message
         assert not find_pieces(message, FORMS[name], 8)
     assert not find_pieces(record.model_dump_json(), FORMS[name], 8)
 
 
 @pytest.mark.parametrize(("name", "spelling", "place"), SPELLED_FORMS)
-def test_a_key_is_in_no_member_of_a_json_answer(
+def test_json_answers_have_no_key(
     client: Client, echo: Echo, name: str, spelling: str, place: str
 ) -> None:
-    """Given JSON with the key as a name or a value, spelled in any way, then it is nowhere."""
+    """Given JSON with the key as a name or a value, in any spelling, then it is removed."""
     form = LONG_FORMS[name]
     spelled = {
         "plain": form,
@@ -152,8 +152,8 @@ def test_a_key_is_in_no_member_of_a_json_answer(
     assert not find_pieces(failed.model_dump_json(), form, 12)
 
 
-def test_a_key_is_in_no_catalogue(client: Client, echo: Echo) -> None:
-    """Given a catalogue of GPUs that echoes the key, then it is in no member of it."""
+def test_the_catalogue_has_no_key(client: Client, echo: Echo) -> None:
+    """Given a catalogue of GPUs that echoes the key, then it is removed from each member."""
     echo.status = 200
     echo.body = {
         "gpus": [
@@ -168,8 +168,8 @@ def test_a_key_is_in_no_catalogue(client: Client, echo: Echo) -> None:
 
 
 @pytest.mark.parametrize("name", FORMS)
-def test_a_key_is_in_no_error_of_infrastructure(client: Client, echo: Echo, name: str) -> None:
-    """Given a refusal to create an endpoint that echoes the key, then the error has none of it."""
+def test_errors_of_infrastructure_have_no_key(client: Client, echo: Echo, name: str) -> None:
+    """Given a rejected endpoint with an echo of the key, then the error has no piece of it."""
     echo.status, echo.body = 400, {"error": f"Bad key {FORMS[name]}, is it not"}
     error = client.endpoints.create().record.error
     assert error is not None

@@ -1,10 +1,9 @@
-"""A Dask cluster whose answers run code as they are unpickled: never in a process with keys."""
+"""A Dask cluster whose answers run code when unpickled: never in a process with keys."""
 
 import os
-from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -26,28 +25,27 @@ pytest.importorskip("distributed")
 KEY = "sk-of-the-environment-0123456789"
 
 
-@pytest.fixture
-def start_cluster(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> "Callable[[ExitStack, str, str], tuple[str, Path]]":
-    """Start a cluster with these preloads; return its address and the folder of the readers."""
+@pytest.fixture(autouse=True)
+def _key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
 
-    def start(stack: ExitStack, scheduler: str, worker: str) -> tuple[str, Path]:
-        folder, port = tmp_path / "readers", free_port()
-        folder.mkdir()
-        stack.enter_context(start_hostile(folder, "scheduler", scheduler, "--port", str(port)))
-        address = f"tcp://127.0.0.1:{port}"
-        stack.enter_context(
-            start_hostile(folder, "worker", worker, address, "--no-nanny", "--nthreads", "1")
-        )
-        return f"127.0.0.1:{port}", folder
 
-    return start
+@contextmanager
+def start_cluster(folder: Path, scheduler: str, worker: str) -> Iterator[str]:
+    """Start a cluster with preloads whose readers leave files in a folder; yield its address."""
+    folder.mkdir()
+    port = str(free_port())
+    address = f"127.0.0.1:{port}"
+    options = (f"tcp://{address}", "--no-nanny", "--nthreads", "1")
+    with (
+        start_hostile(folder, "scheduler", scheduler, "--port", port),
+        start_hostile(folder, "worker", worker, *options),
+    ):
+        yield address
 
 
-def check_readers(folder: Path) -> int:
-    """Check that hostile code ran in no process with a key; return in how many it ran."""
+def count_readers(folder: Path) -> int:
+    """Count the processes that ran hostile code, after checking that none has a key."""
     readers = list_readers(folder)
     assert os.getpid() not in readers
     assert not [pid for pid, environment in readers.items() if KEY in environment]
@@ -55,7 +53,7 @@ def check_readers(folder: Path) -> int:
 
 
 def fail_batch(address: str, folder: Path) -> None:
-    """Have a batch of notebooks fail on a cluster."""
+    """Run a batch of notebooks that fails on a cluster."""
     with suppress(ServiceError):
         table = batch.run(
             write_notebook(folder / "one.ipynb", "x = 1", "x"),
@@ -70,7 +68,7 @@ def fail_batch(address: str, folder: Path) -> None:
 
 
 def fail_step(address: str, folder: Path, **settings: float) -> ErrorInfo:
-    """Have a step fail on a cluster; its error."""
+    """Run a step that fails on a cluster, and return its error."""
     with Client.local(
         folder,
         sandbox=True,
@@ -93,25 +91,25 @@ def fail_step(address: str, folder: Path, **settings: float) -> ErrorInfo:
     ],
     ids=["a worker answers", "a worker raises", "the scheduler"],
 )
-def test_an_answer_of_a_cluster_runs_no_code_beside_a_key(
-    scheduler: str, worker: str, settings: dict[str, float], start_cluster: Any, tmp_path: Path
+def test_an_answer_of_a_cluster_runs_no_code_in_a_process_with_keys(
+    scheduler: str, worker: str, settings: dict[str, float], tmp_path: Path
 ) -> None:
-    """Given a cluster whose answers run code, then steps and notebooks fail; it runs elsewhere."""
-    with ExitStack() as stack:
-        address, folder = start_cluster(stack, scheduler, worker)
+    """Given a cluster whose answers run code, then work fails, and the code sees no key."""
+    folder = tmp_path / "readers"
+    with start_cluster(folder, scheduler, worker) as address:
         error = fail_step(address, tmp_path / "data", **settings)
         assert error.code == ErrorCode.UNAVAILABLE.name
         assert "\n" not in error.message
-        by_step = check_readers(folder)
-        assert by_step, "the hostile answer has reached nobody"
+        readers = count_readers(folder)
+        assert readers, "no process has read the hostile answer"
         if worker:
             fail_batch(address, tmp_path)
-            assert check_readers(folder) >= by_step
+            assert count_readers(folder) >= readers
 
 
-def test_an_answer_that_ends_its_reader_fails_the_step(start_cluster: Any, tmp_path: Path) -> None:
-    """Given a worker whose answers end the process that reads them, then the step fails at last."""
-    with ExitStack() as stack:
-        address, _ = start_cluster(stack, "", WORKER_PRELOAD.format(answer="answer_deadly"))
+def test_fails_a_step_whose_answer_ends_its_reader(tmp_path: Path) -> None:
+    """Given answers that end the process that reads them, then the step fails after retries."""
+    preload = WORKER_PRELOAD.format(answer="answer_deadly")
+    with start_cluster(tmp_path / "readers", "", preload) as address:
         error = fail_step(address, tmp_path / "data")
     assert "the process that talks to Dask ended 3 times" in error.message

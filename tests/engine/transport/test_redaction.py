@@ -1,4 +1,4 @@
-"""A vendor that echoes the key in an answer that is none of an error."""
+"""Redaction of the vendor's key in answers that echo it."""
 
 import asyncio
 import base64
@@ -20,47 +20,31 @@ from toolkit.plugins import Cost, Reply
 from toolkit.settings import Settings, VendorSettings
 
 KEY = "k-3vTq/81+LmZx0Rw=9aPcYd"
+RAW = KEY.encode()
+ECHOES = {
+    "whole": KEY,
+    "in a word": f"x{KEY}y",
+    "its beginning": KEY[:18],
+    "its end": KEY[-17:],
+    "its middle": KEY[4:21],
+    "percent": quote(KEY, safe=""),
+    "hex": RAW.hex(),
+    "base64": base64.b64encode(RAW).decode(),
+    "base64 of basic": base64.b64encode(b"u:" + RAW).decode(),
+    "base64 for addresses": base64.urlsafe_b64encode(b"api:" + RAW).decode(),
+    "twice": f"{KEY} {KEY}",
+}
 
 
-def list_key_echoes() -> dict[str, str]:
-    """List the forms that a vendor may echo the key in."""
-    raw = KEY.encode()
-    return {
-        "whole": KEY,
-        "in a word": f"x{KEY}y",
-        "its beginning": KEY[:18],
-        "its end": KEY[-17:],
-        "its midst": KEY[4:21],
-        "percent": quote(KEY, safe=""),
-        "hex": raw.hex(),
-        "base64": base64.b64encode(raw).decode(),
-        "base64 of basic": base64.b64encode(b"u:" + raw).decode(),
-        "base64 for addresses": base64.urlsafe_b64encode(b"api:" + raw).decode(),
-        "twice": f"{KEY} {KEY}",
-    }
-
-
-def redact_text(text: str, secret: str) -> str:
-    """The text without the key, given as a whole."""
+def redact_text(text: str, secret: str = KEY) -> str:
+    """Redact a text as a single piece."""
     redactor = StreamRedactor(secret)
     return redactor.add(text) + redactor.finish()
 
 
-@pytest.mark.parametrize("form", list_key_echoes())
-def test_no_piece_of_a_key_is_left(form: str) -> None:
-    """Given a key in any form, then nothing of it is left that is long enough to be known by."""
-    said = list_key_echoes()[form]
-    left = redact_text(f"The key is {said}, is it not?", KEY)
-    assert left.startswith("The key is ")
-    assert left.endswith(", is it not?")
-    assert REDACTED in left
-    for start in range(len(said) - 15):
-        assert said[start : start + 16] not in left
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nested(Reply):
-    """A reply of a vendor of one's own, with values in values."""
+    """A reply of a third-party vendor, with nested values."""
 
     within: Any
 
@@ -75,43 +59,49 @@ class Nested(Reply):
         lambda key: (Cost(units={key: 1.0}), key.encode()),
     ],
 )
-def test_no_value_in_a_reply_has_a_key(wrap: Callable[[str], Any]) -> None:
-    """Given a key in a value of a value, then it is removed, and the rest is as it was."""
+def test_redacts_nested_values_of_a_reply(wrap: Callable[[str], Any]) -> None:
+    """Given a key in a nested value, then it is removed, and other values stay."""
     reply = Nested(model="m", within=wrap(KEY))
     assert redact_reply(reply, KEY) == Nested(model="m", within=wrap(REDACTED))
 
 
-@pytest.mark.parametrize("form", list_key_echoes())
-def test_a_text_in_pieces_is_redacted_as_the_whole(form: str) -> None:
-    """Given a text that is cut anywhere, then no more of a key is shown than three characters."""
-    said = list_key_echoes()[form]
-    text = f"The key is {said}, {KEY[:9]} is it not? {KEY[3:]}{KEY[-3:]}"
-    kept = redact_text(text, KEY).split(REDACTED)
-    shown = re.compile(f".{{0,3}}{re.escape(REDACTED)}".join(map(re.escape, kept)))
+@pytest.mark.parametrize("echo", ECHOES.values(), ids=ECHOES)
+def test_redacts_every_form_of_a_key_in_pieces_of_any_size(echo: str) -> None:
+    """Given a key in any form, then no 16 characters of it are left, and other text is.
+
+    Pieces of any size leave at most three more characters than the whole text.
+    """
+    text = f"The key is {echo}, {KEY[:9]} is it not? {KEY[3:]}{KEY[-3:]}"
+    whole = redact_text(text)
+    assert whole.startswith("The key is ")
+    assert " is it not? " in whole
+    for start in range(len(echo) - 15):
+        assert echo[start : start + 16] not in whole
+    parts = whole.split(REDACTED)
+    assert len(parts) > 1
+    pattern = re.compile(f".{{0,3}}{re.escape(REDACTED)}".join(map(re.escape, parts)))
     for size in range(1, len(text) + 1):
         redactor = StreamRedactor(KEY)
         pieces = [redactor.add(text[at : at + size]) for at in range(0, len(text), size)]
-        assert shown.fullmatch("".join((*pieces, redactor.finish())))
+        assert pattern.fullmatch("".join((*pieces, redactor.finish())))
 
 
 @pytest.mark.parametrize("secret", [KEY, json.dumps({"access_key": KEY, "region": "eu-west-1"})])
-def test_other_words_stay(secret: str) -> None:
-    """Given a text that has nothing of the key, then it is as it was: also where JSON holds it."""
+def test_leaves_other_text_unchanged(secret: str) -> None:
+    """Given a text without a part of the key, then it is unchanged, also if the secret is JSON."""
     text = 'In {"access_key": "eu-west-1"} there is k-3vTq and no more, ' + "a" * 500
     assert redact_text(text, secret) == text
     assert redact_text(f"so {KEY}.", secret) == f"so {REDACTED}."
 
 
-async def test_an_echo_is_stored_nowhere(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_stores_no_echo_of_a_key(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     """Given a vendor that answers with the key, then output, artifact, events, database lack it."""
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    said = f"Your key is {KEY}, or {base64.b64encode(KEY.encode()).decode()}."
+    content = f"Your key is {KEY}, or {ECHOES['base64']}."
 
     def answer(request: httpx.Request) -> httpx.Response:
         assert request.headers["authorization"] == f"Bearer {KEY}"
-        message = {"role": "assistant", "content": said}
+        message = {"role": "assistant", "content": content}
         return httpx.Response(
             200,
             headers={"x-request-id": KEY},
@@ -121,16 +111,16 @@ async def test_an_echo_is_stored_nowhere(
             },
         )  # fmt: skip
 
-    own = VendorSettings(base_urls={"api": "http://vendor.test/v1"})
-    real = settings.model_copy(update={"sandbox": False, "vendors": {"openai": own}})
+    openai = VendorSettings(base_urls={"api": "http://vendor.test/v1"})
+    real = settings.model_copy(update={"sandbox": False, "vendors": {"openai": openai}})
     engine = await Engine.open(real, transport=httpx.MockTransport(answer))
     context = await connect_account(engine, "openai")
-    done = await run_to_end(engine, context, "llm.generate", {"objective": "What is my key?"})
-    assert done.status == "completed", done.error
-    assert REDACTED in str(done.output)
+    run = await run_to_end(engine, context, "llm.generate", {"objective": "What is my key?"})
+    assert run.status == "completed", run.error
+    assert REDACTED in str(run.output)
     await engine.close(0)
     for file in await asyncio.to_thread(lambda: [*Path(settings.data_dir).rglob("*")]):
         if file.is_file():
-            held = file.read_bytes()
-            assert KEY.encode() not in held
-            assert base64.b64encode(KEY.encode())[:24] not in held
+            stored = file.read_bytes()
+            assert RAW not in stored
+            assert ECHOES["base64"].encode()[:24] not in stored
