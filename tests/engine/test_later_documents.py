@@ -10,9 +10,10 @@ import pytest
 from tests.support.timing import wait_until
 from toolkit import Client, Workflow
 from toolkit.sandbox import Faults
+from toolkit.settings import Settings
 
 TABLES = ("jobs", "workflows", "tasks", "connections", "artifacts", "plans")
-RUNS = 40  # more than run at once, because running runs complete when the client closes
+RUNS = 5  # of which one is called at a time, because running calls complete at close
 ADDED = {"later": {"a": [1, None]}, "later_note": "kept"}
 
 
@@ -27,13 +28,14 @@ def folder(tmp_path: Path) -> Path:
     """A data directory with a completed task, a plan, and an unfinished workflow and runs."""
     folder, faults, work = tmp_path / "data", Faults(), Workflow("a chain")
     node = work.add("first", "llm.generate", objective="Tea")
-    for n in range(20):
+    for n in range(5):
         node = work.add(f"n{n}", "llm.generate", objective="Salt", depends_on=[node])
-    with Client.local(folder, sandbox=True, faults=faults) as client:
+    narrow = Settings(max_concurrent_calls=1)
+    with Client.local(folder, sandbox=True, faults=faults, settings=narrow) as client:
         client.plans.create("A poem about tea")
         assert client.tasks.create("A poem about tea").wait().status == "completed"
         for vendor in {connection.record.provider for connection in client.connections.list()}:
-            faults.latency(vendor, 600)
+            faults.latency(vendor, 2000)
         workflow = client.workflows.submit(work)
         wait_until(lambda: workflow.refresh().nodes[0].status == "completed", "a node is completed")
         for _ in range(RUNS):

@@ -68,7 +68,7 @@ async def test_limits_calls_of_a_connection_across_engines(
 ) -> None:
     """Given a concurrency limit, then both engines together keep it, and all runs complete."""
     team = await open_team(max_concurrent_calls=limit)
-    team.cloud.delay_s = 0.005
+    team.cloud.delay_s = 0.05
     runs = await team.run_everywhere(count)
     assert {run.status for run in runs} == {"completed"}
     assert min(limit, 2) <= team.cloud.most <= limit
@@ -81,7 +81,7 @@ async def test_applies_a_lower_limit_after_a_restart(open_team: OpenTeam) -> Non
     for engine in team.engines:
         await engine.close(0)
     team = await open_team(max_concurrent_calls=2)
-    team.cloud.delay_s = 0.005
+    team.cloud.delay_s = 0.05
     await team.run_everywhere(12)
     assert 1 < team.cloud.most <= 2
 
