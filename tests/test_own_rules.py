@@ -16,9 +16,9 @@ SLOW = {
     "support/network_link.py::_pass_on": "a network that is slow",
     "server/http/test_slow_callers.py::dribble": "a caller that sends byte by byte",
     "server/responsiveness/test_large_payloads.py::longest_ms": "the measured ticks",
-    "store/test_lost_commits.py::test_a_server_that_is_killed_loses_nothing": "the time of a kill",
-    "store/test_lost_commits.py::test_sessions_that_are_ended_lose_nothing": "the moment of a cut",
-    "store/test_store.py::test_renewing_leases_holds_nothing_up": "the measured ticks",
+    "store/test_lost_commits.py::test_loses_no_write_when_the_server_crashes": "the time of a kill",
+    "store/test_lost_commits.py::test_loses_no_write_when_sessions_end": "the moment of a cut",
+    "store/test_store.py::test_renewing_leases_does_not_block_the_loop": "the measured ticks",
 }
 
 

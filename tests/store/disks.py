@@ -1,4 +1,4 @@
-"""A disk of a few megabytes for a test to fill, to make read-only, and to have back."""
+"""A disk of a few megabytes that a test may fill or make read-only."""
 
 import os
 import subprocess
@@ -17,26 +17,26 @@ class Disk:
         self._filler = path / "filler"
 
     def fill(self, leave_bytes: int = 0) -> None:
-        """Take the space that is left, but for some."""
+        """Fill the disk, except for some bytes."""
         free = os.statvfs(self.path)
         size = free.f_bavail * free.f_frsize - leave_bytes
-        # Where somebody else has taken some of it meanwhile, it is full all the same.
+        # Another process may fill the disk first; it is full in any case.
         with suppress(OSError), self._filler.open("ab", buffering=0) as file:
             file.write(bytes(max(0, size)))
 
     def empty(self) -> None:
-        """Give the space back."""
+        """Free the space."""
         self._filler.unlink(missing_ok=True)
 
     def remount(self, option: str) -> None:
-        """Mount it again, such as `ro` or `rw`."""
+        """Mount the disk again, with an option such as `ro` or `rw`."""
         command = ["mount", "-o", f"remount,{option}", str(self.path)]
         subprocess.run(command, check=True, capture_output=True)
 
 
 @contextmanager
 def small_disk(path: Path, megabytes: int) -> Iterator[Disk]:
-    """A small disk at a new folder; the test is skipped where nobody may mount one."""
+    """Mount a small disk; skip the test if this user may not mount."""
     path.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs", str(path)]
     try:

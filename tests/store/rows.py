@@ -1,4 +1,4 @@
-"""Rows for tests of the store to write, and roots for tests of leases to work on."""
+"""Rows for tests to write, and leases for tests to hold."""
 
 from functools import cache
 
@@ -14,7 +14,7 @@ _TEXTS = {"account_id": "acc", "created_at": AT, "tags": "[]", "doc": "{}", "spe
 
 @cache
 def _describe(table: str) -> tuple[dict[str, object], frozenset[str]]:
-    """Return the least that the columns of a table need, and the columns with ids of their own."""
+    """Return values for a table's required columns, and the names of its unique columns."""
     columns = [column for column in metadata.tables[table].columns if not column.nullable]
     values: dict[str, object] = {column.name: _TEXTS.get(column.name, "") for column in columns}
     values |= {c.name: 0 for c in columns if isinstance(c.type, Integer | Float)}
@@ -23,7 +23,7 @@ def _describe(table: str) -> tuple[dict[str, object], frozenset[str]]:
 
 
 def make_row(table: str, row_id: str, **columns: object) -> InsertRow:
-    """Make a row; columns that are not given have some value, and unique ones one of their own."""
+    """Make a row; missing columns get a default value, and unique columns the id."""
     values, unique = _describe(table)
     return InsertRow(table, {**values, **dict.fromkeys(unique, row_id), **columns})
 
@@ -34,14 +34,14 @@ def make_job(name: str, root: str = "r", **columns: object) -> InsertRow:
 
 
 async def acquire(store: Store, *names: str, kind: str = "run") -> list[Lease]:
-    """Make roots that a store holds."""
-    made = [store.leases.build_root(name, kind, "acc") for name in names]
-    await store.write([inserted for inserted, _ in made])
-    return [lease for _, lease in made]
+    """Create roots, and return the leases that the store holds on them."""
+    roots = [store.leases.build_root(name, kind, "acc") for name in names]
+    await store.write([inserted for inserted, _ in roots])
+    return [lease for _, lease in roots]
 
 
 async def claim_ended(store: Store, limit: int = 10) -> list[Lease]:
-    """Claim roots whose leases ended by the clock, once their owners had time to renew them."""
+    """Claim roots whose leases have expired, once their owners had time to renew them."""
     claimed: list[Lease] = []
 
     async def is_claimed() -> bool:

@@ -1,4 +1,4 @@
-"""A table is added by one edit: upkeep takes it from its definition, on both databases."""
+"""A new table needs one edit: upkeep reads its definition, on both databases."""
 
 import json
 import os
@@ -32,7 +32,7 @@ remarks = Table(
     ).to_info(),
 )
 """
-# Does what each line says, with a database or in a directory, and tells what was printed.
+# Runs the command of each input line, and prints its output.
 PROGRAM = """
 import json, sys
 from typer.testing import CliRunner
@@ -60,7 +60,7 @@ Run = Callable[..., str]
 
 @pytest.fixture(scope="module")
 def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the package whose tables have one more."""
+    """A copy of the package with one more table."""
     package = tmp_path_factory.mktemp("source") / "toolkit"
     shutil.copytree(Path(toolkit.__file__).parent, package)
     with (package / "store" / "tables.py").open("a") as tables:
@@ -70,34 +70,33 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def data_dir(tmp_path: Path) -> Path:
-    """A directory where the copy has done some work."""
+    """A directory in which the copy has done some work."""
     return tmp_path / "data"
 
 
 @pytest.fixture
 def run(package: Path, data_dir: Path) -> Iterator[Run]:
-    """What runs a command by the copy of the package, and returns what it printed."""
+    """Runs a command of the copy of the package, and returns its output."""
     with subprocess.Popen(
         [sys.executable, "-P", "-c", PROGRAM, str(data_dir)],
         env={**os.environ, "PYTHONPATH": str(package.parent)},
         cwd=data_dir.parent, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
     ) as program:  # fmt: skip
-        asking, answering = program.stdin, program.stdout
-        assert asking is not None
-        assert answering is not None
+        requests, answers = program.stdin, program.stdout
+        assert requests is not None
+        assert answers is not None
 
         def run_command(*words: object, database: str | None = None) -> str:
-            print(json.dumps([list(map(str, words)), database]), file=asking, flush=True)
-            printed: str = json.loads(answering.readline())
-            return printed
+            print(json.dumps([list(map(str, words)), database]), file=requests, flush=True)
+            return str(json.loads(answers.readline()))
 
-        assert json.loads(answering.readline()) == "worked"
+        assert json.loads(answers.readline()) == "worked"
         yield run_command
-        asking.close()
+        requests.close()
 
 
 def check_counted(execute: Callable[[str], Any]) -> None:
-    """Check that a new row is counted, and raises the configuration's version."""
+    """Check that a new row is counted, and increments the configuration's version."""
     before, version = (execute(query).fetchone()[0] for query in (SUM, VERSION))
     execute(INSERT)
     assert execute(SUM).fetchone()[0] - before == ROW_OVERHEAD_BYTES + len(DOC)
@@ -105,7 +104,7 @@ def check_counted(execute: Callable[[str], Any]) -> None:
 
 
 def prune(run: Run, data_dir: Path, database: str | None = None) -> Any:
-    """Prune what is older than a day; return how many rows of the table are told to have gone."""
+    """Prune rows older than a day; return the number of rows deleted from the table."""
     words = ("prune", "--older-than", "1d", "--data-dir", data_dir, "--json")
     dry = json.loads(run(*words, "--dry-run", database=database))
     wet = json.loads(run(*words, database=database))
@@ -113,8 +112,8 @@ def prune(run: Run, data_dir: Path, database: str | None = None) -> Any:
     return wet["rows"]["remarks"]
 
 
-def test_an_added_table_is_kept_up_in_a_directory(run: Run, data_dir: Path, tmp_path: Path) -> None:
-    """Given one more table, then its rows are counted, backed up and pruned in a directory."""
+def test_maintains_a_new_table_in_a_directory(run: Run, data_dir: Path, tmp_path: Path) -> None:
+    """Given a new table, then upkeep of a directory counts, backs up and prunes its rows."""
     copy = tmp_path / "copy"
     with closing(sqlite3.connect(data_dir / "state.db", isolation_level=None)) as rows:
         check_counted(rows.execute)
@@ -126,10 +125,10 @@ def test_an_added_table_is_kept_up_in_a_directory(run: Run, data_dir: Path, tmp_
         assert rows.execute(REMARKS).fetchall() == []
 
 
-def test_an_added_table_is_kept_up_in_a_database(
+def test_maintains_a_new_table_in_a_database(
     run: Run, data_dir: Path, tmp_path: Path, postgres_url: str
 ) -> None:
-    """Given one more table, then its rows are moved, counted, backed up and pruned there."""
+    """Given a new table, then upkeep of a database moves, counts, backs up and prunes its rows."""
     copy = tmp_path / "copy"
     programs = find_postgres()
     assert programs is not None

@@ -1,12 +1,16 @@
-"""The cache of what the configuration decides, with two openings of one directory."""
+"""The cache of the configuration, with two stores of one directory."""
 
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import psycopg
 import pytest
 
+from tests._postgres import PostgresCluster
 from tests.store.rows import AT, make_row
+from tests.support.timing import wait_until_async
+from toolkit.contract.errors import ServiceError
 from toolkit.store import (
     Change,
     ConfigurationCache,
@@ -28,7 +32,7 @@ ROWS = (
 
 @pytest.fixture
 async def store(tmp_path: Path) -> AsyncIterator[Store]:
-    """An open store with one row of each kind."""
+    """An open store with a row in each table of the configuration."""
     opened = await Store.open(tmp_path)
     await opened.write([make_row(table, row_id) for table, row_id in ROWS])
     yield opened
@@ -36,8 +40,8 @@ async def store(tmp_path: Path) -> AsyncIterator[Store]:
 
 
 @pytest.fixture
-async def other(store: Store, tmp_path: Path) -> AsyncIterator[Store]:
-    """The same directory, opened a second time."""
+async def other_store(store: Store, tmp_path: Path) -> AsyncIterator[Store]:
+    """A second store of the directory."""
     assert store
     opened = await Store.open(tmp_path)
     yield opened
@@ -59,28 +63,28 @@ async def other(store: Store, tmp_path: Path) -> AsyncIterator[Store]:
         (ReplaceRow("shares", make_row("shares", "prv_a|acc_b").values), True),
     ],
 )
-async def test_a_change_by_anybody_is_seen_at_once(
-    store: Store, other: Store, change: Change, is_noticed: bool
+async def test_every_cache_sees_a_change_at_once(
+    store: Store, other_store: Store, change: Change, is_noticed: bool
 ) -> None:
-    """Given what two processes keep, when one changes a row, then both read what it decides."""
+    """Given caches of two stores, when a decisive row changes, then both caches load anew."""
     reads: list[str] = []
 
     async def load(key: str) -> str:
         reads.append(key)
         return key
 
-    caches = [ConfigurationCache(each, load) for each in (store, other)]
+    caches = [ConfigurationCache(opened, load) for opened in (store, other_store)]
     for cache in (*caches, *caches):
         await cache.find("a")
     assert len(reads) == 2
-    await other.write([change])
+    await other_store.write([change])
     for cache in caches:
         await cache.find("a")
     assert len(reads) == (4 if is_noticed else 2)
 
 
-async def test_a_failure_is_not_kept(store: Store) -> None:
-    """Given a key whose value cannot be loaded, then it is asked for anew each time."""
+async def test_does_not_cache_a_failure(store: Store) -> None:
+    """Given a key whose value cannot be loaded, then each lookup loads it anew."""
     reads: list[str] = []
 
     async def load(key: str) -> str:
@@ -94,13 +98,47 @@ async def test_a_failure_is_not_kept(store: Store) -> None:
     assert len(reads) == 2
 
 
-async def test_the_cache_is_bounded(store: Store) -> None:
-    """Given more keys than it has room for, then it starts anew, and is right."""
+async def test_limits_the_number_of_entries(store: Store) -> None:
+    """Given more keys than the limit, then the cache is emptied, and its answers stay right."""
 
     async def load(key: int) -> int:
         return -key
 
     cache = ConfigurationCache(store, load)
-    found = [await cache.find(key) for key in range(MAX_ENTRIES + 2)]
-    assert found == [-key for key in range(MAX_ENTRIES + 2)]
+    values = [await cache.find(key) for key in range(MAX_ENTRIES + 2)]
+    assert values == [-key for key in range(MAX_ENTRIES + 2)]
     assert len(cache) <= MAX_ENTRIES
+
+
+async def test_drops_values_of_a_lost_configuration(
+    own_postgres: PostgresCluster, tmp_path: Path
+) -> None:
+    """Given a failover that loses a commit, then the cache drops what it read at that version."""
+    url = own_postgres.build_url()
+    store = await Store.open(tmp_path, database=url)
+    await store.write([make_row("api_keys", "key_a")])
+
+    async def load(key_id: str) -> object:
+        row = await store.get_row("api_keys", key_id)
+        return None if row is None else json.loads(row["doc"]).get("state")
+
+    cache = ConfigurationCache(store, load)
+    await store.write([PatchDocument("api_keys", "key_a", {"state": "lost"})])
+    assert await cache.find("key_a") == "lost"
+    own_postgres.stop()
+    own_postgres.start()
+    with psycopg.connect(url) as session:  # undo that commit, and make another with its number
+        (number,) = session.execute("SELECT version FROM configuration").fetchone() or (0,)
+        session.execute("UPDATE configuration SET version = version - 1")
+        session.execute("""UPDATE api_keys SET doc = '{"state": "kept"}'""")
+        assert session.execute("SELECT version FROM configuration").fetchone() == (number,)
+
+    async def is_available() -> bool:
+        try:
+            return await store.get_row("api_keys", "key_a") is not None
+        except ServiceError:
+            return False
+
+    await wait_until_async(is_available)
+    assert await cache.find("key_a") == "kept"
+    await store.close()

@@ -1,26 +1,27 @@
-"""What both databases do for themselves: each trigger, and each filter of a list."""
+"""Each database's own work: its tables, triggers and connections, and its handling of NUL."""
 
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
-from psycopg.rows import dict_row
 
 from tests.store.rows import make_row
-from tests.support.database_pool import BOTH_DATABASES
+from toolkit.store import PatchDocument, Store
 from toolkit.store.configuration_version import DECISIVE_COLUMNS, READ_VERSION_SQL
 from toolkit.store.dialects import DatabaseKind
+from toolkit.store.postgres.database import begin_postgres_transaction, create_postgres_engine
 from toolkit.store.postgres.reads import spell_parameters
 from toolkit.store.postgres.schema import migrate_postgres_schema
-from toolkit.store.read_connection import Row
 from toolkit.store.schema import migrate_schema
 from toolkit.store.sqlite.connections import create_sqlite_engine
-from toolkit.store.sqlite.database import SqliteReadConnection
+from toolkit.store.sqlite.writes import WriteTurns, begin_sqlite_transaction
 from toolkit.store.stored_bytes import (
     COUNTED_COLUMNS,
     EVENT_OVERHEAD_BYTES,
@@ -29,108 +30,81 @@ from toolkit.store.stored_bytes import (
     build_shortfall_query,
 )
 
-AT = "2026-11-20T00:00:00Z"
 NUL_TEXT = "\x00 \\u0000"
 
 
-class TriedDatabase:
-    """A new database with the newest tables; each statement is a transaction of its own."""
+@dataclass
+class Database:
+    """A new database with the newest tables; each statement is a transaction.
+
+    Attributes:
+        kind: SQLite or PostgreSQL.
+        execute: runs a statement with its parameters, and returns a cursor.
+    """
 
     kind: DatabaseKind
+    execute: Callable[[str, dict[str, object]], Any]
 
-    def read_rows(self, sql: str, given: Mapping[str, object]) -> list[Row]:
-        """Fetch all rows."""
-        raise NotImplementedError
-
-    def run(self, sql: str, **given: object) -> None:
-        """Run a statement that returns nothing."""
-        raise NotImplementedError
+    def run(self, sql: str, **parameters: object) -> None:
+        """Run a statement that returns no rows."""
+        self.execute(sql, parameters)
 
     def insert(self, table: str, *rows: dict[str, object]) -> None:
-        """Insert rows by one statement; columns that are not given have some value."""
-        made = [make_row(table, f"{n}", **row).values for n, row in enumerate(rows)]
-        given = {f"{name}_{n}": value for n, row in enumerate(made) for name, value in row.items()}
-        values = (f"({', '.join(f':{name}_{n}' for name in row)})" for n, row in enumerate(made))
-        self.run(f"INSERT INTO {table} ({', '.join(made[0])}) VALUES {', '.join(values)}", **given)
+        """Insert rows by one statement; missing columns get a default value."""
+        full_rows = [make_row(table, f"{n}", **row).values for n, row in enumerate(rows)]
+        parameters = {
+            f"{name}_{n}": value for n, row in enumerate(full_rows) for name, value in row.items()
+        }
+        names = list(full_rows[0])
+        values = (f"({', '.join(f':{name}_{n}' for name in names)})" for n in range(len(rows)))
+        self.run(
+            f"INSERT INTO {table} ({', '.join(names)}) VALUES {', '.join(values)}", **parameters
+        )
 
-    def read_tuples(self, sql: str) -> list[tuple[Any, ...]]:
-        """Fetch all rows as tuples."""
-        return [tuple(row.values()) for row in self.read_rows(sql, {})]
+    def read(self, sql: str) -> list[tuple[Any, ...]]:
+        """Read all rows."""
+        return list(self.execute(sql, {}).fetchall())
 
     def list_miscounted(self) -> list[str]:
-        """List the accounts whose sums are wrong."""
-        return [row[0] for row in self.read_tuples(build_shortfall_query(self.kind))]
+        """List the accounts with wrong sums."""
+        return [row[0] for row in self.read(build_shortfall_query(self.kind))]
 
     def read_sums(self) -> dict[str, tuple[int, int]]:
-        """Read all sums that are not 0."""
-        rows = self.read_tuples("SELECT id, artifacts, records FROM stored_bytes")
+        """Read all sums except 0."""
+        rows = self.read("SELECT id, artifacts, records FROM stored_bytes")
         return {row[0]: (row[1], row[2]) for row in rows if row[1:] != (0, 0)}
 
     def read_version(self) -> int:
         """Read the configuration's version."""
-        return int(self.read_tuples(READ_VERSION_SQL[self.kind])[0][0])
+        return int(self.read(READ_VERSION_SQL[self.kind])[0][0])
 
 
-class TriedSqlite(TriedDatabase):
-    """A file."""
-
-    kind = "sqlite"
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-        self._reads = SqliteReadConnection(connection)
-
-    def read_rows(self, sql: str, given: Mapping[str, object]) -> list[Row]:
-        """Fetch all rows."""
-        return self._reads.read_rows(sql, given)
-
-    def run(self, sql: str, **given: object) -> None:
-        """Run a statement that returns nothing."""
-        self._connection.execute(sql, given)
-
-
-class TriedPostgres(TriedDatabase):
-    """A database of the tests' cluster."""
-
-    kind = "postgresql"
-
-    def __init__(self, connection: "psycopg.Connection[Row]") -> None:
-        self._connection = connection
-
-    def read_rows(self, sql: str, given: Mapping[str, object]) -> list[Row]:
-        """Fetch all rows."""
-        return self._connection.execute(spell_parameters(sql).encode(), given).fetchall()
-
-    def run(self, sql: str, **given: object) -> None:
-        """Run a statement that returns nothing."""
-        self._connection.execute(spell_parameters(sql).encode(), given)
-
-
-@pytest.fixture(params=BOTH_DATABASES)
-def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[TriedDatabase]:
+@pytest.fixture
+def database(url: str | None, tmp_path: Path) -> Iterator[Database]:
     """A new database of each kind."""
-    if request.param == "sqlite":
-        engine = create_sqlite_engine(tmp_path / "state.db", "normal")
-        with engine.connect() as connection:
-            migrate_schema(connection)
-        engine.dispose()
-        with closing(sqlite3.connect(tmp_path / "state.db", isolation_level=None)) as driver:
-            yield TriedSqlite(driver)
+    if url is not None:
+        with psycopg.connect(url, autocommit=True) as session:
+            migrate_postgres_schema(session)
+            yield Database(
+                "postgresql",
+                lambda sql, values: session.execute(spell_parameters(sql).encode(), values),
+            )
         return
-    url = request.getfixturevalue("postgres_url")
-    with psycopg.connect(url, autocommit=True) as plain:
-        migrate_postgres_schema(plain)
-    with psycopg.connect(url, autocommit=True, row_factory=dict_row) as rows:
-        yield TriedPostgres(rows)
+    engine = create_sqlite_engine(tmp_path / "state.db", "normal")
+    with engine.connect() as connection:
+        migrate_schema(connection)
+    engine.dispose()
+    with closing(sqlite3.connect(tmp_path / "state.db", isolation_level=None)) as file:
+        yield Database("sqlite", file.execute)
 
 
-def test_every_record_is_counted(database: TriedDatabase) -> None:
-    """Given rows of every table, then each account's bytes follow what is written of them."""
+def test_counts_the_bytes_of_every_record(database: Database) -> None:
+    """Given rows of every table, then each account's bytes follow its rows."""
     for table, columns in COUNTED_COLUMNS.items():
         assert database.read_sums() == {}
         texts = dict.fromkeys(columns, '["ü"]')
         size = ROW_OVERHEAD_BYTES + 6 * len(columns)
-        rows = [{"id": f"{n}", "account_id": whose, **texts} for n, whose in enumerate("aab")]
+        rows = [{"id": f"{n}", "account_id": name, **texts} for n, name in enumerate("aab")]
         database.insert(table, *rows)
         assert database.read_sums() == {"a": (0, 2 * size), "b": (0, size)}, table
 
@@ -144,8 +118,8 @@ def test_every_record_is_counted(database: TriedDatabase) -> None:
         database.run(f"DELETE FROM {table}")
 
 
-def test_artifacts_and_events_are_counted(database: TriedDatabase) -> None:
-    """Given artifacts and events, then bytes are counted once, and those of the deleted no more."""
+def test_counts_the_bytes_of_artifacts_and_events(database: Database) -> None:
+    """Given artifacts and events, then their bytes are counted once, until they are deleted."""
     rows = [{"id": f"{n}", "account_id": "a", "doc": "", "size_bytes": 10**12} for n in range(2)]
     database.insert("artifacts", *rows)
     assert database.read_sums() == {"a": (2 * 10**12, 2 * ROW_OVERHEAD_BYTES)}
@@ -175,8 +149,8 @@ def test_artifacts_and_events_are_counted(database: TriedDatabase) -> None:
     assert database.list_miscounted() == []
 
 
-def test_the_configuration_has_a_version(database: TriedDatabase) -> None:
-    """Given what decides who may do what, then each change of it raises the version, no other."""
+def test_decisive_changes_increment_the_version(database: Database) -> None:
+    """Given columns that decide on permissions, then each change increments the version once."""
     for table, columns in DECISIVE_COLUMNS.items():
         version = database.read_version()
         database.insert(table, {"id": "1"})
@@ -188,7 +162,7 @@ def test_the_configuration_has_a_version(database: TriedDatabase) -> None:
             assert database.read_version() == version + 1, name
             database.run(f"UPDATE {table} SET {name} = {new} WHERE id = '1'")
             database.run(f"UPDATE {table} SET {name} = {new} WHERE id = '2'")
-            assert database.read_version() == version + 1, "nothing was changed"
+            assert database.read_version() == version + 1, "nothing changed"
         version = database.read_version()
         database.run(f"DELETE FROM {table} WHERE id = '2'")
         assert database.read_version() == version
@@ -196,32 +170,79 @@ def test_the_configuration_has_a_version(database: TriedDatabase) -> None:
         assert database.read_version() == version + 1
 
 
-def test_what_decides_nothing_raises_no_version(database: TriedDatabase) -> None:
-    """Given when a key was last used, and a connection's health, then the version stays."""
+def test_other_changes_keep_the_version(database: Database) -> None:
+    """Given a key's last use and a connection's health, then their changes keep the version."""
     database.insert("api_keys", {"id": "1", "doc": '{"a": 1, "last_used_at": null}'})
     database.insert("connections", {"id": "1"})
     version = database.read_version()
-    used = json.dumps({"a": 1, "last_used_at": NUL_TEXT})
-    database.run("UPDATE api_keys SET doc = :doc", doc=used)
+    doc = json.dumps({"a": 1, "last_used_at": NUL_TEXT})
+    database.run("UPDATE api_keys SET doc = :doc", doc=doc)
     database.run("UPDATE connections SET health = '{}'")
     assert database.read_version() == version
-    database.run("UPDATE api_keys SET doc = :doc", doc=used.replace("1,", "2,"))
+    database.run("UPDATE api_keys SET doc = :doc", doc=doc.replace("1,", "2,"))
     assert database.read_version() == version + 1
 
 
-def test_tags_are_indexed(database: TriedDatabase) -> None:
-    """Given annotations, then there is a row for each tag of each, once."""
+def test_indexes_tags(database: Database) -> None:
+    """Given annotations, then the index has one row for each tag."""
 
-    def read_tags() -> list[tuple[str, str, str]]:
-        rows = database.read_tuples("SELECT account_id, tag, resource_id FROM tags")
-        return sorted(rows)  # type: ignore[arg-type]
+    def read_tags() -> list[tuple[Any, ...]]:
+        return sorted(database.read("SELECT account_id, tag, resource_id FROM tags"))
 
-    first, second = ({"id": each, "account_id": "a", "tags": '["x", "y"]'} for each in "12")
-    database.insert("annotations", first, second)
-    assert read_tags() == [("a", tag, each) for tag in "xy" for each in "12"]
+    database.insert(
+        "annotations", *({"id": n, "account_id": "a", "tags": '["x", "y"]'} for n in "12")
+    )
+    assert read_tags() == [("a", tag, n) for tag in "xy" for n in "12"]
     database.run("UPDATE annotations SET tags = '[\"y\", \"Zé\"]' WHERE id = '1'")
     assert read_tags() == [("a", "Zé", "1"), ("a", "x", "2"), ("a", "y", "1"), ("a", "y", "2")]
     database.run("UPDATE annotations SET note = 'n'")
     assert len(read_tags()) == 4
     database.run("DELETE FROM annotations WHERE id = '1'")
     assert read_tags() == [("a", "x", "2"), ("a", "y", "2")]
+
+
+def test_the_last_transaction_closes_its_connection(tmp_path: Path, url: str | None) -> None:
+    """Given a transaction that ends after the store has closed, then its connection closes."""
+    if url is None:
+        engine = create_sqlite_engine(tmp_path / "state.db", "full")
+        transaction = begin_sqlite_transaction(engine, WriteTurns())
+    else:
+        engine = create_postgres_engine(url, "toolkit test")
+        transaction = begin_postgres_transaction(engine)
+    with transaction as connection:
+        driver_connection = connection.connection.driver_connection
+        assert driver_connection is not None
+        engine.dispose()
+    with pytest.raises((psycopg.OperationalError, sqlite3.ProgrammingError), match="closed"):
+        driver_connection.execute("SELECT 1")
+
+
+def test_concurrent_migrations_create_the_tables_once(postgres_url: str) -> None:
+    """Given a new database that several processes open at once, then all of them succeed."""
+
+    def migrate(url: str) -> None:
+        with psycopg.connect(url, autocommit=True) as connection:
+            migrate_postgres_schema(connection)
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(migrate, [postgres_url] * 4))
+    with psycopg.connect(postgres_url) as connection:
+        assert connection.execute("SELECT version FROM configuration").fetchall() == [(1,)]
+
+
+async def test_patches_documents_with_a_nul(stores: tuple[Store, Store]) -> None:
+    """Given documents with NULs, then a patch sets its member, and keeps the other members."""
+    store = stores[0]
+    first_doc = {"nul": "a\0b", "text": r"\u0000", "usd": 0.1, "n": 2**53 + 1}
+    for name, doc in (("acc_a", first_doc), ("acc_b", {"n": 1})):
+        await store.write([make_row("accounts", name, doc=json.dumps(doc))])
+    await store.write([PatchDocument("accounts", f"acc_{n}", {"at": "now"}) for n in "abc"])
+    docs = {row["id"]: json.loads(row["doc"]) for row in await store.find_rows("accounts")}
+    assert docs == {"acc_a": {**first_doc, "at": "now"}, "acc_b": {"n": 1, "at": "now"}}
+
+
+async def test_finds_no_row_by_a_nul(stores: tuple[Store, Store]) -> None:
+    """Given a value with a NUL, then no row has it."""
+    store = stores[0]
+    assert await store.get_row("accounts", "acc_\0") is None
+    assert await store.find_rows("accounts", email="\0") == []

@@ -1,4 +1,4 @@
-"""Commits whose connection is cut, or whose server is killed: all is made, and made once."""
+"""Commits whose connection is cut, or whose server is killed, are made exactly once."""
 
 import asyncio
 import random
@@ -20,10 +20,10 @@ AT = "2026-11-20T08:00:00.000Z"
 
 @pytest.fixture
 async def proxy(postgres: PostgresCluster) -> AsyncIterator[CuttingProxy]:
-    """A proxy before the server."""
-    made = CuttingProxy(postgres.port)
-    yield made
-    await made.close()
+    """A proxy in front of the server."""
+    cutting_proxy = CuttingProxy(postgres.port)
+    yield cutting_proxy
+    await cutting_proxy.close()
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ async def store(
 
 
 def pay(resource: str) -> list[Change]:
-    """Changes that show it if they are made twice, or not at all."""
+    """Return changes that show whether they were made once."""
     return [
         AppendEvent(resource, "node.completed", {}, AT, f"job_{resource}"),
         AddSpending("day", "key", 1, None),
@@ -47,31 +47,34 @@ def pay(resource: str) -> list[Change]:
 
 
 async def count(store: Store, resource: str) -> tuple[list[int], int]:
-    """Return the numbers of a resource's events, and what was spent in all."""
+    """Return the numbers of a resource's events, and the total spent."""
     events = await store.list_events(resource, after=0, limit=1_000_000)
     spent, _ = await store.get_spending("day")
     return [event["n"] for event in events], spent
 
 
+def cut_next(proxy: CuttingProxy, fate: CommitFate) -> list[CommitFate]:
+    """Cut the next commit; return a list that is empty once it is cut."""
+    fates = [fate]
+    proxy.decide = lambda: fates.pop() if fates else "passes"
+    return fates
+
+
 @pytest.mark.parametrize("fate", ["lost", "unanswered", "stuck"])
-async def test_a_commit_that_was_cut_is_made_once(
+async def test_makes_a_cut_commit_once(
     monkeypatch: pytest.MonkeyPatch, store: Store, proxy: CuttingProxy, fate: CommitFate
 ) -> None:
-    """Given a connection that is cut in a commit, before or after it is made, then it is made.
-
-    Also where nobody is told that it is cut, and the answer never comes.
-    """
+    """Given a connection cut before or after a commit, or silently, then it is made once."""
     monkeypatch.setattr(connections, "ANSWER_TIMEOUT_S", 0.5)
-    fates: list[CommitFate] = [fate]
-    proxy.decide = lambda: fates.pop() if fates else "passes"
+    fates = cut_next(proxy, fate)
     async with asyncio.timeout(PATIENCE_S):
         await store.write(pay("run_a"))
     assert not fates
     assert await count(store, "run_a") == ([1], 1)
 
 
-async def test_many_commits_are_cut(store: Store, proxy: CuttingProxy) -> None:
-    """Given commits of which half are cut, either way, then each is made once and in order."""
+async def test_makes_many_cut_commits_once_and_in_order(store: Store, proxy: CuttingProxy) -> None:
+    """Given commits of which half are cut, then each is made once and in order."""
     chance = random.Random(18)
     seen: list[CommitFate] = []
 
@@ -83,20 +86,20 @@ async def test_many_commits_are_cut(store: Store, proxy: CuttingProxy) -> None:
     proxy.decide = decide
     async with asyncio.timeout(PATIENCE_S):
         for n in range(120):
-            # Several at once are one commit, and one by itself is another.
+            # Concurrent writes share a commit; a single write has its own.
             await asyncio.gather(*(store.write(pay("run_a")) for _ in range(1 + n % 3)))
-    wanted = sum(1 + n % 3 for n in range(120))
+    expected = sum(1 + n % 3 for n in range(120))
     assert {"lost", "unanswered"} <= set(seen)
-    assert await count(store, "run_a") == ([*range(1, wanted + 1)], wanted)
+    assert await count(store, "run_a") == ([*range(1, expected + 1)], expected)
 
 
 @pytest.mark.parametrize("fate", ["lost", "unanswered"])
-async def test_what_was_refused_and_is_there_is_found(
+async def test_another_store_finds_a_refused_commit_that_was_made(
     store: Store, proxy: CuttingProxy, postgres_url: str, tmp_path: Path, fate: CommitFate
 ) -> None:
-    """Given a request that is refused as nobody knows yet, then what it made is not forgotten.
+    """Given a refused request whose commit was made, then another store claims its root.
 
-    If it was made after all, somebody works on it: not the one who refused it, who knows nothing.
+    The store that refused the request does not know that the commit was made.
     """
     inserted, lease = store.leases.build_root("run_a", "run", "acc")
 
@@ -111,68 +114,66 @@ async def test_what_was_refused_and_is_there_is_found(
         proxy.decide, proxy.is_down = lambda: "passes", False
         await store.write(pay("run_b"))
         await store.write(pay("run_b"))
-        other = await Store.open(tmp_path / "other", database=postgres_url)
-        claimed = await other.leases.claim(10)
+        other_store = await Store.open(tmp_path / "other", database=postgres_url)
+        claimed = await other_store.leases.claim(10)
     is_made = fate == "unanswered"
-    assert [each.root_id for each in claimed] == (["run_a"] if is_made else [])
-    assert await count(other, "run_a") == ([1] if is_made else [], 2 + is_made)
-    await other.close()
+    assert [claim.root_id for claim in claimed] == (["run_a"] if is_made else [])
+    assert await count(other_store, "run_a") == ([1] if is_made else [], 2 + is_made)
+    await other_store.close()
 
 
-async def test_a_write_that_waits_for_nothing_names_the_lost_connection(
+async def test_a_write_without_a_wait_reports_the_lost_connection(
     store: Store, proxy: CuttingProxy
 ) -> None:
-    """Given a cut commit whose time is over by then, then the caller reads the right reason."""
+    """Given a cut commit of a write that may not wait, then the error names the lost connection."""
     inserted, lease = store.leases.build_root("run_a", "run", "acc")
-    fates: list[CommitFate] = ["lost"]
-    proxy.decide = lambda: fates.pop() if fates else "passes"
+    cut_next(proxy, "lost")
     with pytest.raises(ServiceError, match="cannot be reached"):
         await store.write([inserted], lease=lease, max_wait_s=0.0)
 
 
-async def test_a_claim_that_was_cut_is_no_root_of_nobody(
+async def test_releases_a_lease_whose_claim_was_cut(
     store: Store, proxy: CuttingProxy, postgres_url: str, tmp_path: Path
 ) -> None:
-    """Given a lease that was taken though the answer was lost, then it is released and taken."""
-    other = await Store.open(tmp_path / "other", database=postgres_url)
-    inserted, lease = other.leases.build_root("run_a", "run", "acc")
-    await other.write([inserted])
-    await other.leases.release(lease, is_done=False)
-    fates: list[CommitFate] = ["unanswered"]
-    proxy.decide = lambda: fates.pop() if fates else "passes"
+    """Given a claim whose answer was lost, then the store releases the lease and reclaims it."""
+    other_store = await Store.open(tmp_path / "other", database=postgres_url)
+    inserted, lease = other_store.leases.build_root("run_a", "run", "acc")
+    await other_store.write([inserted])
+    await other_store.leases.release(lease, is_done=False)
+    cut_next(proxy, "unanswered")
     async with asyncio.timeout(PATIENCE_S):
         with pytest.raises(ServiceError):
             await store.leases.claim(10)
-        row = await other.get_row("roots", "run_a")
+        row = await other_store.get_row("roots", "run_a")
         assert row is not None
         assert row["owner"] == store.owner
-        (taken,) = await store.leases.claim(10)
-    assert taken.fence == 3
-    await other.close()
+        (new_lease,) = await store.leases.claim(10)
+    assert new_lease.fence == 3
+    await other_store.close()
 
 
-async def test_sessions_that_are_ended_lose_nothing(
+async def test_loses_no_write_when_sessions_end(
     store: Store, postgres: PostgresCluster, postgres_url: str
 ) -> None:
-    """Given a server that ends sessions while they write, then all is written once."""
+    """Given a server that ends sessions during writes, then every write is made once."""
     database, chance = postgres_url.rpartition("/")[2], random.Random(18)
     end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s AND pid <> %s"
     with postgres.connect() as connection:
         ours = (database, connection.info.backend_pid)
         async with asyncio.timeout(PATIENCE_S):
             for _ in range(60):
-                written = store.write(pay("run_a"))
+                write = store.write(pay("run_a"))
                 await asyncio.sleep(chance.random() * 0.004)
                 await asyncio.to_thread(connection.execute, end, ours)
-                await written
+                await write
     assert await count(store, "run_a") == ([*range(1, 61)], 60)
 
 
 @pytest.mark.parametrize("seed", range(2))
-async def test_a_server_that_is_killed_loses_nothing(tmp_path: Path, seed: int) -> None:
-    """Given stores that write while the server crashes again and again, then all is there once.
+async def test_loses_no_write_when_the_server_crashes(tmp_path: Path, seed: int) -> None:
+    """Given stores that write while the server crashes repeatedly, then every write is made once.
 
-    Its numbers of transactions that left no trace on the disk are given to others after a crash.
+    The server reuses transaction ids that left no trace on the disk.
     """
     cluster = start_cluster(restart_after_crash="on")
     stores: list[Store] = []
@@ -200,6 +201,6 @@ async def test_a_server_that_is_killed_loses_nothing(tmp_path: Path, seed: int) 
             assert numbers == [*range(1, counts[n] + 1)]
             assert spent == sum(counts)
     finally:
-        for each in stores:
-            await each.close()
+        for store in stores:
+            await store.close()
         cluster.remove()

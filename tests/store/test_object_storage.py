@@ -1,4 +1,4 @@
-"""Artifacts' bytes in object storage: a real S3 server, fsspec's memory, and local files."""
+"""Artifacts in object storage: a real S3 server, fsspec's memory and local files."""
 
 import asyncio
 import contextlib
@@ -30,18 +30,18 @@ from toolkit.store.blobs import BlobStore, open_place
 DATA = b"0123456789" * 1_000
 DIGEST = hashlib.sha256(DATA).hexdigest()
 HOUR_S = 3_600.0
-CONNECTIONS: Final = 10  # as many as are made at once
-# Of the 30 s that a process is given to stop, and the two minutes that a call is tried for.
+CONNECTIONS: Final = 10  # number of concurrent uploads
+# A process has 30 s to stop, and a call is retried for two minutes.
 MAX_STOP_S: Final = 20.0
 
 
-async def never() -> bool:
-    """No record names them."""
+async def is_unreferenced() -> bool:
+    """Return that no record names the bytes."""
     return False
 
 
-async def always() -> bool:
-    """A record names them."""
+async def is_referenced() -> bool:
+    """Return that a record names the bytes."""
     return True
 
 
@@ -65,11 +65,11 @@ async def blobs(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
 
 
 def list_digests(place: BlobPlace) -> list[str | None]:
-    """All that a place holds."""
+    """List the digests in a place."""
     return [entry.digest for entry in place.list_entries()]
 
 
-async def test_bytes_come_back_whole_and_in_ranges(blobs: BlobStore) -> None:
+async def test_reads_bytes_whole_and_in_ranges(blobs: BlobStore) -> None:
     """Given bytes stored twice, then they are there once, and any range of them can be read."""
     await blobs.put(DIGEST, DATA)
     await blobs.put(DIGEST, DATA)
@@ -84,78 +84,74 @@ async def test_bytes_come_back_whole_and_in_ranges(blobs: BlobStore) -> None:
     assert abs(entry.age_s) < HOUR_S
 
 
-async def test_large_files_are_sent_part_by_part(blobs: BlobStore) -> None:
-    """Given a file of several parts, then it is stored whole, read from where it lies."""
+async def test_stores_a_large_file_in_parts(blobs: BlobStore) -> None:
+    """Given a file of several parts, then it is stored completely."""
+    data = b"".join(bytes([n]) * 1_000_003 for n in range(20))
+    digest = hashlib.sha256(data).hexdigest()
     with tempfile.TemporaryFile() as file:
-        digest = hashlib.sha256()
-        for n in range(20):
-            piece = bytes([n]) * 1_000_003
-            digest.update(piece)
-            file.write(piece)
-        size = 20 * 1_000_003
-        await blobs.put(digest.hexdigest(), FileSection(file, 0, size))
-    assert await blobs.get_size(digest.hexdigest()) == size
-    read = await blobs.get(digest.hexdigest(), 0, None)
-    assert hashlib.sha256(read).hexdigest() == digest.hexdigest()
-    assert await blobs.get(digest.hexdigest(), 1_000_002, 1_000_004) == b"\0\1"
+        file.write(data)
+        await blobs.put(digest, FileSection(file, 0, len(data)))
+    assert await blobs.get_size(digest) == len(data)
+    assert hashlib.sha256(await blobs.get(digest, 0, None)).hexdigest() == digest
+    assert await blobs.get(digest, 1_000_002, 1_000_004) == b"\0\1"
 
 
-async def test_lost_bytes_are_an_error_that_says_so(blobs: BlobStore) -> None:
-    """Given bytes that are not there, then no caller is told to try again."""
-    for asked in (blobs.get(DIGEST, 0, None), blobs.get(DIGEST, 2, 4), blobs.get_size(DIGEST)):
+async def test_reports_lost_bytes(blobs: BlobStore) -> None:
+    """Given bytes that are not there, then reads fail with NOT_FOUND."""
+    for read in (blobs.get(DIGEST, 0, None), blobs.get(DIGEST, 2, 4), blobs.get_size(DIGEST)):
         with pytest.raises(RequestError, match="lost") as lost:
-            await asked
+            await read
         assert lost.value.code is ErrorCode.NOT_FOUND
 
 
-async def test_bytes_are_deleted_once_old_and_unreferenced(blobs: BlobStore) -> None:
-    """Given young or referenced bytes, then they stay; others go, and going twice is no error."""
+async def test_deletes_only_old_unreferenced_bytes(blobs: BlobStore) -> None:
+    """Given bytes, then a deletion needs old bytes that no record names, and may be repeated."""
     await blobs.put(DIGEST, DATA)
-    assert not await blobs.delete(DIGEST, HOUR_S, never)
-    assert await blobs.delete(DIGEST, 0, always)
+    assert not await blobs.delete(DIGEST, HOUR_S, is_unreferenced)
+    assert await blobs.delete(DIGEST, 0, is_referenced)
     assert await blobs.get(DIGEST, 0, None) == DATA
-    assert await blobs.delete(DIGEST, 0, never)
-    assert await blobs.delete(DIGEST, 0, never)
+    assert await blobs.delete(DIGEST, 0, is_unreferenced)
+    assert await blobs.delete(DIGEST, 0, is_unreferenced)
     assert list_digests(blobs.place) == []
 
 
-async def test_a_record_that_is_written_meanwhile_keeps_its_bytes(blobs: BlobStore) -> None:
-    """Given a record that is written while its bytes are to be deleted, then they stay."""
+async def test_keeps_bytes_that_a_new_record_names(blobs: BlobStore) -> None:
+    """Given a record that is written during a deletion, then its bytes stay."""
     await blobs.put(DIGEST, DATA)
-    said = iter([False, True])
+    answers = iter([False, True])
 
-    async def look() -> bool:
-        return next(said)
+    async def is_named() -> bool:
+        return next(answers)
 
-    await blobs.delete(DIGEST, 0, look)
+    await blobs.delete(DIGEST, 0, is_named)
     assert await blobs.get(DIGEST, 0, None) == DATA
     assert list_digests(blobs.place) == [DIGEST]
 
 
-async def test_two_engines_store_the_same_bytes_while_they_are_pruned(blobs: BlobStore) -> None:
-    """Given bytes that two store again while a third deletes them, then they are there at the end.
+async def test_stores_bytes_while_they_are_deleted(blobs: BlobStore) -> None:
+    """Given bytes that two engines store while a third deletes them, then they are there.
 
-    Deletions are of old bytes: what an engine was told is stored has just been written.
+    A deletion is of old bytes; an acknowledged upload has just written them.
     """
     for _ in range(5):
         await blobs.put(DIGEST, DATA)
-        held = await asyncio.to_thread(blobs.place.hold, DIGEST, 0.0)
-        assert held is not None
+        deletion = await asyncio.to_thread(blobs.place.hold, DIGEST, 0.0)
+        assert deletion is not None
         storing = [asyncio.create_task(blobs.put(DIGEST, DATA)) for _ in range(2)]
-        await asyncio.to_thread(held.delete)
+        await asyncio.to_thread(deletion.delete)
         await asyncio.gather(*storing)
         assert await blobs.get(DIGEST, 0, None) == DATA
 
 
-async def test_bytes_that_were_deleted_before_the_look_are_stored_again(
+async def test_uploads_again_after_a_concurrent_deletion(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Given a deletion that ends between an upload and its look for one, then it uploads again."""
+    """Given a deletion between an upload and its check, then the engine uploads again."""
     store = BlobStore(ObjectStorage("memory://between"), synced=False)
     await store.put(DIGEST, DATA)
-    held = await asyncio.to_thread(store.place.hold, DIGEST, 0.0)
-    assert held is not None
-    look, ends = MemoryFileSystem.ls, [held.delete]
+    deletion = await asyncio.to_thread(store.place.hold, DIGEST, 0.0)
+    assert deletion is not None
+    look, ends = MemoryFileSystem.ls, [deletion.delete]
 
     def end_deletion_first(*args: Any, **options: Any) -> Any:
         if ends:
@@ -169,52 +165,49 @@ async def test_bytes_that_were_deleted_before_the_look_are_stored_again(
     await store.close()
 
 
-async def test_bytes_that_changed_are_not_stored(s3_url: str, s3_server: str) -> None:
-    """Given bytes that are not those of the hash, then nothing is there under it."""
-    place = ObjectStorage(s3_url, endpoint_url=s3_server)
-    store = BlobStore(place, synced=False)
+async def test_refuses_bytes_that_do_not_match_the_hash(s3_url: str, s3_server: str) -> None:
+    """Given bytes with another hash, then they are refused, and none are stored."""
+    store = BlobStore(ObjectStorage(s3_url, endpoint_url=s3_server), synced=False)
     for wrong in (b"other", b"x" * 9_000_000):
         with pytest.raises(ServiceError, match="changed"):
             await store.put(DIGEST, wrong)
-        assert list_digests(place) == []
+        assert list_digests(store.place) == []
     await store.close()
 
 
-async def test_who_stores_waits_for_who_deletes(
+async def test_an_upload_waits_for_a_deletion(
     s3_url: str, s3_server: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Given a deletion that does not end, then storing is refused; an abandoned one is passed."""
+    """Given a deletion that does not end, then uploads are refused until it counts as abandoned."""
     monkeypatch.setattr(object_storage, "MARKER_WAIT_S", 0.0)
     store = BlobStore(ObjectStorage(s3_url, endpoint_url=s3_server), synced=False)
     await store.put(DIGEST, DATA)
-    held = await asyncio.to_thread(store.place.hold, DIGEST, 0.0)
-    assert held is not None
+    deletion = await asyncio.to_thread(store.place.hold, DIGEST, 0.0)
+    assert deletion is not None
     with pytest.raises(ServiceError, match="being deleted") as refused:
         await store.put(DIGEST, DATA)
     assert refused.value.retry_after
-    assert list_digests(store.place) == [DIGEST, None]  # a marker is no artifact
+    assert list_digests(store.place) == [DIGEST, None]  # None is the marker
     monkeypatch.setattr(object_storage, "ABANDONED_MARKER_S", -1.0)
     await store.put(DIGEST, DATA)
     monkeypatch.setattr(object_storage, "MAX_DELETION_S", -1.0)
     with pytest.raises(ServiceError, match="took too long"):
-        await asyncio.to_thread(held.delete)
+        await asyncio.to_thread(deletion.delete)
     assert await store.get(DIGEST, 0, 4) == DATA[:4]
     await store.close()
 
 
-async def test_storage_that_is_away_is_unavailable_and_then_works(
-    s3_url: str, s3_server: str
-) -> None:
-    """Given a network that is cut, then the error says to try again, and later it works."""
+async def test_recovers_from_an_outage_of_storage(s3_url: str, s3_server: str) -> None:
+    """Given a network that is cut, then errors say to try again, and later calls work."""
     with TcpRelay(s3_server) as relay:
         store = BlobStore(ObjectStorage(s3_url, endpoint_url=relay.url), synced=False)
         await store.put(DIGEST, DATA)
         relay.cut()
-        for asked in (store.get(DIGEST, 0, None), store.put(DIGEST, DATA), store.get_size(DIGEST)):
-            with pytest.raises(ServiceError) as away:
-                await asked
-            assert away.value.code is ErrorCode.UNAVAILABLE
-            assert away.value.retry_after
+        for call in (store.get(DIGEST, 0, None), store.put(DIGEST, DATA), store.get_size(DIGEST)):
+            with pytest.raises(ServiceError) as refused:
+                await call
+            assert refused.value.code is ErrorCode.UNAVAILABLE
+            assert refused.value.retry_after
         mending = threading.Timer(0.1, relay.mend)
         mending.start()
         read = None
@@ -223,17 +216,17 @@ async def test_storage_that_is_away_is_unavailable_and_then_works(
                 read = await store.get(DIGEST, 0, None)
         assert read == DATA
         mending.join()
-        relay.break_connections()  # those that are kept: noticed by the next request, and repeated
+        relay.break_connections()  # the next request notices, and repeats itself
         assert await store.get(DIGEST, 0, None) == DATA
         await store.close()
 
 
-async def test_a_bucket_that_is_not_there_is_no_lost_artifact(s3_url: str, s3_server: str) -> None:
-    """Given no bucket, then nothing says that artifacts are lost, and none is made."""
+async def test_a_missing_bucket_is_not_a_lost_artifact(s3_url: str, s3_server: str) -> None:
+    """Given no bucket, then errors name it, and no bucket is created."""
     store = BlobStore(ObjectStorage("s3://nowhere-1/a", endpoint_url=s3_server), synced=False)
-    for asked in (store.put(DIGEST, DATA), store.get(DIGEST, 0, None)):
+    for call in (store.put(DIGEST, DATA), store.get(DIGEST, 0, None)):
         with pytest.raises(ServiceError, match="NoSuchBucket") as refused:
-            await asked
+            await call
         assert refused.value.code is ErrorCode.UNAVAILABLE
         assert refused.value.retry_after is None
     with pytest.raises(ServiceError, match="NoSuchBucket"):
@@ -241,32 +234,32 @@ async def test_a_bucket_that_is_not_there_is_no_lost_artifact(s3_url: str, s3_se
     await store.close()
 
 
-async def test_no_error_and_no_log_line_names_a_key(
+async def test_errors_and_logs_have_no_credentials(
     s3_url: str, s3_server: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Given failures of each kind, then neither their texts nor the log hold credentials."""
+    """Given failures of each kind, then neither their texts nor the log have credentials."""
     caplog.set_level(logging.INFO)
-    told: list[Any] = []
+    texts: list[str] = []
     with TcpRelay(s3_server) as relay:
         store = BlobStore(ObjectStorage(s3_url, endpoint_url=relay.url), synced=False)
         await store.put(DIGEST, DATA)
-        assert ACCESS_KEY in await store.make_link(DIGEST, 60, {})  # which is why none is logged
+        assert ACCESS_KEY in await store.make_link(DIGEST, 60, {})  # so no link may be logged
         relay.cut()
-        for asked in (store.get(DIGEST, 0, None), store.put(DIGEST, DATA)):
+        for call in (store.get(DIGEST, 0, None), store.put(DIGEST, DATA)):
             with pytest.raises(ServiceError) as failed:
-                await asked
+                await call
             error: BaseException | None = failed.value
             while error is not None:
-                told += [repr(error), str(error)]
+                texts += [repr(error), str(error)]
                 error = error.__cause__
         await store.close()
     for secret in (ACCESS_KEY, SECRET_KEY, "Signature"):
-        assert secret not in "".join(told)
+        assert secret not in "".join(texts)
         assert secret not in caplog.text
 
 
 @pytest.mark.parametrize(
-    "given",
+    "options",
     [
         {"artifact_url": "s3://key:hidden-word@bucket/a"},
         {"artifact_url": "s3://bucket/a?secret=hidden-word"},
@@ -274,15 +267,15 @@ async def test_no_error_and_no_log_line_names_a_key(
         {"artifact_endpoint_url": "minio"},
     ],
 )
-def test_settings_refuse_credentials_in_urls(given: dict[str, str]) -> None:
-    """Given a URL with a password in it, then it is refused, and not repeated."""
+def test_settings_refuse_credentials_in_urls(options: dict[str, str]) -> None:
+    """Given a URL with a password in it, then it is refused, and the error has no password."""
     with pytest.raises(SettingsError) as refused:
-        Settings(**given)
+        Settings(**options)
     assert "hidden-word" not in f"{refused.value!r}{refused.value}"
 
 
-async def test_places_that_nothing_knows_are_refused_in_words(tmp_path: Path) -> None:
-    """Given a URL of no known kind, or a place that signs nothing, then the error says so."""
+async def test_reports_an_unknown_place_and_a_place_without_links(tmp_path: Path) -> None:
+    """Given a URL of an unknown kind, or a place that signs no URLs, then the error says so."""
     store = BlobStore(open_place(tmp_path, "nosuch://x/y"), synced=False)
     with pytest.raises(ServiceError, match="does not know the protocol"):
         await store.put(DIGEST, DATA)
@@ -294,7 +287,7 @@ async def test_places_that_nothing_knows_are_refused_in_words(tmp_path: Path) ->
         await store.close()
 
 
-# Stops as soon as its input does, in the middle of uploads.
+# Stops when its input ends, during uploads.
 _PROGRAM = """
 import sys
 import threading
@@ -313,11 +306,8 @@ client.close()
 """
 
 
-def test_storage_that_hangs_keeps_no_engine_from_stopping(tmp_path: Path) -> None:
-    """Given many calls of storage that says nothing, when an engine stops, then it waits for none.
-
-    It is its process that ends: no thread that hangs is waited for either.
-    """
+def test_an_engine_stops_while_storage_hangs(tmp_path: Path) -> None:
+    """Given many uploads to storage that hangs, when an engine stops, then its process ends."""
     with socket.create_server(("127.0.0.1", 0), backlog=100) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         process = subprocess.Popen(
@@ -326,9 +316,9 @@ def test_storage_that_hangs_keeps_no_engine_from_stopping(tmp_path: Path) -> Non
             env={**os.environ, **VARIABLES},
         )
         assert process.stdin is not None
-        with contextlib.ExitStack() as heard:
+        with contextlib.ExitStack() as connections:
             for _ in range(CONNECTIONS):
-                heard.enter_context(silent.accept()[0])
+                connections.enter_context(silent.accept()[0])
             watch = Watch()
             process.stdin.close()
             try:

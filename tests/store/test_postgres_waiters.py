@@ -1,4 +1,4 @@
-"""Who waits for events of other engines, on a database of PostgreSQL that comes and goes."""
+"""Waiters for events of other engines, while PostgreSQL comes and goes."""
 
 import asyncio
 import logging
@@ -27,8 +27,8 @@ async def stores(tmp_path: Path, postgres_url: str) -> AsyncIterator[list[Store]
     """Two stores, as of two machines."""
     opened = [await Store.open(tmp_path / str(n), database=postgres_url) for n in range(2)]
     yield opened
-    for each in opened:
-        await each.close()
+    for store in opened:
+        await store.close()
 
 
 @pytest.fixture
@@ -38,29 +38,29 @@ def listeners(postgres_url: str) -> Callable[[], list[int]]:
     def find() -> list[int]:
         name = postgres_url.rpartition("/")[2]
         with psycopg.connect(postgres_url, autocommit=True) as connection:
-            found = connection.execute(f"{LISTENERS_SQL} AND datname = %s".encode(), (name,))
-            return [int(pid) for (pid,) in found]
+            rows = connection.execute(f"{LISTENERS_SQL} AND datname = %s".encode(), (name,))
+            return [int(pid) for (pid,) in rows]
 
     return find
 
 
 async def wait_for_listeners(listeners: Callable[[], list[int]], number: int) -> None:
-    """Wait until so many sessions listen."""
+    """Wait until a number of sessions listen."""
     async with asyncio.timeout(PATIENCE_S):
         await wait_until_async(lambda: len(listeners()) == number)
 
 
 @pytest.fixture
 def without_polls(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Has stores that are opened now look for nothing unasked."""
+    """Stops new stores from polling."""
     monkeypatch.setattr(PostgresDatabase, "poll_interval_s", SLOW_POLL_S)
 
 
 @pytest.mark.usefixtures("without_polls")
-async def test_a_waiter_is_told_by_another_engine(
+async def test_a_write_of_another_store_wakes_a_waiter(
     stores: list[Store], listeners: Callable[[], list[int]]
 ) -> None:
-    """Given a waiter of one store, when another writes, then it is woken at once, without polls."""
+    """Given a waiter of one store, when another store writes, then it wakes without polling."""
     first, second = stores
     await wait_for_listeners(listeners, 2)
     async with asyncio.timeout(PATIENCE_S):
@@ -74,12 +74,14 @@ async def test_a_waiter_is_told_by_another_engine(
             assert await first.get_last_event_number("run_a") == n + 1
 
 
-async def test_nobody_has_to_be_told(tmp_path: Path, url: str | None, execute: Execute) -> None:
-    """Given events that nobody tells of, then those who wait for them find them, and no others."""
+async def test_finds_events_without_notices(
+    tmp_path: Path, url: str | None, execute: Execute
+) -> None:
+    """Given events without notices, then their waiters find them, and other waiters wait."""
     store = await Store.open(tmp_path, database=url)
 
     def insert(resource: str, n: int, kind: str, job: str = "NULL, NULL") -> None:
-        """Add an event as an engine that dies before it tells of it."""
+        """Add an event as an engine that dies before its notice."""
         values = f"'{resource}', {n}, '{kind}', 'now', '{{}}', {job}"
         execute(
             f"INSERT INTO events (resource_id, n, type, at, data, job_id, job_n) VALUES ({values})"
@@ -94,7 +96,7 @@ async def test_nobody_has_to_be_told(tmp_path: Path, url: str | None, execute: E
 
     woken = [("wfl_a", 1), ("job_a", 1), ("wfl_a", 0, "node.completed"), ("wfl_b", 0)]
     asleep = [("wfl_a", 1, "workflow.completed"), ("wfl_a", 2), ("job_b", 0), ("wfl_c", 0)]
-    tasks = [asyncio.create_task(wait(*each)) for each in (*woken, *asleep)]  # type: ignore[arg-type]
+    tasks = [asyncio.create_task(wait(*call)) for call in (*woken, *asleep)]  # type: ignore[arg-type]
     await asyncio.wait(tasks, timeout=0.01)
     assert not any(task.done() for task in tasks)
     insert("wfl_a", 2, "node.completed", "'job_a', 2")
@@ -110,10 +112,10 @@ async def test_nobody_has_to_be_told(tmp_path: Path, url: str | None, execute: E
     await store.close()
 
 
-async def test_a_waiter_is_found_while_the_listener_is_cut(
+async def test_wakes_waiters_while_listeners_are_cut(
     stores: list[Store], listeners: Callable[[], list[int]], postgres: PostgresCluster
 ) -> None:
-    """Given listening connections that are cut, then waiters are woken all the same."""
+    """Given listening connections that are cut, then waiters still wake."""
     first, second = stores
     await wait_for_listeners(listeners, 2)
     async with asyncio.timeout(PATIENCE_S):
@@ -131,7 +133,7 @@ async def test_a_waiter_is_found_while_the_listener_is_cut(
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGQUIT])
-async def test_a_server_that_comes_and_goes(
+async def test_readers_and_waiters_survive_restarts(
     own_postgres: PostgresCluster,
     how: signal.Signals,
     tmp_path: Path,
@@ -139,13 +141,13 @@ async def test_a_server_that_comes_and_goes(
 ) -> None:
     """Given readers and waiters, when the server stops or crashes, then they go on by themselves.
 
-    Meanwhile those who read are refused in one line, and those who wait, wait.
+    During the outage, reads fail with one line, and waiters wait.
     """
     caplog.set_level(logging.INFO)
     url = own_postgres.build_url()
     first, second = [await Store.open(tmp_path / str(n), database=url) for n in range(2)]
     await first.write([make_row("plans", "a")])
-    told: list[ServiceError] = []
+    errors: list[ServiceError] = []
     answers: list[int] = []
 
     async def read_on() -> None:
@@ -154,7 +156,7 @@ async def test_a_server_that_comes_and_goes(
                 assert [row["id"] for row in await first.find_rows("plans")] == ["a"]
                 answers.append(1)
             except ServiceError as error:
-                told.append(error)
+                errors.append(error)
                 await yield_turns()
 
     waiting = [
@@ -165,8 +167,8 @@ async def test_a_server_that_comes_and_goes(
     async with asyncio.timeout(PATIENCE_S):
         for _ in range(2):
             await asyncio.to_thread(own_postgres.stop, how)
-            told.clear()
-            await wait_until_async(lambda: len(told) > 20)
+            errors.clear()
+            await wait_until_async(lambda: len(errors) > 20)
             await asyncio.to_thread(own_postgres.start)
             answers.clear()
             await wait_until_async(lambda: sum(answers) > 20)
@@ -178,19 +180,19 @@ async def test_a_server_that_comes_and_goes(
     assert watch.measure_elapsed_s() < PATIENCE_S / 2
     for task in reading:
         task.cancel()
-    assert {error.code for error in told} == {ErrorCode.UNAVAILABLE}
-    assert not any("\n" in str(error) or own_postgres.password in str(error) for error in told)
-    assert all(error.retry_after for error in told)
+    assert {error.code for error in errors} == {ErrorCode.UNAVAILABLE}
+    assert not any("\n" in str(error) or own_postgres.password in str(error) for error in errors)
+    assert all(error.retry_after for error in errors)
     ours = [record for record in caplog.records if record.name.startswith("toolkit")]
     assert not any(record.exc_info or "\n" in record.getMessage() for record in ours)
-    for each in (first, second):
-        await each.close()
+    await first.close()
+    await second.close()
 
 
-async def test_waiting_ends_with_its_time_while_the_server_hangs(
+async def test_waits_time_out_while_the_server_hangs(
     own_postgres: PostgresCluster, tmp_path: Path
 ) -> None:
-    """Given a server that does not answer, then whoever waits does so for as long as asked."""
+    """Given a server that does not answer, then a waiter waits for its timeout."""
     store = await Store.open(tmp_path, database=own_postgres.build_url())
     waiting = asyncio.create_task(store.wait_for_event("run_a", after=0, timeout_s=0.3))
     await yield_turns(3)

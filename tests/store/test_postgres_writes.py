@@ -1,4 +1,4 @@
-"""Sessions of PostgreSQL that write: how their statements are planned, run and given up."""
+"""PostgreSQL sessions that write: query plans, retries and timeouts."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -20,8 +20,8 @@ CREATE TRIGGER note AFTER INSERT ON accounts FOR EACH STATEMENT EXECUTE FUNCTION
 """
 
 
-async def test_no_statement_is_compiled(tmp_path: Path, postgres_url: str) -> None:
-    """Given a server that compiles what seems dear, then it does not for a row that is written."""
+async def test_writes_without_jit(tmp_path: Path, postgres_url: str) -> None:
+    """Given a server that compiles expensive statements, then writes disable the compiler."""
     store = await Store.open(tmp_path, database=postgres_url)
     with psycopg.connect(postgres_url, autocommit=True) as connection:
         assert connection.execute("SHOW jit").fetchone() == ("on",)
@@ -31,7 +31,7 @@ async def test_no_statement_is_compiled(tmp_path: Path, postgres_url: str) -> No
     await store.close()
 
 
-# What writes there takes a minute, as long as somebody is in the way.
+# Writes to these tables take a minute while `obstacles` has a row.
 SLOW_SQL = """
 CREATE TABLE obstacles (n int);
 INSERT INTO obstacles VALUES (1);
@@ -61,10 +61,8 @@ async def slow_store(
     await store.close()
 
 
-async def test_a_small_change_that_hangs_leaves_nothing_on_the_server(
-    slow_store: Store, postgres_url: str
-) -> None:
-    """Given a change that hangs, then it is refused after some tries, and none of them goes on."""
+async def test_cancels_a_small_change_that_hangs(slow_store: Store, postgres_url: str) -> None:
+    """Given a change that hangs, then it is refused after some tries, and none still runs."""
     with psycopg.connect(postgres_url, autocommit=True) as onlooker:
         with pytest.raises(ServiceError) as refused:
             await slow_store.leases.request_cancel("run_a")
@@ -76,19 +74,19 @@ async def test_a_small_change_that_hangs_leaves_nothing_on_the_server(
         assert row["cancel_requested"]
 
 
-async def test_a_write_that_hangs_is_tried_again(slow_store: Store, postgres_url: str) -> None:
-    """Given a write that the server gives up, then it is tried again, one at a time, and kept."""
+async def test_retries_a_write_that_hangs(slow_store: Store, postgres_url: str) -> None:
+    """Given a write that the server cancels, then the store retries it until it succeeds."""
     with psycopg.connect(postgres_url, autocommit=True) as onlooker:
-        written = slow_store.write([make_row("accounts", "acc")], max_wait_s=PATIENCE_S)
+        write = slow_store.write([make_row("accounts", "acc")], max_wait_s=PATIENCE_S)
         tries: set[object] = set()
 
         def count_tries() -> int:
-            found = onlooker.execute(DAWDLING_SQL).fetchall()
-            assert len(found) <= 1
-            tries.update(found)
+            running = onlooker.execute(DAWDLING_SQL).fetchall()
+            assert len(running) <= 1
+            tries.update(running)
             return len(tries)
 
         await wait_until_async(lambda: count_tries() == 2)
         onlooker.execute("DELETE FROM obstacles")
-        await written
+        await write
     assert len(await slow_store.find_rows("accounts")) == 1

@@ -1,4 +1,4 @@
-"""Engines that stand still in the middle of a transaction, whose work others take up."""
+"""Engines that hang in a transaction lose their work to other engines."""
 
 import asyncio
 import threading
@@ -16,58 +16,60 @@ from toolkit.store.postgres.writing import statements
 from toolkit.store.writing import direct_writer, write_connection
 
 LEASE_S = 0.5
-TAKEN_WITHIN_S = 20.0
+MAX_TAKEOVER_S = 20.0
 
 
-class StandingThread:
-    """A place in which the first thread that is armed for it stands still, until it is let go."""
+class Pause:
+    """A point at which the first thread that arrives pauses, once armed."""
 
     def __init__(self) -> None:
         self.is_armed = False
-        self.stands, self._goes_on = threading.Event(), threading.Event()
+        self.has_begun, self._resumed = threading.Event(), threading.Event()
 
-    def pass_by(self) -> None:
-        """Stand still, if that is due."""
+    def wait_if_armed(self) -> None:
+        """Pause the thread if it is the first one since `is_armed` was set."""
         if self.is_armed:
             self.is_armed = False
-            self.stands.set()
-            self._goes_on.wait(PATIENCE_S)
+            self.has_begun.set()
+            self._resumed.wait(PATIENCE_S)
 
-    def let_go(self) -> None:
-        """Have who stands still go on."""
-        self._goes_on.set()
+    def end(self) -> None:
+        """Resume the thread."""
+        self._resumed.set()
 
 
 @pytest.fixture
-def standing() -> Iterator[StandingThread]:
-    """The place."""
-    made = StandingThread()
-    yield made
-    made.let_go()
+def pause() -> Iterator[Pause]:
+    """A pause that ends with the test."""
+    pause = Pause()
+    yield pause
+    pause.end()
 
 
-def stand_in_pipeline(monkeypatch: pytest.MonkeyPatch, standing: StandingThread) -> None:
-    """Have a writer stand still between two statements, of which it has sent one."""
+def pause_in_pipeline(monkeypatch: pytest.MonkeyPatch, pause: Pause) -> None:
+    """Pause a writer between two statements of a transaction."""
     build = statements.build_insert
 
-    def build_and_stand(table: str, columns: tuple[str, ...], on_conflict: str = "") -> str:
-        if table == "events":  # the last of a transaction
-            standing.pass_by()
+    def build_after_pause(table: str, columns: tuple[str, ...], on_conflict: str = "") -> str:
+        if table == "events":  # the last statement of a transaction
+            pause.wait_if_armed()
         return build(table, columns, on_conflict)
 
-    monkeypatch.setattr(statements, "build_insert", build_and_stand)
+    monkeypatch.setattr(statements, "build_insert", build_after_pause)
 
 
-def stand_before_commit(monkeypatch: pytest.MonkeyPatch, standing: StandingThread) -> None:
-    """Have a writer stand still when all is answered, and nothing is committed."""
+def pause_before_commit(monkeypatch: pytest.MonkeyPatch, pause: Pause) -> None:
+    """Pause a writer after all answers and before its commit."""
     monkeypatch.setattr(
-        write_connection, "find_crash_point", lambda _: lambda _: standing.pass_by()
+        write_connection, "find_crash_point", lambda _: lambda _: pause.wait_if_armed()
     )
 
 
-def stand_in_renewal(monkeypatch: pytest.MonkeyPatch, standing: StandingThread) -> None:
-    """Have a renewal of leases stand still before it is committed."""
-    monkeypatch.setattr(direct_writer, "find_crash_point", lambda _: lambda _: standing.pass_by())
+def pause_in_renewal(monkeypatch: pytest.MonkeyPatch, pause: Pause) -> None:
+    """Pause a renewal of leases before its commit."""
+    monkeypatch.setattr(
+        direct_writer, "find_crash_point", lambda _: lambda _: pause.wait_if_armed()
+    )
 
 
 async def write_more(store: Store, lease: Lease) -> None:
@@ -77,52 +79,52 @@ async def write_more(store: Store, lease: Lease) -> None:
 
 
 async def renew(store: Store, _lease: Lease) -> None:
-    """Renew what leases a store has."""
+    """Renew the leases of a store."""
     await asyncio.to_thread(store.leases.renew)
 
 
 @pytest.mark.parametrize(
-    ("stand", "work"),
+    ("pause_in", "work"),
     [
-        pytest.param(stand_in_pipeline, write_more, id="in a pipeline"),
-        pytest.param(stand_before_commit, write_more, id="before a commit"),
-        pytest.param(stand_in_renewal, renew, id="in a renewal"),
+        pytest.param(pause_in_pipeline, write_more, id="in a pipeline"),
+        pytest.param(pause_before_commit, write_more, id="before a commit"),
+        pytest.param(pause_in_renewal, renew, id="in a renewal"),
     ],
 )
-async def test_who_stands_still_keeps_no_work(
+async def test_another_engine_takes_over_from_a_hung_transaction(
     tmp_path: Path,
     postgres_url: str,
     monkeypatch: pytest.MonkeyPatch,
-    standing: StandingThread,
-    stand: Callable[[pytest.MonkeyPatch, StandingThread], None],
+    pause: Pause,
+    pause_in: Callable[[pytest.MonkeyPatch, Pause], None],
     work: Callable[[Store, Lease], Any],
 ) -> None:
-    """Given an engine that holds a lock of its work as it stops, then another one gets the work.
+    """Given an engine that hangs while it locks its work, then another engine takes over.
 
-    What it goes on with is refused, and the database has nothing of it.
+    Later writes of the hung engine are refused, and leave nothing in the database.
     """
     monkeypatch.setattr(silent_sessions, "SILENT_S", 0.5)
     monkeypatch.setattr(silent_sessions, "LOOK_INTERVAL_S", 0.2)
     with monkeypatch.context() as patched:
-        stand(patched, standing)
+        pause_in(patched, pause)
         first = await Store.open(tmp_path / "one", database=postgres_url, lease_s=LEASE_S)
         (lease,) = await acquire(first, "run_a")
         await first.write([UpdateRow("roots", "run_a", {"lease_until": 0.0})], lease=lease)
         second = await Store.open(tmp_path / "two", database=postgres_url, lease_s=LEASE_S)
-        standing.is_armed = True
+        pause.is_armed = True
         working = asyncio.ensure_future(work(first, lease))
-        await wait_until_async(standing.stands.is_set, "it stands still")
-        async with asyncio.timeout(TAKEN_WITHIN_S):
-            taken = await claim_ended(second)
-        standing.let_go()
+        await wait_until_async(pause.has_begun.is_set, "the pause begins")
+        async with asyncio.timeout(MAX_TAKEOVER_S):
+            new_leases = await claim_ended(second)
+        pause.end()
         if work is write_more:
             with pytest.raises(LeaseLost):
                 await working
         else:
             await asyncio.wait([working])
-    assert [each.fence for each in taken] == [lease.fence + 1]
+    assert [new_lease.fence for new_lease in new_leases] == [lease.fence + 1]
     (root,) = await second.find_rows("roots")
     assert root["fence"] == lease.fence + 1
     assert await second.find_rows("plans") == []
-    for each in (first, second):
-        await each.close()
+    await first.close()
+    await second.close()

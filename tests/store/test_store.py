@@ -1,4 +1,4 @@
-"""The store: all or nothing, in order, numbered without gaps, and fenced."""
+"""The store: whole transactions in order, event numbers without gaps, and fenced leases."""
 
 import asyncio
 import os
@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -17,7 +18,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sqlalchemy import Connection, create_engine
+from sqlalchemy import create_engine
 
 from tests.store.rows import AT, acquire, claim_ended, make_job, make_row
 from tests.support.clock import LeaseClock
@@ -48,7 +49,7 @@ LEASE_S = 0.2
 def clock(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, find_url: Callable[[Path], str | None]
 ) -> Iterator[LeaseClock]:
-    """The clock that leases go by; asked for before the store."""
+    """The clock of leases; requested before the store."""
     clock = LeaseClock(monkeypatch, find_url(tmp_path))
     yield clock
     clock.close()
@@ -63,8 +64,8 @@ async def store(tmp_path: Path) -> AsyncIterator[Store]:
 
 
 @pytest.fixture
-async def other(store: Store, tmp_path: Path) -> AsyncIterator[Store]:
-    """The same directory, opened a second time."""
+async def other_store(store: Store, tmp_path: Path) -> AsyncIterator[Store]:
+    """A second store of the directory."""
     opened = await Store.open(tmp_path, lease_s=LEASE_S)
     yield opened
     await opened.close()
@@ -74,44 +75,20 @@ async def other(store: Store, tmp_path: Path) -> AsyncIterator[Store]:
 def write_lock(
     store: Store, tmp_path: Path, find_url: Callable[[Path], str | None]
 ) -> Iterator[WriteLock]:
-    """The lock of the store's database, which is free."""
+    """The write lock of the store's database, not yet taken."""
     lock = WriteLock(tmp_path, find_url(tmp_path))
     yield lock
     lock.close()
 
 
-def schema(connection: Connection) -> dict[str, object]:
-    """All that a database holds its rows to, whatever order it was made in."""
-
-    def ask(sql: str, *parameters: object) -> list[tuple[Any, ...]]:
-        return [tuple(row) for row in connection.exec_driver_sql(sql, parameters)]
-
-    tables = {name: rest for _, name, *rest in ask("PRAGMA table_list") if name[:7] != "sqlite_"}
-    indexes = ask("SELECT name, tbl_name, sql FROM sqlite_master WHERE type = 'index'")
-    return {
-        "tables": tables,
-        "columns": {
-            table: {tuple(column) for _, *column in ask(f"PRAGMA table_xinfo({table})")}
-            for table in tables
-        },
-        "indexes": {(name, " ".join(sql.split())) for name, _, sql in indexes if sql},
-        "triggers": set(ask("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'")),
-        "unique": {
-            (table, *(column for _, _, column in ask(f"PRAGMA index_info({name})")))
-            for name, table, sql in indexes
-            if not sql
-        },
-    }
-
-
 def is_declared(name: str | None, kind: str, _parents: object) -> bool:
-    """Tell whether a table is in the metadata: those of the index of texts are virtual."""
+    """Return whether the metadata has a table: the text index has virtual tables."""
     return kind != "table" or not str(name).startswith("input_text")
 
 
 @pytest.mark.filterwarnings("ignore:Skipped unsupported reflection of expression-based index")
-def test_an_empty_database_gets_the_tables(tmp_path: Path) -> None:
-    """Given an empty database, when made, then it has exactly the tables the code speaks of."""
+def test_creates_the_tables_of_the_metadata(tmp_path: Path) -> None:
+    """Given an empty database, when migrated, then it has exactly the tables of the metadata."""
     from alembic.autogenerate import compare_metadata
     from alembic.migration import MigrationContext
 
@@ -128,39 +105,36 @@ def test_an_empty_database_gets_the_tables(tmp_path: Path) -> None:
 MANY = 500
 
 
-async def test_all_that_was_handed_over_is_written_before_it_closes(
-    store: Store, tmp_path: Path
-) -> None:
-    """Given more than one transaction takes, when closed at once, then all of it is there."""
+async def test_writes_everything_before_it_closes(store: Store, tmp_path: Path) -> None:
+    """Given more writes than one transaction takes, when closed at once, then all are there."""
     (lease,) = await acquire(store, "run_r")
     for n in range(MANY):
         store.write([make_job(str(n))], lease=lease, eager=bool(n % 2))
     store.write([UpdateRow("jobs", "job_0", {"status": "running"})], lease=lease, eager=False)
     await store.close()
-    again = await Store.open(tmp_path)
-    rows = await again.find_rows("jobs", root_id="r")
-    await again.close()
+    reopened = await Store.open(tmp_path)
+    rows = await reopened.find_rows("jobs", root_id="r")
+    await reopened.close()
     assert len(rows) == MANY
     assert [row["id"] for row in rows if row["status"] == "running"] == ["job_0"]
 
 
-async def test_a_closed_store_changes_nothing_more(store: Store) -> None:
-    """Given a closed store, when something small is changed still, then it is refused."""
+async def test_refuses_a_change_after_closing(store: Store) -> None:
+    """Given a closed store, then a small change is refused."""
     await store.close()
     with pytest.raises(StoreUnavailableError, match="closed"):
         await store.limits.change(["a row"], lambda documents, _: documents.clear())
 
 
-async def test_a_new_request_waits_for_one_group_only(store: Store) -> None:
-    """Given all that a large workflow writes, then another's request is not behind all of it."""
+async def test_a_new_request_waits_for_one_transaction(store: Store) -> None:
+    """Given the backlog of a large workflow, then another request does not wait for all of it."""
     (lease,) = await acquire(store, "run_r")
     many = 2 * MANY
     large = [store.write([make_job(str(n))], lease=lease) for n in range(many)]
     inserted, _ = store.leases.build_root("run_other", "run", "other")
     event = AppendEvent("run_other", "run.queued", {}, AT)
     await store.write([inserted, event])
-    left = sum(not each.done() for each in large)
-    assert left > many // 2
+    assert sum(not write.done() for write in large) > many // 2
     assert (await store.get_row("roots", "run_other")) is not None
     await asyncio.gather(*large)
     states = [UpdateRow("jobs", f"job_{n}", {"status": f"{n % 7}"}) for n in range(many)]
@@ -171,30 +145,28 @@ async def test_a_new_request_waits_for_one_group_only(store: Store) -> None:
     }
 
 
-def test_many_at_once_make_one_directory(tmp_path: Path) -> None:
-    """Given an empty database that several open at once, then all have the same tables."""
+def test_concurrent_openers_create_the_tables_once(tmp_path: Path) -> None:
+    """Given an empty database that several threads open at once, then all have the same tables."""
     start = threading.Barrier(4)
 
-    def opened(path: Path) -> dict[str, object]:
+    def open_database(path: Path) -> set[tuple[Any, ...]]:
         engine = create_sqlite_engine(path, "normal")
         start.wait()
         with engine.connect() as connection:
             migrate_schema(connection)
-            made = schema(connection)
+            rows = connection.exec_driver_sql("SELECT name, sql FROM sqlite_master").fetchall()
         engine.dispose()
-        return made
+        return {tuple(row) for row in rows}
 
     with ThreadPoolExecutor(4) as threads:
-        for turn in range(25):  # they get in each other's way in about one of twenty
-            path = tmp_path / f"{turn}.db"
-            under_way = [threads.submit(opened, path) for _ in range(4)]
-            first, *others = [each.result() for each in under_way]
-            assert first["tables"]
-            assert others == [first] * 3
+        for turn in range(25):  # about one of twenty has a conflict
+            first, *rest = threads.map(open_database, [tmp_path / f"{turn}.db"] * 4)
+            assert first
+            assert rest == [first] * 3
 
 
-async def test_a_call_is_written_whole_or_not_at_all(store: Store) -> None:
-    """Given calls at once of which one conflicts, then that one leaves nothing and the rest all."""
+async def test_writes_a_call_completely_or_not_at_all(store: Store) -> None:
+    """Given concurrent calls of which one conflicts, then that one writes nothing."""
     await store.write([make_row("accounts", "acc_1", email="a@x.org")])
     calls = [
         store.write([make_job("a"), AppendEvent("wfl", "node.queued", {}, AT)]),
@@ -213,8 +185,8 @@ async def test_a_call_is_written_whole_or_not_at_all(store: Store) -> None:
     assert [event["n"] for event in await store.list_events("wfl", after=0)] == [1, 2]
 
 
-async def test_changes_of_a_row_merge_in_order(store: Store) -> None:
-    """Given an insert and updates in one turn, then the last values are there."""
+async def test_merges_changes_of_a_row_in_order(store: Store) -> None:
+    """Given an insert and updates in one turn, then the row has the last values."""
     store.write([make_job("a"), UpdateRow("jobs", "job_a", {"status": "running"})])
     await store.write([UpdateRow("jobs", "job_a", {"status": "completed", "doc": "1"})])
     row = await store.get_row("jobs", "job_a")
@@ -225,28 +197,26 @@ async def test_changes_of_a_row_merge_in_order(store: Store) -> None:
 @settings(max_examples=25)
 @given(st.lists(st.tuples(st.sampled_from("xyz"), st.integers(1, 3), st.booleans()), max_size=20))
 def test_event_numbers_have_no_gaps(calls: list[tuple[str, int, bool]]) -> None:
-    """Given any calls at once, some of which fail, then each resource counts from 1 to its end."""
+    """Given concurrent calls, of which some fail, then each resource counts from 1 without gaps."""
 
     async def main(folder: str) -> None:
         store = await Store.open(Path(folder))
         await store.write([make_row("accounts", "acc_1", email="a@x.org")])
-        wanted: dict[str, int] = {}
-        sent = []
+        counts = Counter[str]()
+        writes = []
         for resource, count, fails in calls:
-            changes: list[Change] = [
-                AppendEvent(resource, "node.queued", {}, AT, f"job_{resource}")
-                for _ in range(count)
-            ]
+            event = AppendEvent(resource, "node.queued", {}, AT, f"job_{resource}")
+            changes: list[Change] = [event] * count
             if fails:
                 changes.append(make_row("accounts", "acc_2", email="a@x.org"))
             else:
-                wanted[resource] = wanted.get(resource, 0) + count
-            sent.append(store.write(changes))
-        await asyncio.gather(*sent, return_exceptions=True)
+                counts[resource] += count
+            writes.append(store.write(changes))
+        await asyncio.gather(*writes, return_exceptions=True)
         for resource in "xyz":
-            expected = list(range(1, wanted.get(resource, 0) + 1))
-            assert [e["n"] for e in await store.list_events(resource, after=0)] == expected
-            assert [e["n"] for e in await store.list_events(f"job_{resource}", after=0)] == expected
+            for key in (resource, f"job_{resource}"):
+                numbers = [event["n"] for event in await store.list_events(key, after=0)]
+                assert numbers == [*range(1, counts[resource] + 1)]
         await store.close()
 
     with tempfile.TemporaryDirectory() as folder:
@@ -254,54 +224,54 @@ def test_event_numbers_have_no_gaps(calls: list[tuple[str, int, bool]]) -> None:
 
 
 async def test_only_the_holder_of_a_lease_can_write(
-    clock: LeaseClock, store: Store, other: Store
+    clock: LeaseClock, store: Store, other_store: Store
 ) -> None:
-    """Given a lease that ran out and was taken, then whoever had it is fenced off."""
-    (old,) = await acquire(store, "run_r")
-    assert await other.leases.claim(10) == []
+    """Given a lease that expired and was claimed, then its former holder is fenced off."""
+    (old_lease,) = await acquire(store, "run_r")
+    assert await other_store.leases.claim(10) == []
     clock.now += LEASE_S * 1.25
-    (new,) = await claim_ended(other)
-    assert new.fence == old.fence + 1
+    (new_lease,) = await claim_ended(other_store)
+    assert new_lease.fence == old_lease.fence + 1
     with pytest.raises(LeaseLost):
-        await store.write([make_job("a", "run_r")], lease=old)
-    await other.write([make_job("b", "run_r")], lease=new)
+        await store.write([make_job("a", "run_r")], lease=old_lease)
+    await other_store.write([make_job("b", "run_r")], lease=new_lease)
     assert [row["id"] for row in await store.find_rows("jobs")] == ["job_b"]
 
 
-async def test_a_renewed_lease_is_kept(clock: LeaseClock, store: Store, other: Store) -> None:
-    """Given a heartbeat, then nobody else can claim the root."""
+async def test_keeps_a_renewed_lease(clock: LeaseClock, store: Store, other_store: Store) -> None:
+    """Given a heartbeat, then no other store can claim the root."""
     await acquire(store, "run_r")
     for _ in range(3):
         clock.now += LEASE_S / 2
         store.leases.renew()
-    assert await other.leases.claim(10) == []
+    assert await other_store.leases.claim(10) == []
 
 
-async def test_two_claim_a_root_once(store: Store, other: Store) -> None:
-    """Given a root that was given back, when two claim it at once, then one of them gets it."""
+async def test_one_of_two_claims_gets_a_root(store: Store, other_store: Store) -> None:
+    """Given a released root, when two stores claim it at once, then one of them gets it."""
     (lease,) = await acquire(store, "run_r")
     await store.leases.release(lease, is_done=False)
-    claims = await asyncio.gather(store.leases.claim(10), other.leases.claim(10))
+    claims = await asyncio.gather(store.leases.claim(10), other_store.leases.claim(10))
     assert sorted(map(len, claims)) == [0, 1]
 
 
-async def test_a_closed_root_is_left_alone_until_reopened(store: Store, other: Store) -> None:
-    """Given a root that is done, then nobody claims it, and it can be taken up again once."""
+async def test_a_closed_root_can_be_reacquired_once(store: Store, other_store: Store) -> None:
+    """Given a root that is done, then no store claims it, and one store can reacquire it."""
     (lease,) = await acquire(store, "run_r")
     await store.leases.release(lease, is_done=True)
-    assert await other.leases.claim(10) == []
-    again = await other.leases.reacquire("run_r")
-    assert again is not None
-    assert again.fence > lease.fence
+    assert await other_store.leases.claim(10) == []
+    new_lease = await other_store.leases.reacquire("run_r")
+    assert new_lease is not None
+    assert new_lease.fence > lease.fence
     assert await store.leases.reacquire("run_r") is None
 
 
-async def test_a_cancel_reaches_the_holder(store: Store, other: Store) -> None:
-    """Given a root held by one process, when another asks to cancel it, then the holder is told."""
+async def test_a_cancel_request_reaches_the_holder(store: Store, other_store: Store) -> None:
+    """Given a root of one store, when another store cancels it, then the holder knows."""
     await acquire(store, "run_r")
-    await other.leases.request_cancel("run_r")
+    await other_store.leases.request_cancel("run_r")
     assert await store.leases.list_cancel_requests() == {"run_r"}
-    assert await other.leases.list_cancel_requests() == set()
+    assert await other_store.leases.list_cancel_requests() == set()
 
 
 CHILD = """
@@ -324,12 +294,12 @@ asyncio.run(main())
 """
 
 
-async def test_what_was_acknowledged_survives_kill_9(
+async def test_acknowledged_writes_survive_kill_9(
     tmp_path: Path, find_url: Callable[[Path], str | None]
 ) -> None:
-    """Given a process killed in mid-write, then its acknowledged writes are there, whole.
+    """Given a process that is killed while it writes, then its acknowledged writes are complete.
 
-    Its lease, which would hold for a minute, is free at once: the system says that it has died.
+    Its lease is free at once, because the system reports that the process has died.
     """
     child = subprocess.Popen(
         [sys.executable, "-c", CHILD, str(tmp_path), find_url(tmp_path) or ""],
@@ -356,10 +326,10 @@ async def test_what_was_acknowledged_survives_kill_9(
     await store.close()
 
 
-@pytest.mark.parametrize("within", ["one store", "two stores"])
-async def test_a_waiter_is_woken(store: Store, other: Store, within: str) -> None:
-    """Given somebody who waits for an event, when it is written, then they are told soon."""
-    writer = store if within == "one store" else other
+@pytest.mark.parametrize("is_same_store", [True, False])
+async def test_wakes_a_waiter(store: Store, other_store: Store, is_same_store: bool) -> None:
+    """Given a waiter for an event, when it is written by either store, then the waiter wakes."""
+    writer = store if is_same_store else other_store
     watch = Watch()
     waiting = asyncio.create_task(store.wait_for_event("run_r", after=0, timeout_s=PATIENCE_S))
     await yield_turns()
@@ -368,10 +338,10 @@ async def test_a_waiter_is_woken(store: Store, other: Store, within: str) -> Non
     assert watch.measure_elapsed_s() < 2
 
 
-async def test_a_locked_database_is_unavailable_and_then_works_again(
+async def test_refuses_writes_while_the_database_is_locked(
     store: Store, write_lock: WriteLock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Given a database that another process keeps locked, then writes fail clearly, reads go on."""
+    """Given a locked database, then writes fail with 503, reads work, and later writes work."""
     monkeypatch.setattr("toolkit.store.writing.writer.REQUEST_WAIT_S", 0.1)
     write_lock.take()
     with pytest.raises(ServiceError) as refused:
@@ -384,45 +354,45 @@ async def test_a_locked_database_is_unavailable_and_then_works_again(
     assert len(await store.find_rows("jobs")) == 1
 
 
-async def test_a_store_that_closes_waits_for_no_lock_for_long(
+async def test_closing_gives_up_writes_to_a_locked_database(
     store: Store, write_lock: WriteLock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Given a result that waits for a locked database, when the store closes, then it is refused.
+    """Given a write that waits for a locked database, when the store closes, then it is refused.
 
-    Else it would wait for as long as a database takes to be there again.
+    Otherwise closing would wait until the database is available again.
     """
     monkeypatch.setattr("toolkit.store.writing.writer.LAST_WAIT_S", 0.1)
-    (held,) = await acquire(store, "run_r")
+    (lease,) = await acquire(store, "run_r")
     write_lock.take()
-    writing = asyncio.ensure_future(store.write([make_job("a")], lease=held))
+    writing = asyncio.ensure_future(store.write([make_job("a")], lease=lease))
     await yield_turns(5)
     await store.close()
     with pytest.raises(ServiceError, match=r"^UNAVAILABLE:"):
         await writing
 
 
-async def test_what_is_written_under_a_lease_has_no_gaps(
+async def test_refuses_writes_under_a_lease_after_a_failed_write(
     store: Store, write_lock: WriteLock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Given a write that failed, then nothing more is written until the lease is taken anew."""
+    """Given a failed write, then later writes of its lease fail until the root is claimed again."""
     monkeypatch.setattr("toolkit.store.writing.writer.WORK_WAIT_S", 0.1)
-    held, elsewhere = await acquire(store, "run_r", "run_s")
+    lease, second_lease = await acquire(store, "run_r", "run_s")
     write_lock.take()
     with pytest.raises(ServiceError):
-        await store.write([make_job("a")], lease=held)
+        await store.write([make_job("a")], lease=lease)
     write_lock.release()
     with pytest.raises(ServiceError):
-        await store.write([make_job("b")], lease=held)
-    await store.write([make_job("c", "run_s")], lease=elsewhere)
-    await store.leases.release(held, is_done=False)
-    (again,) = await store.leases.claim(10)
-    await store.write([make_job("d")], lease=again)
+        await store.write([make_job("b")], lease=lease)
+    await store.write([make_job("c", "run_s")], lease=second_lease)
+    await store.leases.release(lease, is_done=False)
+    (new_lease,) = await store.leases.claim(10)
+    await store.write([make_job("d")], lease=new_lease)
     assert [row["node_id"] for row in await store.find_rows("jobs")] == ["c", "d"]
 
 
 @pytest.mark.sqlite("a PRAGMA")
-async def test_full_durability_commits_in_the_writer_thread(tmp_path: Path) -> None:
-    """Given durability=full, then SQLite syncs each commit, and nothing else changes."""
+async def test_full_durability_syncs_each_commit(tmp_path: Path) -> None:
+    """Given durability=full, then SQLite syncs each commit."""
     store = await Store.open(tmp_path, durability="full")
     assert (
         get_sqlite(store).write_connection.exec_driver_sql("PRAGMA synchronous").scalar_one() == 2
@@ -432,45 +402,42 @@ async def test_full_durability_commits_in_the_writer_thread(tmp_path: Path) -> N
     await store.close()
 
 
-async def test_numbers_go_on_when_they_are_not_remembered_any_more(
+async def test_event_numbers_continue_beyond_the_cache(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Given more resources than numbers are kept of, then memory is bounded and events go on."""
+    """Given more resources than the cache has entries, then event numbers continue."""
     monkeypatch.setattr("toolkit.store.writing.event_numbers.NUMBER_CACHE_SIZE", 10)
     for _ in range(3):
         for i in range(30):
             emit = AppendEvent(f"wfl_{i}", "node.queued", {}, AT, f"job_{i}")
             await store.write([emit, emit])
-    for i in range(30):
-        events = await store.list_events(f"wfl_{i}", after=0)
+    for key in (f"{prefix}_{i}" for i in range(30) for prefix in ("wfl", "job")):
+        events = await store.list_events(key, after=0)
         assert [event["n"] for event in events] == [1, 2, 3, 4, 5, 6]
-        assert [event["n"] for event in await store.list_events(f"job_{i}", after=0)] == list(
-            range(1, 7)
-        )
     connection = store.writer._connection
     assert isinstance(connection, SqliteWriteConnection | PostgresWriteConnection)
     assert len(connection.numbers) <= 10
 
 
 @pytest.mark.sqlite("the WAL of its file")
-async def test_a_log_that_is_written_to_all_the_time_is_begun_anew(
+async def test_truncates_a_huge_write_ahead_log(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Given commits without a pause, then the log is cut off once it is huge."""
+    """Given commits without a pause, then the write-ahead log is truncated once it is huge."""
     monkeypatch.setattr("toolkit.store.sqlite.checkpoints.LARGE_WAL_BYTES", 64 * 1024)
     monkeypatch.setattr("toolkit.store.sqlite.checkpoints.HUGE_WAL_BYTES", 256 * 1024)
-    log, most = tmp_path / "state.db-wal", 0
+    log, max_size = tmp_path / "state.db-wal", 0
     async with asyncio.timeout(PATIENCE_S):
-        while log.stat().st_size >= most:  # by itself the file never becomes shorter
-            most = max(most, log.stat().st_size)
+        while log.stat().st_size >= max_size:  # SQLite never truncates the file by itself
+            max_size = log.stat().st_size
             await store.write([AppendEvent("run_r", "run.noted", {"text": "x" * 4_000}, AT)])
-    assert most >= 256 * 1024
+    assert max_size >= 256 * 1024
 
 
-def test_a_log_that_stays_long_is_moved_as_it_grows(
+def test_checkpoints_a_long_write_ahead_log_as_it_grows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Given a log that a reader keeps from being begun anew, then it is moved once per length."""
+    """Given a reader that prevents truncation, then the log has one checkpoint per length."""
     monkeypatch.setattr("toolkit.store.sqlite.checkpoints.COMMITS_PER_CHECK", 1)
     monkeypatch.setattr("toolkit.store.sqlite.checkpoints.LARGE_WAL_BYTES", 64 * 1024)
     with closing(sqlite3.connect(tmp_path / "some.db", isolation_level=None)) as database:
@@ -490,33 +457,33 @@ def test_a_log_that_stays_long_is_moved_as_it_grows(
 
         monkeypatch.setattr(sqlite3, "connect", connect_watched)
 
-        def list_moves() -> list[str]:
-            return [each for each in statements if "PASSIVE" in each]
+        def count_checkpoints() -> int:
+            return sum("PASSIVE" in statement for statement in statements)
 
-        def write_on() -> bool:
+        def write_rows() -> bool:
             for _ in range(20):
                 database.execute("INSERT INTO row VALUES (?)", ("x" * 4_000,))
                 checkpointer.checkpoint_if_due()
-            return len(list_moves()) >= 2
+            return count_checkpoints() >= 2
 
-        wait_until(write_on, "the log is moved twice")
-        grown = (tmp_path / "some.db-wal").stat().st_size
+        wait_until(write_rows, "the log has two checkpoints")
+        size = (tmp_path / "some.db-wal").stat().st_size
         reader.close()
         checkpointer.close()
-    assert len(list_moves()) <= grown // (64 * 1024)
+    assert count_checkpoints() <= size // (64 * 1024)
 
 
-async def test_renewing_leases_holds_nothing_up(store: Store, write_lock: WriteLock) -> None:
-    """Given a long transaction, when leases are renewed, then it waits and the loop goes on."""
+async def test_renewing_leases_does_not_block_the_loop(store: Store, write_lock: WriteLock) -> None:
+    """Given a long transaction, then a renewal waits for it, and the event loop goes on."""
     await acquire(store, "run_r")
     write_lock.take()
     renewing = asyncio.create_task(asyncio.to_thread(store.leases.renew))
-    longest = 0.0
+    longest_s = 0.0
     for _ in range(30):
         watch = Watch()
         await asyncio.sleep(0.01)
-        longest = max(longest, watch.measure_elapsed_s())
-    assert longest < 0.15
+        longest_s = max(longest_s, watch.measure_elapsed_s())
+    assert longest_s < 0.15
     assert not renewing.done()
     write_lock.release()
     await renewing

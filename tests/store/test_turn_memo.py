@@ -1,4 +1,4 @@
-"""The memory of what was read in a turn of the event loop."""
+"""The cache of values read in one turn of the event loop."""
 
 import asyncio
 from pathlib import Path
@@ -9,8 +9,8 @@ from toolkit.store import Store
 from toolkit.store.turn_memo import TurnMemo
 
 
-async def test_a_value_is_read_once_a_turn() -> None:
-    """Given a value, then it is read once in a turn, again in the next, and once forgotten."""
+async def test_reads_a_value_once_per_turn() -> None:
+    """Given a value, then it is read once per turn, and again after `forget`."""
     memo, reads = TurnMemo(), []
 
     async def read() -> int:
@@ -21,56 +21,54 @@ async def test_a_value_is_read_once_a_turn() -> None:
     assert await memo.find("b", read) == 2
     memo.forget()
     assert await memo.find("a", read) == 3
-    turned = asyncio.Event()
-    asyncio.get_running_loop().call_soon(turned.set)
-    await turned.wait()
+    await yield_turns()
     assert await memo.find("a", read) == 4
 
 
-async def test_who_asks_in_one_turn_waits_for_one_reading() -> None:
-    """Given readings that take a while, then those who ask in one turn have one, later ones theirs.
+async def test_callers_in_one_turn_share_a_read() -> None:
+    """Given slow reads, then callers in one turn share a read, and a later caller has its own.
 
-    A later one must not be given the first's answer, which may be older than what they know of.
+    The first read may be older than a write that the later caller knows of.
     """
-    memo, answers = TurnMemo(), [asyncio.Event() for _ in range(3)]
+    memo, answers = TurnMemo(), [asyncio.Event() for _ in range(2)]
     reads: list[int] = []
 
     async def read() -> int:
-        reads.append(mine := len(reads))
-        await answers[mine].wait()
-        return mine
+        reads.append(number := len(reads))
+        await answers[number].wait()
+        return number
 
-    asking = [asyncio.create_task(memo.find("a", read)) for _ in range(3)]
+    callers = [asyncio.create_task(memo.find("a", read)) for _ in range(3)]
     await yield_turns(2)
     later = asyncio.create_task(memo.find("a", read))
     await yield_turns(2)
-    asking[1].cancel()
-    for answer in answers[:2][::-1]:
-        answer.set()
-    assert await asyncio.gather(asking[0], asking[2], later) == [0, 0, 1]
-    assert asking[1].cancelled()
+    callers[1].cancel()
+    answers[1].set()
+    answers[0].set()
+    assert await asyncio.gather(callers[0], callers[2], later) == [0, 0, 1]
+    assert callers[1].cancelled()
 
 
-async def test_a_reading_that_is_given_up_is_made_by_another() -> None:
-    """Given several who wait for one reading, when whoever made it is cancelled, one reads anew."""
+async def test_a_caller_repeats_a_cancelled_read() -> None:
+    """Given callers of one read, when its reader is cancelled, then one other caller reads."""
     memo, answer = TurnMemo(), asyncio.Event()
     reads: list[int] = []
 
     async def read() -> int:
-        reads.append(mine := len(reads))
+        reads.append(number := len(reads))
         await answer.wait()
-        return mine
+        return number
 
-    asking = [asyncio.create_task(memo.find("a", read)) for _ in range(3)]
+    callers = [asyncio.create_task(memo.find("a", read)) for _ in range(3)]
     await yield_turns(2)
-    asking[0].cancel()
+    callers[0].cancel()
     await yield_turns(2)
     answer.set()
-    assert await asyncio.gather(*asking[1:]) == [1, 1]
+    assert await asyncio.gather(*callers[1:]) == [1, 1]
 
 
-async def test_a_reading_that_fails_is_not_kept() -> None:
-    """Given a reading that fails, then all who wait for it are told, and the next is made anew."""
+async def test_does_not_cache_a_failed_read() -> None:
+    """Given a read that fails, then all its callers get the error, and the next caller reads."""
     memo, reads = TurnMemo(), []
 
     async def read() -> int:
@@ -80,13 +78,13 @@ async def test_a_reading_that_fails_is_not_kept() -> None:
             raise LookupError
         return len(reads)
 
-    failed = await asyncio.gather(*[memo.find("a", read) for _ in range(2)], return_exceptions=True)
-    assert [type(each) for each in failed] == [LookupError] * 2
+    errors = await asyncio.gather(*[memo.find("a", read) for _ in range(2)], return_exceptions=True)
+    assert [*map(type, errors)] == [LookupError] * 2
     assert await memo.find("a", read) == 2
 
 
-async def test_what_was_written_is_read(tmp_path: Path) -> None:
-    """Given a write that is done, then what it changed is read, in whichever turn."""
+async def test_reads_the_version_after_a_write(tmp_path: Path) -> None:
+    """Given a completed write, then the configuration's version is read anew."""
     store = await Store.open(tmp_path)
     for n in range(5):
         before = await store.get_configuration_version()

@@ -1,4 +1,4 @@
-"""Lists by a filter: read slice by slice, and tags indexed by the database itself."""
+"""Lists by a filter read slice by slice, and counts end at a limit."""
 
 import asyncio
 import itertools
@@ -17,13 +17,13 @@ from toolkit.contract.operations.work_queries import WorkFilter
 from toolkit.store import RUN_LIST, AccountScope, Change, Store
 from toolkit.store.work_lists import SLICE_ROWS
 
-MADE = 3 * SLICE_ROWS + 7
-UNINDEXED = "\1"  # a text that the index cannot look up, so all records are read
+COUNT = 3 * SLICE_ROWS + 7
+UNINDEXED = "\1"  # a text outside the index, so that the search reads all records
 BEGIN = datetime(2026, 11, 20, tzinfo=UTC)
 
 
 def _make_run(n: int) -> list[Change]:
-    """A run a minute, of which every hundredth failed."""
+    """Make a run; runs are a minute apart, and every hundredth has failed."""
     at = BEGIN + timedelta(minutes=n)
     run_id, created_at = make_earliest_id(Prefix.RUN, at), format_rfc3339(at)
     root = make_row("roots", run_id, kind="run", created_at=created_at)
@@ -37,37 +37,37 @@ def _make_run(n: int) -> list[Change]:
 
 @pytest.fixture
 async def store(tmp_path: Path) -> AsyncIterator[Store]:
-    """A store with more runs than three slices have."""
+    """A store with more runs than fit in three slices."""
     opened = await Store.open(tmp_path)
-    await opened.write([change for n in range(MADE) for change in _make_run(n)])
+    await opened.write([change for n in range(COUNT) for change in _make_run(n)])
     yield opened
     await opened.close()
 
 
-async def _find(store: Store, limit: int = 200, **filters: object) -> list[int]:
-    wanted = WorkFilter(**filters)  # type: ignore[arg-type]
-    rows = await store.list_work(RUN_LIST, AccountScope("acc"), wanted, limit, None)
+async def _find(store: Store, **filters: object) -> list[int]:
+    work_filter = WorkFilter(**filters)  # type: ignore[arg-type]
+    rows = await store.list_work(RUN_LIST, AccountScope("acc"), work_filter, 200, None)
     return [int(json.loads(row["doc"])["input"]["n"]) for row in rows]
 
 
-async def test_a_count_ends_after_some_rows(store: Store) -> None:
-    """Given more than may be counted, or rows that would have to be read, then there is no count.
+async def test_does_not_count_beyond_a_limit(store: Store) -> None:
+    """Given too many rows, or too many documents to read, then the count is None.
 
-    An index answers for one status, so a filter of that alone is counted up to 10,000.
+    An index counts the rows of one status, so there is no limit for that filter alone.
     """
 
     async def count(**filters: object) -> int | None:
-        wanted = WorkFilter(**filters)  # type: ignore[arg-type]
-        return await store.count_work(RUN_LIST, AccountScope("acc"), wanted)
+        work_filter = WorkFilter(**filters)  # type: ignore[arg-type]
+        return await store.count_work(RUN_LIST, AccountScope("acc"), work_filter)
 
-    since = BEGIN + timedelta(minutes=MADE - 30)
-    assert await count() == MADE
-    assert await count(status="failed") == MADE // 100 + 1
+    since = BEGIN + timedelta(minutes=COUNT - 30)
+    assert await count() == COUNT
+    assert await count(status="failed") == COUNT // 100 + 1
     assert await count(status="failed", since=since) == 1
     assert await count(since=since) == 30
     assert await count(text="123") == 12
-    assert await count(min_cost_usd=1.0) is None  # most documents would have to be read
-    await store.write([change for n in range(MADE, 10_001) for change in _make_run(n)])
+    assert await count(min_cost_usd=1.0) is None  # it would read most documents
+    await store.write([change for n in range(COUNT, 10_001) for change in _make_run(n)])
     assert await count() is None
     assert await count(status="completed") == 10_001 - 101
     assert await count(capability="x") is None
@@ -75,7 +75,7 @@ async def test_a_count_ends_after_some_rows(store: Store) -> None:
 
 
 async def _count_turns(search: Awaitable[object]) -> int:
-    """Count the turns that the event loop takes while something searches."""
+    """Count the turns of the event loop during a search."""
     loop, turns = asyncio.get_running_loop(), itertools.count()
 
     def tick() -> None:
@@ -88,10 +88,10 @@ async def _count_turns(search: Awaitable[object]) -> int:
     return next(turns)
 
 
-async def test_a_long_search_lets_others_run_and_a_time_ends_it(store: Store) -> None:
-    """Given a search through all slices, then others run between; a time has it look at one."""
-    since = BEGIN + timedelta(minutes=MADE - 3)
-    assert await _find(store, since=since) == [MADE - 1, MADE - 2, MADE - 3]
-    assert await _count_turns(_find(store, text=UNINDEXED)) >= MADE // SLICE_ROWS
-    if not ON_POSTGRESQL:  # whose every answer takes turns
+async def test_a_long_search_yields_between_slices(store: Store) -> None:
+    """Given a search of all slices, then it yields; with a start time, it reads one slice."""
+    since = BEGIN + timedelta(minutes=COUNT - 3)
+    assert await _find(store, since=since) == [COUNT - 1, COUNT - 2, COUNT - 3]
+    assert await _count_turns(_find(store, text=UNINDEXED)) >= COUNT // SLICE_ROWS
+    if not ON_POSTGRESQL:  # each answer of a server takes turns
         assert await _count_turns(_find(store, text="nowhere", since=since)) == 0

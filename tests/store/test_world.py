@@ -1,4 +1,4 @@
-"""A data directory is the sandbox's or the real world's, and never holds both."""
+"""A data directory belongs to the sandbox or to real work, and never holds both."""
 
 import sqlite3
 from contextlib import closing
@@ -17,7 +17,7 @@ LINE = {"objective": "One line on tea"}
 
 
 def get_refusal(folder: Path, *, sandbox: bool) -> str:
-    """Return the error of a directory that is not opened."""
+    """Return the error of opening a directory."""
     with pytest.raises(ServiceError) as error:
         Client.local(folder, sandbox=sandbox)
     assert len(str(error.value).splitlines()) == 1
@@ -25,14 +25,8 @@ def get_refusal(folder: Path, *, sandbox: bool) -> str:
     return str(error.value)
 
 
-def remove_mark(folder: Path) -> None:
-    """Take the mark away, as a directory that was opened for any world has none."""
-    with closing(sqlite3.connect(folder / "state.db")) as connection:
-        connection.execute("PRAGMA application_id = 0")
-
-
-def test_the_first_opener_tells(tmp_path: Path) -> None:
-    """Given a directory of either world, then the other one is refused it, with what to do."""
+def test_the_first_opener_decides_the_world(tmp_path: Path) -> None:
+    """Given a directory of either world, then the other world is refused, and told what to do."""
     Client.local(tmp_path / "play", sandbox=True).close()
     Client.local(tmp_path / "work").close()
     assert "--sandbox" in get_refusal(tmp_path / "play", sandbox=False)
@@ -41,25 +35,26 @@ def test_the_first_opener_tells(tmp_path: Path) -> None:
     Client.local(tmp_path / "work").close()
 
 
-def test_both_at_once(tmp_path: Path) -> None:
-    """Given a sandbox that is open, then real work is refused its directory, and it goes on."""
+def test_refuses_real_work_next_to_an_open_sandbox(tmp_path: Path) -> None:
+    """Given an open sandbox, then real work is refused its directory, and the sandbox goes on."""
     with Client.local(tmp_path, sandbox=True) as client:
         get_refusal(tmp_path, sandbox=False)
         assert client.runs.create("llm.generate", LINE).wait().status == "completed"
 
 
 @pytest.mark.sqlite("the mark in a file's head")
-def test_a_directory_without_a_mark(tmp_path: Path) -> None:
-    """Given a directory without a mark, then the next opener tells."""
+def test_the_next_opener_marks_a_directory_without_a_mark(tmp_path: Path) -> None:
+    """Given a directory without a mark, then its next opener decides the world."""
     Client.local(tmp_path / "empty", sandbox=True).close()
-    remove_mark(tmp_path / "empty")
+    with closing(sqlite3.connect(tmp_path / "empty" / "state.db")) as connection:
+        connection.execute("PRAGMA application_id = 0")
     Client.local(tmp_path / "empty").close()
     get_refusal(tmp_path / "empty", sandbox=True)
 
 
 @pytest.mark.sqlite("copies and repairs of a directory")
-def test_copies_are_of_the_same_world(tmp_path: Path) -> None:
-    """Given a copy or a database made anew, then it belongs where the first one does."""
+def test_copies_and_repairs_keep_the_world(tmp_path: Path) -> None:
+    """Given a backup or a repaired database, then it belongs to the world of the original."""
     Client.local(tmp_path / "play", sandbox=True).close()
     place = open_place(tmp_path / "play", None)
     with SqliteUpkeep.view(tmp_path / "play") as records:
