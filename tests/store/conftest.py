@@ -1,4 +1,4 @@
-"""What tests of the store share."""
+"""Fixtures of the store's tests."""
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from s3fs import S3FileSystem
 
 from tests.support.database_pool import BOTH_DATABASES, execute_sql
 from toolkit import Client
@@ -18,16 +19,15 @@ Execute = Callable[[str], list[tuple[Any, ...]]]
 
 @pytest.fixture(params=BOTH_DATABASES)
 def url(request: pytest.FixtureRequest) -> str | None:
-    """The address of an empty database; none where the data directory has one."""
+    """The address of an empty database; None for the database of the data directory."""
     if request.param == "sqlite":
         return None
-    found: str = request.getfixturevalue("postgres_url")
-    return found
+    return str(request.getfixturevalue("postgres_url"))
 
 
 @pytest.fixture
 def execute(tmp_path: Path, url: str | None) -> Execute:
-    """Run a statement in the database, beside all stores."""
+    """Runs a statement in the database."""
     return partial(execute_sql, tmp_path, url)
 
 
@@ -36,13 +36,19 @@ async def stores(tmp_path: Path, url: str | None) -> AsyncIterator[tuple[Store, 
     """Two stores on one database."""
     first, second = [await Store.open(tmp_path, database=url) for _ in range(2)]
     yield first, second
-    for each in (first, second):
-        await each.close()
+    await first.close()
+    await second.close()
 
 
 @pytest.fixture
-def an_hour_passed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Given that everything is old enough to be deleted."""
+def files(s3_server: str) -> S3FileSystem:
+    """The file system of object storage."""
+    return S3FileSystem(endpoint_url=s3_server, skip_instance_cache=True, use_listings_cache=False)
+
+
+@pytest.fixture
+def without_min_age(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets files be deleted that were just written."""
     monkeypatch.setattr(prune, "MIN_UNREFERENCED_AGE_S", -5.0)
 
 
@@ -50,7 +56,7 @@ def an_hour_passed(monkeypatch: pytest.MonkeyPatch) -> None:
 def database(
     settings: Settings, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Client]:
-    """An engine with a database of PostgreSQL that the environment names."""
+    """An engine with a PostgreSQL database that the environment names."""
     monkeypatch.setenv("TOOLKIT_DATABASE", postgres_url)
     with Client.local(settings.data_dir, sandbox=True) as client:
         yield client
