@@ -1,14 +1,12 @@
-"""Values of any nesting: another leaf makes another digest, and an equal value the same."""
+"""Digests of nested values: they depend on every leaf, and equal values have equal digests."""
 
 import collections
 import dataclasses
 import datetime
 import functools
-import math
 import operator
 import types
 from collections.abc import Callable
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -20,9 +18,7 @@ from pydantic import BaseModel
 
 from toolkit.functions.fingerprints import fingerprint_function
 
-FEW = settings(
-    max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow], database=None
-)
+FEW = settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow], database=None)
 
 
 class Plain:
@@ -58,44 +54,16 @@ class Model(BaseModel):
     value: Any
 
 
-class List(list[object]):
-    """A list that may have attributes."""
-
-
-def _attach(base: type, *given: object) -> Callable[[object], object]:
-    """Make a holder that has its value as an attribute beside what its base holds."""
+def _attach(base: type, *arguments: object) -> Callable[[object], object]:
+    """Return a function that makes an instance of a subclass with its value as an attribute."""
     kind: Any = type("Own", (base,), {})
 
     def make(value: object) -> object:
-        made = kind(*given)
-        made.extra = value
-        return made
+        holder = kind(*arguments)
+        holder.extra = value
+        return holder
 
     return make
-
-
-def _make_class(value: object) -> type:
-    return type("Made", (), {"value": value, "__module__": __name__})
-
-
-def _close_over(value: object) -> Callable[[], object]:
-    return lambda: value
-
-
-def _take_default(value: object) -> Callable[[], object]:
-    return lambda chosen=value: chosen
-
-
-def _make_frame(value: object) -> pd.DataFrame:
-    column = np.empty(1, dtype=object)
-    column[0] = value
-    return pd.DataFrame({"a": column})
-
-
-def _fill_array(value: object) -> Any:
-    array = np.empty(1, dtype=object)
-    array[0] = value
-    return array
 
 
 HOLDERS: list[Callable[[Any], object]] = [
@@ -104,13 +72,16 @@ HOLDERS: list[Callable[[Any], object]] = [
     lambda value: collections.defaultdict(list, key=value), lambda value: slice(value),
     lambda value: types.SimpleNamespace(value=value),
     lambda value: types.MappingProxyType({1: value}),
-    Plain, Slotted, Data, lambda value: Model(value=value), lambda value: List([value]),
+    Plain, Slotted, Data, lambda value: Model(value=value), lambda value: _attach(list, [value])(0),
     lambda value: Plain(value).get, lambda value: {"key": value}.get,
     lambda value: functools.partial(print, value),
     lambda value: functools.partial(print, end=value),
     *map(_attach, (list, int, str, dict, tuple)), _attach(datetime.date, 2026, 1, 1),
-    _make_class, _close_over, _take_default, _make_frame, _fill_array, property, staticmethod,
-    classmethod, operator.itemgetter,
+    lambda value: type("Class", (), {"value": value, "__module__": __name__}),
+    lambda value: lambda: value, lambda value: lambda default=value: default,
+    lambda value: pd.DataFrame({"a": pd.Series([value], dtype=object)}),
+    lambda value: pd.Series([value], dtype=object).to_numpy(),
+    property, staticmethod, classmethod, operator.itemgetter,
     lambda value: frozenset([Data((value,))]) if isinstance(value, (int, str)) else [value],
 ]  # fmt: skip
 LEAVES = st.one_of(
@@ -130,31 +101,27 @@ HOLDER = st.sampled_from(HOLDERS)
 
 
 def digest(value: object) -> str:
-    """The digest of a function that closes over a value."""
+    """Return the digest of a function that closes over a value."""
     fingerprint = fingerprint_function(lambda: value)
     assert fingerprint.unseen == ()
     return fingerprint.digest
 
 
-def is_same(one: object, other: object) -> bool:
-    """Tell whether Python takes two leaves for the same, whatever it is asked about them."""
-    if isinstance(one, float) and isinstance(other, float) and math.isnan(one):
-        return math.isnan(other)
-    if isinstance(one, complex | Decimal):
-        return repr(one) == repr(other)
-    return type(one) is type(other) and repr(one) == repr(other)
+def is_same(first: object, second: object) -> bool:
+    """Return whether two leaves have the same type and text."""
+    return type(first) is type(second) and repr(first) == repr(second)
 
 
 def nest(holders: list[Callable[[Any], object]], leaf: object) -> object:
-    """Put a leaf into holders, one in the other."""
+    """Put a leaf into nested holders."""
     for hold in holders:
         leaf = hold(leaf)
     return leaf
 
 
 @pytest.mark.parametrize("hold", HOLDERS)
-def test_every_holder_counts(hold: Callable[[Any], object]) -> None:
-    """Given a holder of a value, a list or an object, then what is in it makes another digest."""
+def test_digest_depends_on_the_content_of_a_holder(hold: Callable[[Any], object]) -> None:
+    """Given a holder of a value, a list or an object, then another content changes the digest."""
     for inner in (lambda value: value, lambda value: [value], Plain):
         first = digest(hold(inner(1)))
         assert digest(hold(inner(1))) == first
@@ -163,26 +130,26 @@ def test_every_holder_counts(hold: Callable[[Any], object]) -> None:
 
 @FEW
 @given(st.lists(HOLDER, max_size=6), LEAVES, LEAVES)
-def test_every_leaf_counts(
-    holders: list[Callable[[Any], object]], one: object, other: object
+def test_digest_depends_on_every_leaf(
+    holders: list[Callable[[Any], object]], leaf: object, new_leaf: object
 ) -> None:
-    """Given a leaf that changes, at any depth, then the digest differs; else it is the same."""
-    assume(not is_same(one, other))
-    first = digest(nest(holders, one))
-    assert digest(nest(holders, one)) == first
-    assert digest(nest(holders, other)) != first
+    """Given a leaf at any depth, then the digest differs only if the leaf differs."""
+    assume(not is_same(leaf, new_leaf))
+    first = digest(nest(holders, leaf))
+    assert digest(nest(holders, leaf)) == first
+    assert digest(nest(holders, new_leaf)) != first
 
 
 @FEW
 @given(st.lists(LEAVES, min_size=1, max_size=40), st.data())
-def test_every_item_counts(items: list[object], data: st.DataObject) -> None:
-    """Given many items, one of which changes, then the digest of their list differs."""
+def test_digest_depends_on_every_item(items: list[object], data: st.DataObject) -> None:
+    """Given many items, when an item changes, then the digest of their list differs."""
     place = data.draw(st.integers(0, len(items) - 1))
-    other = data.draw(LEAVES.filter(lambda leaf: not is_same(leaf, items[place])))
-    changed = [*items[:place], other, *items[place + 1 :]]
+    leaf = data.draw(LEAVES.filter(lambda leaf: not is_same(leaf, items[place])))
+    new_items = [*items[:place], leaf, *items[place + 1 :]]
     for hold in (list, tuple, lambda values: np.array([*values, None], dtype=object)):
         assert digest(hold(items)) == digest(hold(list(items)))
-        assert digest(hold(items)) != digest(hold(changed))
+        assert digest(hold(items)) != digest(hold(new_items))
 
 
 CELLS: dict[str, st.SearchStrategy[Any]] = {
@@ -202,7 +169,7 @@ CELLS: dict[str, st.SearchStrategy[Any]] = {
 
 @st.composite
 def frames(draw: st.DrawFn) -> dict[str, tuple[str, list[object]]]:
-    """The columns of a frame: the dtype and the cells of each."""
+    """Draw the columns of a frame: the dtype and the cells of each."""
     rows = draw(st.integers(1, 4))
     names = draw(st.lists(st.text(min_size=1, max_size=3), min_size=1, max_size=4, unique=True))
     return {
@@ -221,18 +188,18 @@ def build(columns: dict[str, tuple[str, list[object]]]) -> pd.DataFrame:
 
 @FEW
 @given(frames(), st.data())
-def test_every_cell_counts(
+def test_digest_depends_on_every_cell(
     columns: dict[str, tuple[str, list[object]]], data: st.DataObject
 ) -> None:
-    """Given a frame of any dtypes, then a cell, a name or a label that changes is noticed."""
+    """Given a frame, when a cell, a name or a label changes, then the digest differs."""
     name = data.draw(st.sampled_from(sorted(columns)))
     dtype, cells = columns[name]
     place = data.draw(st.integers(0, len(cells) - 1))
-    other = data.draw(CELLS[dtype].filter(lambda cell: not is_same(cell, cells[place])))
-    changed = {**columns, name: (dtype, [*cells[:place], other, *cells[place + 1 :]])}
+    new_cell = data.draw(CELLS[dtype].filter(lambda cell: not is_same(cell, cells[place])))
+    new_columns = {**columns, name: (dtype, [*cells[:place], new_cell, *cells[place + 1 :]])}
     before = digest(build(columns))
     assert digest(build(columns)) == before
-    assert digest(build(changed)) != before
+    assert digest(build(new_columns)) != before
     for change in (
         lambda frame: frame.rename(columns={name: name + "x"}),
         lambda frame: frame.rename_axis("x"),

@@ -1,6 +1,5 @@
-"""What tells one function from another, and what the cache of results goes by."""
+"""Fingerprints, which distinguish functions and are keys of the result cache."""
 
-import textwrap
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -27,7 +26,7 @@ def call(n):
 
 
 class LockHolder:
-    """An object whose content is not known."""
+    """An object with unknown content."""
 
     def __init__(self) -> None:
         self.lock, self.n = threading.Lock(), 1
@@ -36,18 +35,17 @@ class LockHolder:
 def define(source: str, **names: object) -> Callable[..., object]:
     """Define the function `call` of a source, as a cell of a notebook does."""
     space: dict[str, Any] = {"__name__": "__main__", **names}
-    exec(compile(textwrap.dedent(source), "<cell>", "exec"), space)
-    found: Callable[..., object] = space["call"]
-    return found
+    exec(compile(source, "<cell>", "exec"), space)
+    return space["call"]  # type: ignore[no-any-return]
 
 
 def read(source: str, **names: object) -> str:
-    """The fingerprint of a source's function, with the globals that it reads."""
+    """Return the fingerprint of a source's function, with the globals that it reads."""
     return fingerprint_function(define(source, **names)).digest
 
 
-def test_comments_and_lines_make_no_difference() -> None:
-    """Given the same code with other comments, line breaks and places, then it is the same."""
+def test_ignores_comments_and_line_breaks() -> None:
+    """Given the same code with other comments and line breaks, then the digest is the same."""
     moved = "# a comment\n\n\n" + MAIN.replace("return", "# why\n    return")
     assert read(HELPERS + MAIN) == read(HELPERS + moved)
 
@@ -63,27 +61,27 @@ def test_comments_and_lines_make_no_difference() -> None:
         ("+ len", "- len"),
     ],
 )
-def test_whatever_it_reads_makes_another_of_it(before: str, after: str) -> None:
-    """Given a change in a function, class or value that it reads, then it is another one."""
+def test_depends_on_every_value_that_a_function_reads(before: str, after: str) -> None:
+    """Given a change in a function, class or value that it reads, then the digest differs."""
     source = HELPERS + MAIN
     assert read(source) != read(source.replace(before, after))
 
 
-def test_lambdas_of_one_line_differ() -> None:
-    """Given two lambdas that `inspect` cannot tell apart, then their code does."""
+def test_distinguishes_lambdas_on_a_line() -> None:
+    """Given two lambdas on the same line, then their code distinguishes them."""
     first, second = (lambda n: n + 1), (lambda n: n + 2)
     assert identify_function(first) != identify_function(second)
 
 
-def test_names_an_unknown_object_and_counts_as_new() -> None:
-    """Given a function that reads an unknown object, then it differs each time, and names it."""
+def test_an_unknown_object_makes_a_function_new() -> None:
+    """Given a function that reads an unknown object, then each digest differs, and names it."""
     function = define("def call(): return MODELS['a'].lock", MODELS={"a": LockHolder()})
     first, second = fingerprint_function(function), fingerprint_function(function)
     assert first.unseen == second.unseen == ("`MODELS['a'].lock` (lock)",)
     assert first.digest != second.digest
 
 
-def test_keeps_its_identity_while_an_object_changes() -> None:
+def test_identity_ignores_changes_of_an_object() -> None:
     """Given a function that closes over an object, then its identity is that object's."""
     make = lambda model: lambda: model  # noqa: E731 - a closure
     model = LockHolder()
@@ -95,7 +93,7 @@ def test_keeps_its_identity_while_an_object_changes() -> None:
 
 
 def test_reads_deep_and_wide_values() -> None:
-    """Given values that are nested deeply or share much, then they are read to an end."""
+    """Given deeply nested values or values with shared parts, then reading them ends."""
     deep: list[object] = []
     for _ in range(20_000):
         deep = [deep]
@@ -106,8 +104,8 @@ def test_reads_deep_and_wide_values() -> None:
     assert read(source, VALUE=deep) == read(source, VALUE=deep) != read(source, VALUE=wide)
 
 
-def test_what_refers_to_itself_is_read_once() -> None:
-    """Given functions that call each other, then they are read to an end."""
+def test_reads_recursive_values_once() -> None:
+    """Given functions that call each other, then reading them ends."""
     loop: list[object] = []
     loop.append(loop)
     source = "def call(n): return back(n) if LOOP else n\ndef back(n): return call(n - 1)"

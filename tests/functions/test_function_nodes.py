@@ -1,4 +1,4 @@
-"""A function of the caller's process is a node: `wf.add("clean", clean, depends_on=[…])`."""
+"""Functions of the caller's process as nodes: `wf.add("clean", clean, depends_on=[…])`."""
 
 import asyncio
 import gc
@@ -26,24 +26,24 @@ FRAME = pd.DataFrame({"text": ["tea", None, "salt"], "share": [0.1 + 0.2, 1.0, n
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
-    """A client of its own engine, with simulated vendors."""
-    with Client.local(tmp_path_factory.mktemp("data"), sandbox=True) as made:
-        yield made
+    """A client with its own engine, and simulated vendors."""
+    with Client.local(tmp_path_factory.mktemp("data"), sandbox=True) as client:
+        yield client
 
 
 def _submit(client: Client, wf: Workflow) -> Any:
     return client.workflows.submit(wf).wait(progress=False, check=False)
 
 
-def _run(client: Client, function: Callable[..., object], **more: Any) -> Any:
+def _run(client: Client, function: Callable[..., object], **options: Any) -> Any:
     """Run a workflow of one function, and return its node."""
     wf = Workflow("one")
-    wf.add("one", function, **more)
+    wf.add("one", function, **options)
     return _submit(client, wf)["one"]
 
 
-def test_results_pass_from_node_to_node(client: Client) -> None:
-    """Given functions and a capability, then each takes what the nodes before it returned."""
+def test_passes_results_to_later_nodes(client: Client) -> None:
+    """Given functions and a capability, then each gets the results of earlier nodes."""
     wf = Workflow("mixed", max_cost_usd=1.0)
     raw = wf.add("raw-rows", lambda: FRAME)
     clean = wf.add(
@@ -57,42 +57,44 @@ def test_results_pass_from_node_to_node(client: Client) -> None:
         await asyncio.to_thread(str)
         return f"There are {count['n']} rows."
 
-    told = wf.add("told", describe, depends_on=[count])
-    copy = wf.add("copy", "llm.generate", objective="Say it better", depends_on=[told])
-    wf.add("all", lambda parts, **rest: [len(parts), *rest], parts=[told, copy], depends_on=[count])
+    text = wf.add("text", describe, depends_on=[count])
+    copy = wf.add("copy", "llm.generate", objective="Say it better", depends_on=[text])
+    wf.add(
+        "all", lambda parts, **extra: [len(parts), *extra], parts=[text, copy], depends_on=[count]
+    )
 
-    done = _submit(client, wf)
+    run = _submit(client, wf)
 
-    assert done.status == "completed"
-    pd.testing.assert_frame_equal(done["raw-rows"].value, FRAME)
-    pd.testing.assert_frame_equal(done["clean"].value, FRAME.dropna())
-    assert done["count"].value == {"n": 1, "sum": 0.1 + 0.2}
-    assert done["count"].output["value"] == done["count"].value
-    assert done["told"].text == "There are 1 rows."
-    assert done["all"].value == [2, "count"]
-    assert client.workflows.get(done.id)["clean"].depends_on == ["raw-rows"]
-    job = client.jobs.get(done["copy"].job_id)
-    assert job.input["from_artifacts"] == {"told": done["told"].artifact_id}
+    assert run.status == "completed"
+    pd.testing.assert_frame_equal(run["raw-rows"].value, FRAME)
+    pd.testing.assert_frame_equal(run["clean"].value, FRAME.dropna())
+    assert run["count"].value == {"n": 1, "sum": 0.1 + 0.2}
+    assert run["count"].output["value"] == run["count"].value
+    assert run["text"].text == "There are 1 rows."
+    assert run["all"].value == [2, "count"]
+    assert client.workflows.get(run.id)["clean"].depends_on == ["raw-rows"]
+    job = client.jobs.get(run["copy"].job_id)
+    assert job.input["from_artifacts"] == {"text": run["text"].artifact_id}
 
 
-def test_a_function_costs_nothing_and_asks_no_provider(client: Client) -> None:
-    """Given a function, then its node and its events are as another's, at no cost."""
+def test_a_function_costs_nothing_and_needs_no_provider(client: Client) -> None:
+    """Given a function, then its node and events are those of any node, at no cost."""
     wf = Workflow("free", provider="openai", max_cost_usd=0.0)
     wf.add("one", lambda: b"\x89PNG\r\n\x1a\n")
 
-    done = _submit(client, wf)
+    run = _submit(client, wf)
 
-    node = done["one"]
-    assert (done.status, node.cost_usd, node.provider) == ("completed", 0, None)
+    node = run["one"]
+    assert (run.status, node.cost_usd, node.provider) == ("completed", 0, None)
     assert node.artifact.media_type == "image/png"
-    assert [event.type for event in client.workflows.events(done.id)] == [
+    assert [event.type for event in client.workflows.events(run.id)] == [
         "workflow.queued", "workflow.running", "node.queued", "node.running", "node.completed",
         "workflow.completed",
     ]  # fmt: skip
 
 
-def test_code_is_no_part_of_any_record(tmp_path: Path) -> None:
-    """Given a function that ran, then no file of the data directory holds a word of its code."""
+def test_stores_no_code(tmp_path: Path) -> None:
+    """Given a function that ran, then no file of the data directory contains its code."""
 
     def keep_secret() -> int:
         canary_of_the_code = 1
@@ -105,8 +107,8 @@ def test_code_is_no_part_of_any_record(tmp_path: Path) -> None:
         assert not file.is_file() or b"canary_of_the_code" not in file.read_bytes()
 
 
-def test_it_runs_in_a_thread_beside_others(client: Client) -> None:
-    """Given functions that wait for each other, then they run at once, off the engine's thread."""
+def test_runs_functions_concurrently_in_threads(client: Client) -> None:
+    """Given functions that wait for each other, then each runs in its own thread."""
     meeting = threading.Barrier(3, timeout=PATIENCE_S)
 
     def meet() -> str:
@@ -116,14 +118,14 @@ def test_it_runs_in_a_thread_beside_others(client: Client) -> None:
     wf = Workflow("three")
     for i in range(3):
         wf.add(f"n{i}", meet)
-    done = _submit(client, wf)
+    run = _submit(client, wf)
 
-    assert done.status == "completed"
-    assert "toolkit-engine" not in {str(node.value) for node in map(done.__getitem__, ["n0", "n1"])}
+    assert run.status == "completed"
+    assert "toolkit-engine" not in {run[f"n{i}"].value for i in range(3)}
 
 
-def test_functions_may_wait_for_runs_of_their_own(tmp_path: Path) -> None:
-    """Given one job at a time, when many functions ask for runs, then none waits for ever."""
+def test_functions_may_wait_for_their_own_runs(tmp_path: Path) -> None:
+    """Given one job at a time, when many functions wait for runs, then all of them complete."""
     settings = Settings(max_concurrent_jobs=1)
     with Client.local(tmp_path, sandbox=True, settings=settings) as client:
 
@@ -134,14 +136,14 @@ def test_functions_may_wait_for_runs_of_their_own(tmp_path: Path) -> None:
         wf = Workflow("asking")
         for n in range(3):
             wf.add(f"n{n}", ask, n=n)
-        done = _submit(client, wf)
+        workflow = _submit(client, wf)
 
-        assert done.status == "completed"
-        assert len({node.job_id for node in done.nodes}) == 3
+        assert workflow.status == "completed"
+        assert len({node.job_id for node in workflow.nodes}) == 3
 
 
-def test_an_error_is_told_with_where_it_came_from(client: Client) -> None:
-    """Given a function that raises, then the error names it, its line, and no key; others skip."""
+def test_an_error_names_the_function_and_its_lines(client: Client) -> None:
+    """Given a function that raises, then the error names its lines but no key, and others skip."""
 
     def read(row: str) -> int:
         return int(row)
@@ -152,22 +154,22 @@ def test_an_error_is_told_with_where_it_came_from(client: Client) -> None:
     wf = Workflow("wrong")
     wrong = wf.add("wrong", convert)
     wf.add("after", lambda wrong: wrong, depends_on=[wrong])
-    done = _submit(client, wf)
+    run = _submit(client, wf)
 
-    error = done["wrong"].error
-    assert (done.status, error.code) == ("failed", "FUNCTION_FAILED")
+    error = run["wrong"].error
+    assert (run.status, error.code) == ("failed", "FUNCTION_FAILED")
     assert error.message.startswith("`convert` raised ValueError: invalid literal for int()")
     assert "sk-0123" not in error.model_dump_json()
-    assert [(one.path.split(",")[0], one.message) for one in error.details] == [
+    assert [(detail.path.split(",")[0], detail.message) for detail in error.details] == [
         ("convert", 'return read("[key]")'), ("read", "return int(row)"),
     ]  # fmt: skip
-    assert done["after"].error.code == "UPSTREAM_FAILED"
+    assert run["after"].error.code == "UPSTREAM_FAILED"
     with pytest.raises(WorkError, match="convert"):
-        client.workflows.get(done.id).wait(progress=False)
+        client.workflows.get(run.id).wait(progress=False)
 
 
-def test_a_function_is_retried_as_often_as_the_workflow_says(client: Client) -> None:
-    """Given a function that fails once, then a node retry mends it."""
+def test_retries_a_function(client: Client) -> None:
+    """Given a function that fails once, then a retry of its node completes."""
     calls: list[int] = []
 
     def fail_once() -> int:
@@ -184,7 +186,7 @@ def test_a_function_is_retried_as_often_as_the_workflow_says(client: Client) -> 
 
 
 @pytest.mark.parametrize("value", [object(), {"a": object()}, lambda: 1, pd.Series([1])])
-def test_a_result_that_nothing_can_hold_fails_with_the_reason(client: Client, value: Any) -> None:
+def test_rejects_a_result_of_an_unknown_type(client: Client, value: Any) -> None:
     """Given a result that is no text, bytes, JSON or table, then the node fails and says so."""
     error = _run(client, lambda: value).error
 
@@ -192,9 +194,8 @@ def test_a_result_that_nothing_can_hold_fails_with_the_reason(client: Client, va
     assert "return text, bytes, a table or a JSON value" in error.message
 
 
-def test_the_cache_goes_by_code_values_and_arguments(client: Client) -> None:
-    """Given equal functions, then one is called; where code, a value or an input differs, both."""
-    calls: list[str] = []
+def test_caches_by_code_values_and_arguments(client: Client) -> None:
+    """Given another code, value or argument, then the cached result of a function is not reused."""
 
     def make(name: str, factor: int):
         def scale(n: int) -> int:
@@ -202,21 +203,21 @@ def test_the_cache_goes_by_code_values_and_arguments(client: Client) -> None:
 
         return scale
 
-    def run(function: Any, n: int) -> Any:
+    def run(function: Any, n: int) -> tuple[int, bool]:
         node = _run(client, function, cache=True, n=n)
-        calls.append(node.cached_from or "")
-        return node.value
+        return node.value, bool(node.cached_from)
 
-    assert [run(make("a", 2), 3), run(make("b", 2), 3)] == [6, 6]
-    assert [bool(one) for one in calls] == [False, True]
-    assert [run(make("a", 5), 3), run(make("a", 2), 4), run(lambda n: n * 2, 3)] == [15, 8, 6]
-    assert [bool(one) for one in calls[2:]] == [False, False, False]
+    assert run(make("a", 2), 3) == (6, False)
+    assert run(make("b", 2), 3) == (6, True)
+    assert run(make("a", 5), 3) == (15, False)
+    assert run(make("a", 2), 4) == (8, False)
+    assert run(lambda n: n * 2, 3) == (6, False)
 
 
-def test_the_cache_sees_globals_as_they_are_when_it_is_called(
+def test_caches_by_the_globals_at_the_time_of_the_call(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Given a global that changes after a function was added, then its old result is no answer."""
+    """Given a global that changes after a function was added, then the old result is not reused."""
     wf = Workflow("by global")
     wf.add("one", lambda: FRAME.shape[0], cache=True)
     assert _submit(client, wf)["one"].value == 3
@@ -225,36 +226,33 @@ def test_the_cache_sees_globals_as_they_are_when_it_is_called(
     assert _submit(client, wf)["one"].value == 1
 
 
-def test_cancelling_ends_the_node_and_tells_an_async_function(client: Client) -> None:
-    """Given functions under way, when the workflow is cancelled, then it ends at once."""
-    begun, told, release = threading.Event(), threading.Event(), threading.Event()
+def test_cancels_running_functions(client: Client) -> None:
+    """Given running functions, when the workflow is cancelled, then it ends at once."""
+    start, cancel, release = threading.Event(), threading.Event(), threading.Event()
 
     async def wait_long() -> None:
-        begun.set()
+        start.set()
         try:
             await asyncio.Event().wait()
         except asyncio.CancelledError:
-            told.set()
+            cancel.set()
             raise
-
-    def block() -> None:
-        release.wait(PATIENCE_S)
 
     wf = Workflow("long")
     wf.add("async", wait_long)
-    wf.add("blocked", block)
+    wf.add("blocked", lambda: release.wait(PATIENCE_S))
     run = client.workflows.submit(wf)
-    assert begun.wait(PATIENCE_S)
+    assert start.wait(PATIENCE_S)
     try:
-        done = run.cancel()
-        assert (done.status, done["blocked"].status) == ("cancelled", "cancelled")
-        assert told.wait(PATIENCE_S)
+        run = run.cancel()
+        assert (run.status, run["blocked"].status) == ("cancelled", "cancelled")
+        assert cancel.wait(PATIENCE_S)
     finally:
         release.set()
 
 
-def test_a_deadline_holds_for_a_function(client: Client) -> None:
-    """Given a function that takes longer than its deadline, then the node fails without it."""
+def test_limits_a_function_to_its_deadline(client: Client) -> None:
+    """Given a function that takes longer than its deadline, then the node fails at once."""
     release = threading.Event()
     node = _run(client, lambda: release.wait(PATIENCE_S), options={"deadline_s": 0.05})
     release.set()
@@ -263,39 +261,37 @@ def test_a_deadline_holds_for_a_function(client: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("arguments", "message"),
     [
         ({}, "`clean` has no value for `table`"),
         ({"tabel": 1}, "has no parameter `tabel`: did you mean `table`?"),
         ({"table": FRAME}, "`table` is a DataFrame, which is not JSON"),
     ],
 )
-def test_arguments_that_do_not_fit_are_refused_as_the_node_is_added(
-    given: dict[str, object], told: str
-) -> None:
-    """Given arguments that a function does not take, then `add` says which, and what would do."""
+def test_rejects_unfitting_arguments(arguments: dict[str, object], message: str) -> None:
+    """Given arguments that a function does not take, then `add` names them and the solution."""
 
     def clean(table: object, limit: int = 1) -> object:
         return table, limit
 
     with pytest.raises(RequestError, match="Node `clean`") as caught:
-        Workflow("w").add("clean", clean, **given)  # type: ignore[arg-type]
+        Workflow("w").add("clean", clean, **arguments)  # type: ignore[arg-type]
     assert caught.value.code is ErrorCode.INVALID_WORKFLOW
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
-def test_an_optional_node_that_failed_leaves_its_parameter_out(client: Client) -> None:
-    """Given a function of an optional node that failed, then it is called with its default."""
+def test_uses_defaults_for_a_failed_optional_node(client: Client) -> None:
+    """Given an optional node that failed, then a later function gets its default, or None."""
     wf = Workflow("optional")
     lost = wf.add("lost", lambda: 1 / 0, optional=True)
-    wf.add("kept", lambda lost, more="default": [lost, more], lost=lost, more=lost)
-    done = _submit(client, wf)
+    wf.add("next", lambda lost, text="default": [lost, text], lost=lost, text=lost)
+    run = _submit(client, wf)
 
-    assert (done.status, done["kept"].value) == ("completed", [None, "default"])
+    assert (run.status, run["next"].value) == ("completed", [None, "default"])
 
 
-def test_functions_are_held_while_they_may_be_called_and_no_longer(client: Client) -> None:
-    """Given many functions that nobody else holds, then each is called, and few of them stay."""
+def test_holds_functions_only_while_they_may_be_called(client: Client) -> None:
+    """Given many functions without another owner, then each is called, and few of them stay."""
     release = threading.Event()
 
     def build() -> tuple[Workflow, list[Any]]:
@@ -316,92 +312,90 @@ def test_functions_are_held_while_they_may_be_called_and_no_longer(client: Clien
     wait_until(lambda: sum(value() is not None for value in values) <= MAX_RECENT)
 
 
-def test_a_server_calls_no_functions(server: Server, tmp_path: Path) -> None:
-    """Given a client of a server, then functions are refused there, and by the server itself."""
+def test_a_server_calls_no_functions(server: Server) -> None:
+    """Given a server, then both its client and the server itself reject functions."""
     wf = Workflow("served")
     wf.add("one", lambda: 1)
-    with Client(server.url) as nobody:
-        key = nobody.account.create("ada@example.org").api_key
-    with Client(server.url, key) as served:
+    with Client(server.url, server.sign_up()) as remote:
         with pytest.raises(RequestError, match=r"submit the workflow to Client\.local") as caught:
-            served.workflows.submit(wf)
+            remote.workflows.submit(wf)
         assert caught.value.code is ErrorCode.FUNCTION_UNAVAILABLE
-        with pytest.raises(RequestError, match="cannot call functions of its clients") as refused:
-            served.workflows.create(wf.to_dict())
-        assert refused.value.code is ErrorCode.FUNCTION_UNAVAILABLE
+        with pytest.raises(RequestError, match="cannot call functions of its clients") as caught:
+            remote.workflows.create(wf.to_dict())
+        assert caught.value.code is ErrorCode.FUNCTION_UNAVAILABLE
         with pytest.raises(RequestError):
-            served.functions.register(len)
+            remote.functions.register(len)
 
 
-def test_another_account_calls_none_of_this_process(client: Client) -> None:
-    """Given a function that was submitted, then work of another account is refused it."""
+def test_another_account_cannot_call_functions(client: Client) -> None:
+    """Given a function that was submitted, then a workflow of another account cannot call it."""
     wf = Workflow("own")
     wf.add("one", lambda: 1)
     assert _submit(client, wf).status == "completed"
 
-    other = with_key(client, client.account.create("ada@example.org").api_key)
+    stranger = with_key(client, client.account.create("ada@example.org").api_key)
     with pytest.raises(RequestError) as caught:
-        other.workflows.create(wf.to_dict())
+        stranger.workflows.create(wf.to_dict())
     assert caught.value.code is ErrorCode.FUNCTION_UNAVAILABLE
 
 
-def test_a_fork_calls_a_function_with_other_arguments(client: Client) -> None:
-    """Given a workflow, then a fork runs a function again with what is given anew."""
+def test_a_fork_calls_a_function_with_new_arguments(client: Client) -> None:
+    """Given a workflow, then a fork calls a function again with new arguments."""
     wf = Workflow("forked")
     base = wf.add("base", lambda: 2)
     wf.add("scaled", lambda base, factor: base * factor, depends_on=[base], factor=3)
-    done = _submit(client, wf)
-    again = done.fork("scaled", {"scaled": {"arguments": {"factor": 5}}}).wait(progress=False)
+    run = _submit(client, wf)
+    fork = run.fork("scaled", {"scaled": {"arguments": {"factor": 5}}}).wait(progress=False)
 
-    assert (done["scaled"].value, again["scaled"].value) == (6, 10)
-    assert again["base"].job_id == done["base"].job_id
+    assert (run["scaled"].value, fork["scaled"].value) == (6, 10)
+    assert fork["base"].job_id == run["base"].job_id
 
 
-def test_the_places_of_an_error_are_the_callers_own(client: Client) -> None:
-    """Given a library that raises deep within, then the caller's line is shown, and the last."""
-    places = [one.path for one in _run(client, lambda: FRAME["nope"]).error.details]
+def test_an_error_in_a_library_names_the_callers_line(client: Client) -> None:
+    """Given a library that raises, then the error has the caller's line and the last line."""
+    places = [detail.path for detail in _run(client, lambda: FRAME["nope"]).error.details]
 
     assert len(places) == 2
     assert "test_function_nodes.py" in places[0]
 
 
-def test_a_function_is_a_node_and_nothing_else(client: Client) -> None:
-    """Given the capability of functions, then it is not listed, nor run, nor planned with."""
-    assert "function.call" not in [one.id for one in client.capabilities.list()]
+def test_the_capability_of_functions_is_internal(client: Client) -> None:
+    """Given the capability of functions, then it is not listed and cannot be run directly."""
+    assert "function.call" not in [capability.id for capability in client.capabilities.list()]
     for name in ("function.call", "function.call@1"):
         with pytest.raises(RequestError) as caught:
             client.runs.create(name, {"function": "len", "arguments": {}})
         assert caught.value.code is ErrorCode.NOT_FOUND
 
 
-def _submit_and_die(folder: Path, functions: dict[str, Any]) -> str:
-    """Submit a chain of two functions, the second of which is under way as its process ends."""
-    begun, release = threading.Event(), threading.Event()
+def _submit_and_die(folder: Path, function: Callable[[], object]) -> str:
+    """Submit a chain of two functions, and kill the engine while the second function runs."""
+    start, release = threading.Event(), threading.Event()
 
     def second(first: int) -> int:
-        begun.set()
+        start.set()
         release.wait(PATIENCE_S)
         return first
 
-    doomed = Client.local(folder, sandbox=True)
+    client = Client.local(folder, sandbox=True)
     wf = Workflow("resumed")
-    first = wf.add("first", functions["first"])
+    first = wf.add("first", function)
     wf.add("second", second, depends_on=[first])
-    run = doomed.workflows.submit(wf)
-    assert begun.wait(PATIENCE_S)
-    wait_until(lambda: run.refresh()["first"].status == "completed")  # it is stored by then
-    thread = get_thread(doomed)
+    run = client.workflows.submit(wf)
+    assert start.wait(PATIENCE_S)
+    wait_until(lambda: run.refresh()["first"].status == "completed")  # so that it is stored
+    thread = get_thread(client)
     thread.call(kill_engine(thread.engine))
     release.set()
     return run.id
 
 
-def test_a_workflow_waits_for_a_function_that_died_with_its_process(
+def test_a_workflow_waits_for_the_function_of_a_dead_process(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Given a dead kernel, then the next says what is missing, and goes on once it is there."""
+    """Given a dead kernel, then its workflow continues once the function is registered again."""
     calls: list[int] = []
-    id = _submit_and_die(tmp_path, {"first": lambda: calls.append(1) or 20})
+    id = _submit_and_die(tmp_path, lambda: calls.append(1) or 20)
 
     with Client.local(tmp_path, sandbox=True) as client:
         run = client.workflows.get(id)
@@ -413,20 +407,20 @@ def test_a_workflow_waits_for_a_function_that_died_with_its_process(
             return first + 1
 
         assert "second" in client.functions
-        done = run.wait(progress=False)
-        assert (done.status, done["second"].value, len(calls)) == ("completed", 21, 1)
-        assert done.status_detail is None
+        run = run.wait(progress=False)
+        assert (run.status, run["second"].value, len(calls)) == ("completed", 21, 1)
+        assert run.status_detail is None
 
 
-def test_a_waiting_workflow_can_be_cancelled(tmp_path: Path) -> None:
-    """Given a workflow whose function is gone, then it can be cancelled without it."""
-    id = _submit_and_die(tmp_path, {"first": lambda: 1})
+def test_a_workflow_that_waits_for_a_function_can_be_cancelled(tmp_path: Path) -> None:
+    """Given a workflow that waits for a missing function, then it can be cancelled."""
+    id = _submit_and_die(tmp_path, lambda: 1)
     with Client.local(tmp_path, sandbox=True) as client:
         assert client.workflows.cancel(id).status == "cancelled"
 
 
-def test_a_corrected_function_takes_the_place_of_the_one_that_failed(client: Client) -> None:
-    """Given a node that failed, when its function is registered anew, then a retry calls that."""
+def test_a_retry_calls_the_corrected_function(client: Client) -> None:
+    """Given a failed node, when a new version is registered, then a retry calls that version."""
 
     def make(n: int):
         def halve() -> float:
@@ -443,10 +437,10 @@ def test_a_corrected_function_takes_the_place_of_the_one_that_failed(client: Cli
     assert failed.retry().wait(progress=False)["half"].value == 0.5
 
 
-async def test_an_async_client_has_them_too(tmp_path: Path) -> None:
-    """Given an async client, then functions are nodes there, too."""
+async def test_async_client_runs_functions(tmp_path: Path) -> None:
+    """Given an async client, then functions can be nodes."""
     async with AsyncClient.local(tmp_path, sandbox=True) as client:
         wf = Workflow("async")
         wf.add("one", lambda n: n + 1, n=1)
-        done = await (await client.workflows.submit(wf)).wait(progress=False)
-        assert await done["one"].value == 2
+        run = await (await client.workflows.submit(wf)).wait(progress=False)
+        assert await run["one"].value == 2

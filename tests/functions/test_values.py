@@ -1,4 +1,4 @@
-"""What passes between nodes: it comes back as it was, or is refused."""
+"""Values that pass between nodes: they are restored unchanged, or rejected."""
 
 import sys
 from dataclasses import dataclass
@@ -41,19 +41,19 @@ class Point:
 
 
 def pass_on(value: object) -> Any:
-    """Write a value down and read it again."""
+    """Write a value, and read it again."""
     blob = write_value(value)
     return read_value(blob.data, blob.media_type, blob.metadata)
 
 
 @pytest.mark.parametrize("name", FRAMES)
-def test_a_table_comes_back_with_its_types(name: str) -> None:
-    """Given a table, then what is read is the same, cell by cell and type by type."""
+def test_restores_a_table_with_its_types(name: str) -> None:
+    """Given a table, then the restored table has the same cells and types."""
     pd.testing.assert_frame_equal(pass_on(FRAMES[name]), FRAMES[name], check_exact=True)
 
 
 @pytest.mark.parametrize(
-    ("frame", "told"),
+    ("frame", "message"),
     [
         (pd.DataFrame({1: [1]}), "unique texts"),
         (pd.DataFrame(), "without columns"),
@@ -62,12 +62,12 @@ def test_a_table_comes_back_with_its_types(name: str) -> None:
         (pd.DataFrame({"a": [object()]}), "cannot be restored unchanged"),
     ],
 )
-def test_a_table_that_would_change_is_refused(
-    frame: pd.DataFrame, told: str, monkeypatch: pytest.MonkeyPatch
+def test_rejects_a_table_that_would_change(
+    frame: pd.DataFrame, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Given a table that JSON would make another of, then it is refused with what to do."""
+    """Given a table that JSON would change, then it is rejected with a solution."""
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(UnwritableValueError, match=told):
+    with pytest.raises(UnwritableValueError, match=message):
         write_value(frame)
 
 
@@ -86,24 +86,24 @@ def test_a_table_that_would_change_is_refused(
         (float("nan"), "application/json", None),
     ],
 )
-def test_a_value_comes_back_as_its_type_has_it(value: object, media_type: str, read: Any) -> None:
+def test_restores_a_value_by_its_media_type(value: object, media_type: str, read: Any) -> None:
     """Given a text, bytes or JSON, then its media type says how it is read."""
     assert write_value(value).media_type == media_type
     assert pass_on(value) == read
 
 
-def test_a_text_that_no_file_can_hold_is_refused() -> None:
-    """Given half of a character, then it is refused, and not changed in silence."""
+def test_rejects_a_text_that_cannot_be_encoded() -> None:
+    """Given half of a character, then it is rejected, because encoding would change it."""
     with pytest.raises(UnwritableValueError, match="a str"):
         write_value("\ud800")
 
 
 @pytest.mark.parametrize("module", ["polars", "pyarrow"])
-def test_tables_of_others_pass_by_arrow(module: str) -> None:
-    """Given a table of polars or pyarrow, then it is read as a table of the same."""
+def test_passes_tables_of_other_libraries_by_arrow(module: str) -> None:
+    """Given a table of polars or pyarrow, then the restored table is of the same library."""
     library: Any = pytest.importorskip(module)
-    made = {"polars": "DataFrame", "pyarrow": "table"}[module]
-    table = getattr(library, made)({"a": [1, 2], "b": ["x", None]})
+    factory = {"polars": "DataFrame", "pyarrow": "table"}[module]
+    table = getattr(library, factory)({"a": [1, 2], "b": ["x", None]})
 
     read = pass_on(table)
 
