@@ -197,8 +197,9 @@ def test_rejects_an_unusable_file(
 
 def test_rejects_a_folder_as_notebook(tmp_path: Path) -> None:
     """Given a folder instead of a notebook, then it is rejected."""
+    (tmp_path / "a.ipynb").mkdir()
     with pytest.raises(RequestError, match="directory"):
-        batch.run(tmp_path, {"x": [1]}, out=tmp_path / "out")
+        batch.run(tmp_path / "a.ipynb", {"x": [1]}, out=tmp_path / "out")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGINT is sent to a process")
