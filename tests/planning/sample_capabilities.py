@@ -1,4 +1,4 @@
-"""The built-in capabilities for the tests of planner and reviewer, and the means for strangers'."""
+"""The built-in capabilities for the tests of planner and reviewer, and capabilities of plugins."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -37,7 +37,7 @@ DRAWING, FACTS, CARD, LLM, SPEECH = (
 
 
 class Prompt(Request):
-    """Something to show."""
+    """A prompt."""
 
     prompt: str = Field(min_length=1, max_length=1000, json_schema_extra={"x-role": "prompt"})
 
@@ -49,18 +49,15 @@ class WrittenText(Record):
 
 
 def _flow(call: Call[Any]) -> Flow[Result]:
-    raise NotImplementedError("plans are made and reviewed here, not run")
+    raise NotImplementedError("these tests run no plan")
     yield
 
 
-def declare_capability(
-    name: str, given: type[Request], made: type[Record], yields: str, keywords: str, **more: Any
-) -> Capability:
-    """A capability that is declared and never run."""
-    words = tuple(word.strip() for word in keywords.split(",") if word.strip())
+def declare_text_capability(name: str, *keywords: str, **options: Any) -> Capability:
+    """Declare a capability that makes a text from a prompt, and that never runs."""
     return Capability(
-        id=name, title=name, description=name, input_model=given, output_model=made, flow=_flow,
-        produces=yields, keywords=words, **more,
+        id=name, title=name, description=name, input_model=Prompt, output_model=WrittenText,
+        flow=_flow, produces="text/plain", keywords=keywords, **options,
     )  # fmt: skip
 
 
@@ -74,6 +71,6 @@ def build_view(capabilities: Sequence[Capability] = BUILT_IN) -> PlannerView:
 
 
 def find_node(draft: PlanDraft, name: str) -> PlanNode:
-    """The one node of a capability."""
+    """Return the only node of a capability."""
     (node,) = [node for node in draft.nodes if node.capability == name]
     return node

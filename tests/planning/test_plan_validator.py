@@ -1,4 +1,4 @@
-"""The plan validator: which faults a plan has, where, and all of them at once."""
+"""The plan validator: the faults of a plan and their places."""
 
 import pytest
 
@@ -19,12 +19,12 @@ SPOKEN = PlanNode(id="voice", capability="speech.generate", depends_on=["copy"])
 
 
 def change(node: PlanNode, **fields: object) -> PlanNode:
-    """A node with some fields of another value."""
+    """Return a node with some fields changed."""
     return node.model_copy(update=fields)
 
 
-def test_a_sound_plan_has_no_fault() -> None:
-    """Given a plan whose every edge feeds and every node delivers, then nothing is found."""
+def test_a_valid_plan_has_no_fault() -> None:
+    """Given a plan whose edges and nodes are all used, then it has no fault."""
     assert find_plan_faults([FACTS, COPY, CARD, SPOKEN], ["card", "voice"], RULES) == []
 
 
@@ -63,24 +63,24 @@ FAULTS = [
 @pytest.mark.parametrize(
     ("nodes", "path", "reason"), [row[1:] for row in FAULTS], ids=[row[0] for row in FAULTS]
 )
-def test_each_fault_has_its_place_and_a_sentence(
+def test_a_fault_has_its_place_and_a_sentence(
     nodes: list[PlanNode], path: str, reason: str
 ) -> None:
-    """Given a plan with one fault, then that is found, where it is."""
-    found = find_plan_faults(nodes, [nodes[-1].id], RULES)
-    assert [fault for fault in found if fault.path == path and fault.message.startswith(reason)]
+    """Given a plan with a fault, then the validator reports its place and reason."""
+    faults = find_plan_faults(nodes, [nodes[-1].id], RULES)
+    assert [fault for fault in faults if fault.path == path and fault.message.startswith(reason)]
 
 
-def test_all_faults_are_found_at_once() -> None:
-    """Given a plan with many faults, then none hides another."""
+def test_finds_all_faults_at_once() -> None:
+    """Given a plan with many faults, then all of them are reported."""
     nodes = [
         change(FACTS, capability="web.search"),
         change(COPY, input={"objective": 3}),
         change(CARD, depends_on=["copy", "ghost"]),
         change(CARD, id="spare"),
     ]
-    found = find_plan_faults(nodes, ["card", "poster"], RULES)
-    assert [fault.path for fault in found] == [
+    faults = find_plan_faults(nodes, ["card", "poster"], RULES)
+    assert [fault.path for fault in faults] == [
         "nodes.0.capability",
         "nodes.2.depends_on.1",
         "nodes.1.input.objective",
@@ -89,8 +89,8 @@ def test_all_faults_are_found_at_once() -> None:
     ]
 
 
-def test_constraints_hold() -> None:
-    """Given constraints that leave a capability out, then its node is a fault."""
+def test_rejects_a_capability_outside_the_constraints() -> None:
+    """Given constraints without a capability, then a node of this capability is a fault."""
     rules = PlanRules(CAPABILITIES, allowed=frozenset({"llm.generate"}))
     nodes = [change(COPY, depends_on=[]), CARD]
     assert [fault.message for fault in find_plan_faults(nodes, ["card"], rules)] == [
@@ -98,8 +98,8 @@ def test_constraints_hold() -> None:
     ]
 
 
-def test_of_two_pictures_only_the_last_is_used() -> None:
-    """Given two upstream artifacts for one field, then the first of them feeds nothing."""
+def test_rejects_two_pictures_for_a_field() -> None:
+    """Given two upstream artifacts for the same field, then the first artifact is a fault."""
     pictures = [
         PlanNode(id=name, capability="image.generate", input={"prompt": "a tide"})
         for name in ("first", "second")

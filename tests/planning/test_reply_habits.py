@@ -1,8 +1,4 @@
-"""Replies of a model in the habits that real models have: none of them changes the plan.
-
-The replies were recorded, one try each, and are judged against the catalogue of that day: the
-seven built-in capabilities. A habit is applied to each of them.
-"""
+"""Recorded replies of models, rewritten in the habits of other models, make the same plans."""
 
 import json
 import re
@@ -22,7 +18,7 @@ from toolkit.planning.plan_validator import PlanRules
 
 SET = Path(benchmarks.__file__).parent / "sets" / "planning" / "replies.jsonl"
 Json = dict[str, Any]
-# What a node's input has beside what it needs, as a model leaves fields out.
+# Optional fields of inputs with their defaults, by capability.
 OPTIONAL: dict[str, Json] = {
     "llm.generate": {"temperature": None, "output_schema": None, "system": ""},
     "image.generate": {"seed": None, "negative_prompt": ""},
@@ -44,13 +40,14 @@ def load_rules() -> PlanRules:
     return PlanRules({c.id: c for c in capabilities} | {c.name: c for c in capabilities})
 
 
+@cache
 def read(text: str, objective: str) -> ReadPlan:
     """Read a reply as the engine does."""
     return read_plan_reply(text, objective, build_view(load_capabilities()), load_rules())
 
 
 def edit_inputs(edit: Callable[[Json, Json], Json | list[Json]]) -> Callable[[Json], str]:
-    """Make a habit of how inputs are written: of a node and its input comes another input."""
+    """Return a habit that edits the inputs of nodes."""
 
     def apply(reply: Json) -> str:
         nodes = [
@@ -62,11 +59,11 @@ def edit_inputs(edit: Callable[[Json, Json], Json | list[Json]]) -> Callable[[Js
 
 
 def edit_quotes(edit: Callable[[str], str]) -> Callable[[Json], str]:
-    """Make a habit of how quotes are copied."""
+    """Return a habit that edits quotes."""
 
     def apply(reply: Json) -> str:
         parts = {
-            name: [{**one, "quote": edit(one["quote"])} for one in reply[name]]
+            name: [{**part, "quote": edit(part["quote"])} for part in reply[name]]
             for name in ("nodes", "missing")
         }
         return json.dumps({**reply, **parts})
@@ -74,41 +71,35 @@ def edit_quotes(edit: Callable[[str], str]) -> Callable[[Json], str]:
     return apply
 
 
-def fill_upstream(node: Json, given: Json, mark: str | None) -> Json:
-    """Write something into the field that a node before this one fills."""
+def fill_upstream(node: Json, fields: Json, mark: str | None) -> Json:
+    """Write a mark into the field that an earlier node fills."""
     field = FILLED.get(node["capability"])
-    return {**given, field: mark} if field and node["depends_on"] and field not in given else given
-
-
-def write_as_list(_: Json, given: Json) -> list[Json]:
-    """Write an input as the schema of strict modes has it."""
-    return [{"field": name, "value": value} for name, value in given.items()]
+    if field is None or field in fields or not node["depends_on"]:
+        return fields
+    return {field: mark, **fields}
 
 
 HABITS: dict[str, Callable[[Json], str]] = {
     "optional fields are null": edit_inputs(
-        lambda node, given: {**OPTIONAL.get(node["capability"], {}), **given}
+        lambda node, fields: {**OPTIONAL.get(node["capability"], {}), **fields}
     ),
-    "a filled field is empty": edit_inputs(lambda node, given: fill_upstream(node, given, "")),
-    "a filled field is null": edit_inputs(lambda node, given: fill_upstream(node, given, None)),
+    "a filled field is empty": edit_inputs(lambda node, fields: fill_upstream(node, fields, "")),
+    "a filled field is null": edit_inputs(lambda node, fields: fill_upstream(node, fields, None)),
     "a filled field is a mark": edit_inputs(
-        lambda node, given: (
-            fill_upstream(node, given, "{{" + node["depends_on"][0] + ".text}}")
-            if node["depends_on"]
-            else given
+        lambda node, fields: fill_upstream(
+            node, fields, "{{" + "".join(node["depends_on"][:1]) + ".text}}"
         )
     ),
     "numbers are text": edit_inputs(
-        lambda _, given: {
+        lambda _, fields: {
             name: str(value) if type(value) in (int, float) else value
-            for name, value in given.items()
+            for name, value in fields.items()
         }
     ),
-    "inputs are lists": edit_inputs(write_as_list),
-    "inputs are objects": edit_inputs(lambda _, given: given),
-    "quotes in marks": edit_quotes(lambda quote: f"“{quote}”"),
-    "quotes with a full stop": edit_quotes(lambda quote: f"{quote}."),
-    "quotes without commas": edit_quotes(lambda quote: re.sub(r"[,;:]", "", quote)),
+    "inputs are lists": edit_inputs(
+        lambda _, fields: [{"field": name, "value": value} for name, value in fields.items()]
+    ),
+    "inputs are objects": edit_inputs(lambda _, fields: fields),
     "quotes are shortened": edit_quotes(lambda quote: f"{quote[:9]}… {quote[-9:]}"),
     "quotes are invented": edit_quotes(lambda _: "as was asked"),
     "quotes in NFD": edit_quotes(lambda quote: unicodedata.normalize("NFD", quote)),
@@ -118,10 +109,10 @@ HABITS: dict[str, Callable[[Json], str]] = {
             **reply,
             "missing": [
                 {
-                    **one,
-                    "capability": re.sub(r"[._](\w)", lambda m: m[1].upper(), one["capability"]),
+                    **entry,
+                    "capability": re.sub(r"[._](\w)", lambda m: m[1].upper(), entry["capability"]),
                 }
-                for one in reply["missing"]
+                for entry in reply["missing"]
             ],
         }
     ),
@@ -129,7 +120,7 @@ HABITS: dict[str, Callable[[Json], str]] = {
         {**reply, "deliverables": reply["deliverables"][:1]}
     ),
     "an extra key": lambda reply: json.dumps(
-        {**reply, "notes": "Done.", "nodes": [{**one, "why": "asked"} for one in reply["nodes"]]}
+        {**reply, "notes": "Done.", "nodes": [{**node, "why": "asked"} for node in reply["nodes"]]}
     ),
     "a preamble with braces": lambda reply: (
         '<think>A {plan} of {\'nodes\': …}? Like {"id": "a"}.</think>\nHere it is:\n```json\n'
@@ -146,42 +137,40 @@ HABITS: dict[str, Callable[[Json], str]] = {
 }
 
 
+def summarize(plan: ReadPlan) -> list[object]:
+    """Return the parts of a plan that decide which nodes run."""
+    draft = plan.draft
+    nodes = [(node.id, node.capability, node.input, node.depends_on) for node in draft.nodes]
+    return [plan.faults, nodes, bool(draft.question), len(draft.missing)]
+
+
 @pytest.mark.parametrize("habit", HABITS)
 def test_a_habit_changes_no_plan(habit: str) -> None:
-    """Given the recorded replies in a habit, then each is read at the first try, as before."""
+    """Given the recorded replies in a habit, then each makes the same plan as before."""
     for row in load_rows():
         plain = read(row["reply"], row["objective"])
         assert plain.faults == []
-        other = read(HABITS[habit](json.loads(row["reply"])), row["objective"])
-        assert other.faults == [], row["id"]
-        told = [
-            [(n.id, n.capability, n.input, n.depends_on) for n in one.draft.nodes]
-            for one in (plain, other)
-        ]
-        assert told[0] == told[1], row["id"]
-        assert bool(plain.draft.question) == bool(other.draft.question)
-        assert len(plain.draft.missing) == len(other.draft.missing)
-        if habit != "only the main deliverable":  # without the name, each last node delivers
-            assert plain.draft.deliverables == other.draft.deliverables
+        edited = read(HABITS[habit](json.loads(row["reply"])), row["objective"])
+        assert summarize(edited) == summarize(plain), row["id"]
+        if habit != "only the main deliverable":  # each last node is a deliverable by default
+            assert edited.draft.deliverables == plain.draft.deliverables
 
 
 def test_a_courtesy_question_is_a_note() -> None:
-    """Given a question beside each complete plan, then every plan runs, and tells the question."""
+    """Given a complete plan with a question, then the question is only a note in the plan."""
     for row in load_rows():
         reply = json.loads(row["reply"])
         if reply["nodes"]:
-            asked = read(json.dumps({**reply, "question": "Shall I go on?"}), row["objective"])
-            assert asked.draft.question is None
-            assert "Shall I go on?" in asked.draft.rationale
+            result = read(json.dumps({**reply, "question": "Shall I go on?"}), row["objective"])
+            assert result.draft.question is None
+            assert "Shall I go on?" in result.draft.rationale
 
 
-def test_quotes_are_advice() -> None:
-    """Given quotes of the objective, then words of the rest are told as not understood."""
-    row = next(one for one in load_rows() if json.loads(one["reply"])["nodes"])
-    reply = json.loads(row["reply"])
-    for node in reply["nodes"]:
-        node["quote"] = "never said"
+def test_words_without_a_quote_are_not_understood() -> None:
+    """Given invented quotes, then a smaller share of the objective is understood."""
+    row = next(row for row in load_rows() if json.loads(row["reply"])["nodes"])
+    reply = HABITS["quotes are invented"](json.loads(row["reply"]))
     assert (
-        read(json.dumps(reply), row["objective"]).draft.reading.understood
+        read(reply, row["objective"]).draft.reading.understood
         < read(row["reply"], row["objective"]).draft.reading.understood
     )

@@ -1,5 +1,6 @@
-"""The steps of planning and review in a worker process find the same as in this one."""
+"""Steps of planning and review have the same results in a worker process as in this process."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,6 @@ from toolkit.planning.capability_documents import describe_capabilities, rebuild
 from toolkit.planning.keywords.planner import make_plan
 from toolkit.planning.plan_draft import PlannerView
 from toolkit.planning.plan_validator import PlanRules, find_plan_faults
-from toolkit.plugins import Capability
 from toolkit.workers.process import WorkerProcess
 
 OBJECTIVES = [
@@ -28,27 +28,19 @@ OBJECTIVES = [
 
 @pytest.fixture(scope="module")
 def view() -> PlannerView:
-    """The built-in capabilities, one of them with a model that no other process can import."""
+    """The built-in capabilities, two of them with models that no other process can import."""
     registry = Registry.load()
     capabilities = [
-        _hide_model(one) if one.id in {"composition.layout", "image.generate"} else one
-        for one in registry.list_newest()
+        replace(capability, input_model=create_model("Hidden", __base__=capability.input_model))
+        if capability.id in {"composition.layout", "image.generate"}
+        else capability
+        for capability in registry.list_newest()
     ]
     providers = {
-        one.id: frozenset(vendor.id for vendor in registry.find_vendors(one))
-        for one in capabilities
+        capability.id: frozenset(vendor.id for vendor in registry.find_vendors(capability))
+        for capability in capabilities
     }
     return PlannerView(capabilities, frozenset({"openai"}), providers)
-
-
-def _hide_model(capability: Capability) -> Capability:
-    """Replace a capability's input by one that only this process has."""
-    from dataclasses import replace
-
-    class Hidden(capability.input_model):  # type: ignore[name-defined, misc]
-        pass
-
-    return replace(capability, input_model=Hidden)
 
 
 def call_in_process(function: Any, *args: object) -> Any:
@@ -64,52 +56,50 @@ def call_in_process(function: Any, *args: object) -> Any:
 
 
 def test_plans_the_same_in_a_worker_process(view: PlannerView) -> None:
-    """Given objectives, a worker process makes the plans that this process makes."""
-    written = steps.write_view(view)
+    """Given objectives, then a worker process makes the same plans as this process."""
+    document = steps.write_view(view)
     free = Constraints(max_cost_usd=0)
     for objective in OBJECTIVES:
         for constraints in (Constraints(), free):
-            made = steps.plan_objective(objective, constraints.model_dump_json(), written)
-            assert steps.DRAFT.validate_json(made) == make_plan(objective, constraints, view)
-    made = call_in_process(steps.plan_objective, OBJECTIVES[1], "{}", written)
-    assert steps.DRAFT.validate_json(made) == make_plan(OBJECTIVES[1], Constraints(), view)
+            draft = steps.plan_objective(objective, constraints.model_dump_json(), document)
+            assert steps.DRAFT.validate_json(draft) == make_plan(objective, constraints, view)
+    draft = call_in_process(steps.plan_objective, OBJECTIVES[1], "{}", document)
+    assert steps.DRAFT.validate_json(draft) == make_plan(OBJECTIVES[1], Constraints(), view)
 
 
 def test_finds_the_same_faults_in_a_worker_process(view: PlannerView) -> None:
-    """Given a plan with faults, a worker process finds those that this process finds."""
-    rules = PlanRules(
-        {one.id: one for one in view.capabilities}, allowed=frozenset({"speech.generate"})
-    )
+    """Given a plan with faults, then the step finds the same faults as the validator."""
+    capabilities = {capability.id: capability for capability in view.capabilities}
+    rules = PlanRules(capabilities, allowed=frozenset({"speech.generate"}))
     draft = make_plan(OBJECTIVES[1], Constraints(), view)
     nodes = [node.model_copy(update={"input": {"width": 9_999}}) for node in draft.nodes]
-    given = steps.NODES.dump_json(nodes)
-    found = steps.find_faults(given, ["none"], steps.write_rules(rules))
+    document = steps.NODES.dump_json(nodes)
+    faults = steps.find_faults(document, ["none"], steps.write_rules(rules))
     expected = find_plan_faults(nodes, ["none"], rules)
-    assert found == [(fault.path, fault.message) for fault in expected]
-    assert len(found) > 3
+    assert faults == [(fault.path, fault.message) for fault in expected]
+    assert len(faults) > 3
 
 
-def test_rebuilds_a_model_that_cannot_be_imported_with_its_limits() -> None:
-    """Given a model of this process alone, its document keeps names, defaults, limits and roles."""
+def test_rebuilds_a_model_that_cannot_be_imported() -> None:
+    """Given a local model, then the rebuilt model has its names, defaults, limits and roles."""
     fields: dict[str, Any] = {
         "size": (int, Field(ge=1, le=9, json_schema_extra={"x-role": "title"})),
         "kind": (str | None, Field(default=None, max_length=3)),
     }
     model = create_model("Local", __base__=Request, **fields)
-    capability = _hide_model(Registry.load().require("composition.layout"))
-    object.__setattr__(capability, "input_model", model)
+    capability = replace(Registry.load().require("composition.layout"), input_model=model)
     (rebuilt,) = rebuild_capabilities(describe_capabilities([capability]))
-    built = rebuilt.input_model
-    assert built is not model
-    assert built.model_json_schema() == model.model_json_schema()
-    assert built.model_validate({"size": 3}, strict=True).model_dump() == {"size": 3, "kind": None}
-    for wrong in ({}, {"size": 0}, {"size": "3"}, {"size": 3, "kind": "long"}):
+    copy = rebuilt.input_model
+    assert copy is not model
+    assert copy.model_json_schema() == model.model_json_schema()
+    assert copy.model_validate({"size": 3}, strict=True).model_dump() == {"size": 3, "kind": None}
+    for values in ({}, {"size": 0}, {"size": "3"}, {"size": 3, "kind": "long"}):
         with pytest.raises(ValueError, match="validation error"):
-            built.model_validate(wrong, strict=True)
+            copy.model_validate(values, strict=True)
 
 
-def test_no_secret_is_in_a_planning_worker_s_arguments(view: PlannerView) -> None:
-    """Given a view, what is written of it names capabilities and providers, and no environment."""
-    written = steps.write_view(view)
-    assert str(Path.home()) not in written
-    assert "API_KEY" not in written
+def test_arguments_of_a_worker_have_no_secret(view: PlannerView) -> None:
+    """Given a view, then its document has no value of the environment."""
+    document = steps.write_view(view)
+    assert str(Path.home()) not in document
+    assert "API_KEY" not in document

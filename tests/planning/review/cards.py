@@ -1,4 +1,4 @@
-"""Cards with random texts: as the layout draws them, and by a plain painter that can go wrong."""
+"""Cards with random texts that the layout draws, and cards with defects by a plain painter."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -37,7 +37,7 @@ def draw_random_card(seed: int) -> Evidence:
         return " ".join(draw.choice(words, count)) if draw.random() < share else ""
 
     width, height = SIZES[int(draw.integers(len(SIZES)))]
-    given: dict[str, object] = {
+    fields: dict[str, object] = {
         "title": write(1, 12), "subtitle": write(2, 12, 0.6), "footer": write(1, 7, 0.5),
         "kicker": write(1, 4, 0.4), "width": width, "height": height,
         "template": str(draw.choice(list(get_args(TemplateName)))),
@@ -45,29 +45,29 @@ def draw_random_card(seed: int) -> Evidence:
         "bullets": [write(1, 7) for _ in range(int(draw.integers(0, 5)))],
         "format": "svg" if draw.random() < 0.15 else "png",
     }  # fmt: skip
-    given = {name: value for name, value in given.items() if value}
+    fields = {name: value for name, value in fields.items() if value}
     body = write(4, 60, 0.7)
     is_upstream = bool(body) and draw.random() < 0.5
     if body and not is_upstream:
-        given["body"] = body
+        fields["body"] = body
     picture = None
     if draw.random() < 0.5:
         painted = pictures.paint_nature(draw, (640, 512))
-        picture, given["image"] = pictures.encode_picture(painted), ARTIFACT
-    return lay_out(given, picture, body if is_upstream else "")
+        picture, fields["image"] = pictures.encode_picture(painted), ARTIFACT
+    return lay_out(fields, picture, body if is_upstream else "")
 
 
-def lay_out(given: Mapping[str, object], picture: bytes | None = None, body: str = "") -> Evidence:
-    """Lay a card out as the capability does; `body` is what an earlier node wrote."""
-    fields = LayoutInput.model_validate({**given, **({"body": body} if body else {})})
+def lay_out(values: Mapping[str, object], picture: bytes | None = None, body: str = "") -> Evidence:
+    """Lay a card out as the capability does; `body` is the text of an earlier node."""
+    fields = LayoutInput.model_validate({**values, **({"body": body} if body else {})})
     upstream = [("text/plain", body.encode())] if body else []
     facts, data, _ = draw_card(fields.model_dump(exclude={"image"}), picture, upstream)
-    return _build_card(given, facts, data, picture, body)
+    return _build_card(values, facts, data, picture, body)
 
 
 @dataclass(frozen=True, slots=True)
 class PlacedItem:
-    """A text of a plain card; `told` is what the record says instead of it."""
+    """A text of a plain card; `reported` replaces it in the node output."""
 
     role: str
     text: str
@@ -75,14 +75,14 @@ class PlacedItem:
     y: float
     size: int
     color: tuple[int, int, int] = (30, 30, 40)
-    told: str | None = None
+    reported: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class PlainCard:
-    """A card on a plain ground."""
+    """A card with a plain background."""
 
-    given: Mapping[str, object]
+    fields: Mapping[str, object]
     items: Sequence[PlacedItem]
     size: tuple[int, int] = (1200, 630)
     ground: tuple[int, int, int] = (246, 240, 228)
@@ -91,7 +91,7 @@ class PlainCard:
     facts: Mapping[str, object] = field(default_factory=dict)
 
     def paint(self) -> Evidence:
-        """Paint it, and report each text where it is."""
+        """Paint the card, and report the place of each text."""
         image = Image.new("RGB", self.size, self.ground)
         pen = ImageDraw.Draw(image)
         if self.picture is not None and self.is_picture_shown:
@@ -101,27 +101,27 @@ class PlainCard:
             path = Path(matplotlib.get_data_path()) / "fonts/ttf/DejaVuSans.ttf"
             font = ImageFont.truetype(str(path), item.size)
             pen.multiline_text((item.x, item.y), item.text, font=font, fill=item.color)
-            left, top, right, bottom = pen.multiline_textbbox((item.x, item.y), item.text, font)
+            x, y, right, bottom = pen.multiline_textbbox((item.x, item.y), item.text, font)
             boxes.append({
-                "role": item.role, "text": item.told or item.text, "x": left, "y": top,
-                "width": right - left, "height": bottom - top, "font_size": item.size,
+                "role": item.role, "text": item.reported or item.text, "x": x, "y": y,
+                "width": right - x, "height": bottom - y, "font_size": item.size,
             })  # fmt: skip
         data = pictures.encode_picture(image)
-        told: dict[str, object] = {
+        output: dict[str, object] = {
             "media_type": "image/png", "width": self.size[0], "height": self.size[1],
             "warnings": [], "missing_glyphs": [], "text_boxes": boxes, **self.facts,
         }  # fmt: skip
         picture = None if self.picture is None else pictures.encode_picture(self.picture)
-        return _build_card(self.given, told, data, picture, "")
+        return _build_card(self.fields, output, data, picture, "")
 
 
 def _build_card(
-    given: Mapping[str, object],
+    fields: Mapping[str, object],
     facts: Mapping[str, object],
     data: bytes,
     picture: bytes | None,
     upstream: str,
 ) -> Evidence:
     blob = Blob(data, str(facts["media_type"]))
-    shown = {"image": Blob(picture, "image/png")} if picture else {}
-    return build_evidence(CARD, given, blob, upstream=upstream or None, pictures=shown, **facts)
+    images = {"image": Blob(picture, "image/png")} if picture else {}
+    return build_evidence(CARD, fields, blob, upstream=upstream or None, pictures=images, **facts)

@@ -13,7 +13,7 @@ ARTIFACT = "art_6wa1ev325z55yq2d0xhznm3dmx"
 
 def build_evidence(
     capability: Capability,
-    given: Mapping[str, object],
+    inputs: Mapping[str, object],
     blob: Blob,
     *,
     node_id: str = "made",
@@ -26,35 +26,29 @@ def build_evidence(
     """Build the evidence of a node that completed.
 
     Args:
-        capability: the capability of the node.
-        given: its input.
-        blob: its artifact.
-        facts: members of its output that are not as usual.
+        capability: capability of the node.
+        inputs: input of the node.
+        blob: artifact of the node.
+        facts: members of the output that replace the defaults.
     """
-    usual: dict[str, object] = {
+    defaults: dict[str, object] = {
         "artifact_id": ARTIFACT, "media_type": blob.media_type, "size_bytes": len(blob.data),
         "model": "m", "finish_reason": "stop", "characters": 99,
     }  # fmt: skip
     fields = capability.output_model.model_fields
+    output = {name: value for name, value in {**defaults, **facts}.items() if name in fields}
     node = PlanNode(
         id=node_id,
         capability=capability.id,
-        input=dict(given),
+        input=dict(inputs),
         depends_on=list(depends_on),
         expect=expect,
     )
     return Evidence(
-        node=node,
-        capability=capability,
-        status="completed",
-        output={name: value for name, value in {**usual, **facts}.items() if name in fields},
-        blob=blob,
-        error_code=None,
-        upstream_text=upstream,
-        pictures=dict(pictures),
+        node, capability, "completed", output, blob, None, upstream, pictures=dict(pictures)
     )
 
 
-def build_text(text: str, given: Mapping[str, object], **more: Any) -> Evidence:
+def build_text(text: str, inputs: Mapping[str, object], **options: Any) -> Evidence:
     """Build the evidence of a written text."""
-    return build_evidence(LLM, given, Blob(text.encode(), "text/plain"), text=text, **more)
+    return build_evidence(LLM, inputs, Blob(text.encode(), "text/plain"), text=text, **options)

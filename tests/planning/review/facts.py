@@ -1,4 +1,4 @@
-"""What research found: the sandbox's articles, and openings in other languages."""
+"""Facts that research gathers: the sandbox's articles, and openings in other languages."""
 
 from collections.abc import Mapping
 from urllib.parse import quote
@@ -44,15 +44,15 @@ OPENINGS = (
 def build_research(
     topic: str, output: Mapping[str, object], language: str | None = None
 ) -> Evidence:
-    """Build the evidence that research on a topic left behind."""
-    given = {"topic": topic, **({"language": language} if language else {})}
-    return build_evidence(FACTS, given, Blob(b"{}", "application/json"), **output)
+    """Build the evidence of research on a topic."""
+    fields = {"topic": topic, **({"language": language} if language else {})}
+    return build_evidence(FACTS, fields, Blob(b"{}", "application/json"), **output)
 
 
 def write_output(
     topic: str, title: str, summary: str, sections: tuple[tuple[str, str], ...], language: str
 ) -> dict[str, object]:
-    """Write the output that `research.gather` would give."""
+    """Write an output of `research.gather`."""
     url = f"https://{language}.wikipedia.org/wiki/{quote(title.replace(' ', '_'))}"
     parts = [{"title": heading, "text": text} for heading, text in sections]
     return {
@@ -64,12 +64,12 @@ def write_output(
 
 
 def list_articles() -> list[Article]:
-    """List the sandbox's articles that are on one thing."""
+    """List the sandbox's articles that are not disambiguation pages."""
     return [article for article in load_articles() if not article.disambiguation]
 
 
 def gather_good(seed: int) -> Evidence:
-    """Gather facts on a topic, named by its title or by another of its names."""
+    """Gather facts on a topic, which is the title of an article or a similar phrase."""
     draw = np.random.default_rng(seed)
     if seed % 5 == 0:
         language, topic, title, summary = OPENINGS[seed // 5 % len(OPENINGS)]

@@ -85,44 +85,12 @@ def paint_night(draw: Draw, size: Size) -> Image.Image:
 
 
 def paint_sky(draw: Draw, size: Size) -> Image.Image:
-    """Paint a sky that is nothing but a gradient."""
+    """Paint a sky, which is a gradient."""
     return _to_image(_blend(size, _draw_color(draw), _draw_color(draw, 100), _draw_color(draw)))
 
 
-def paint_bokeh(draw: Draw, size: Size) -> Image.Image:
-    """Paint lights out of focus, with the grain of a film."""
-    image = Image.new("RGB", size, _draw_color(draw, 0, 50))
-    pen = ImageDraw.Draw(image, "RGBA")
-    for _ in range(int(draw.integers(12, 40))):
-        x, y, r = draw.uniform(0, size[0]), draw.uniform(0, size[1]), draw.uniform(15, 60)
-        pen.ellipse((x - r, y - r, x + r, y + r), fill=(*_draw_color(draw, 90), 120))
-    image = image.filter(ImageFilter.GaussianBlur(float(draw.uniform(3, 9))))
-    grain = draw.normal(0, draw.uniform(1, 3), (size[1], size[0], 1))
-    return _to_image(np.asarray(image, float) + grain)
-
-
-def paint_fog(draw: Draw, size: Size) -> Image.Image:
-    """Paint pale shapes in pale fog."""
-    array = (
-        _blend(size, (228, 230, 232), (240, 240, 240))
-        - 20 * _make_clouds(draw, size, 1.8)[..., None]
-    )
-    image = _to_image(array)
-    for depth in range(3):
-        layer = Image.new("L", size, 0)
-        pen = ImageDraw.Draw(layer)
-        for _ in range(3):
-            x, wide = draw.uniform(0, size[0]), 6 + 8 * depth
-            pen.rectangle((x, 0, x + wide, size[1] * 0.8), fill=255)
-        tone = 215 - 25 * depth
-        image.paste(
-            (tone, tone, tone + 3), (0, 0), layer.filter(ImageFilter.GaussianBlur(4 - depth))
-        )
-    return _to_image(np.asarray(image, float) + draw.normal(0, 1, (size[1], size[0], 1)))
-
-
 def paint_white_on_white(draw: Draw, size: Size) -> Image.Image:
-    """Paint a form in snow that only its shadows show."""
+    """Paint white shapes with pale shadows on a white background."""
     image = Image.new("RGB", size, (246, 248, 250))
     pen = ImageDraw.Draw(image)
     for _ in range(4):
@@ -149,7 +117,7 @@ def paint_pattern(draw: Draw, size: Size) -> Image.Image:
 
 
 def paint_texture(draw: Draw, size: Size) -> Image.Image:
-    """Paint grass: thousands of thin blades, as fine as noise and yet none."""
+    """Paint thousands of thin blades of grass, which look similar to noise."""
     image = Image.new("RGB", size, (30, 60, 20))
     pen = ImageDraw.Draw(image)
     for _ in range(size[0] * size[1] // 60):
@@ -169,22 +137,8 @@ def paint_confetti(draw: Draw, size: Size) -> Image.Image:
     return image
 
 
-def paint_silhouettes(draw: Draw, size: Size) -> Image.Image:
-    """Paint black towers and trees before an evening sky; the ground is black, too."""
-    image = _to_image(_blend(size, _draw_color(draw, 60), _draw_color(draw, 150)))
-    pen = ImageDraw.Draw(image)
-    foot = size[1] * draw.uniform(0.7, 0.85)
-    x = 0.0
-    while x < size[0]:
-        wide, tall = draw.uniform(20, 90), draw.uniform(20, 220)
-        pen.rectangle((x, foot - tall, x + wide, size[1]), fill=(8, 8, 10))
-        x += wide + draw.uniform(0, 40)
-    pen.rectangle((0, foot, size[0], size[1]), fill=(8, 8, 10))
-    return image
-
-
 def paint_poster(draw: Draw, size: Size) -> Image.Image:
-    """Paint bold blocks of colour, of which one may fill the lower third."""
+    """Paint bold blocks of colour; a block may fill the lower third."""
     image = Image.new("RGB", size, _draw_color(draw, 180))
     pen = ImageDraw.Draw(image)
     for _ in range(int(draw.integers(3, 14))):
@@ -211,13 +165,13 @@ def paint_cut_out(draw: Draw, size: Size) -> Image.Image:
 
 
 GOOD_PAINTERS: tuple[Callable[[Draw, Size], Image.Image], ...] = (
-    paint_nature, paint_icon, paint_night, paint_sky, paint_bokeh, paint_fog, paint_white_on_white,
-    paint_pattern, paint_texture, paint_confetti, paint_silhouettes, paint_poster, paint_cut_out,
+    paint_nature, paint_icon, paint_night, paint_sky, paint_white_on_white, paint_pattern,
+    paint_texture, paint_confetti, paint_poster, paint_cut_out,
 )  # fmt: skip
 
 
 def paint_good(seed: int, size: Size = (512, 512)) -> Image.Image:
-    """Paint one of all kinds of good pictures."""
+    """Paint a good picture; the seed selects the kind."""
     draw = np.random.default_rng(seed)
     return GOOD_PAINTERS[seed % len(GOOD_PAINTERS)](draw, size)
 
@@ -229,13 +183,13 @@ def name_good(seed: int) -> str:
 
 
 def make_blank(size: Size, color: Color, grain: float = 0, seed: int = 0) -> Image.Image:
-    """Make one colour, under as much noise as wanted."""
+    """Make a picture of a single colour with noise of an amplitude."""
     noise = np.random.default_rng(seed).normal(0, grain, (size[1], size[0], 3))
     return _to_image(np.array(color, float) + noise)
 
 
 def make_noise(seed: int, size: Size, block: int = 1, *, grey: bool = False) -> Image.Image:
-    """Make pixels, or blocks of them, that are drawn by lot."""
+    """Make random pixels, or random blocks of pixels."""
     draw = np.random.default_rng(seed)
     shape = (-(-size[1] // block), -(-size[0] // block), 1 if grey else 3)
     small = np.broadcast_to(draw.integers(0, 256, shape), (*shape[:2], 3))
@@ -245,13 +199,13 @@ def make_noise(seed: int, size: Size, block: int = 1, *, grey: bool = False) -> 
 def make_half_flat(
     image: Image.Image, color: tuple[int, int, int], start: float, side: int
 ) -> Image.Image:
-    """Paint over a picture from `start` on; `side` is 0 for below, and so on against the clock."""
-    turned = image.convert("RGB").rotate(-90 * side, expand=True)
-    turned.paste(color, (0, round(start * turned.height), turned.width, turned.height))
-    return turned.rotate(90 * side, expand=True)
+    """Fill a picture from `start` on; `side` counts from the bottom, anticlockwise."""
+    canvas = image.convert("RGB").rotate(-90 * side, expand=True)
+    canvas.paste(color, (0, round(start * canvas.height), canvas.width, canvas.height))
+    return canvas.rotate(90 * side, expand=True)
 
 
 def make_enlarged(image: Image.Image, width: int, way: Image.Resampling) -> Image.Image:
-    """Make a picture small, and then as large as it was."""
+    """Shrink a picture to a width, and enlarge it again."""
     tiny = (width, max(1, width * image.height // image.width))
     return image.convert("RGB").resize(tiny, Image.Resampling.BOX).resize(image.size, way)

@@ -1,8 +1,5 @@
 """Sounds made by rule, good and spoiled, for the checks of sound; each follows from its seed."""
 
-import io
-import wave
-
 import lameenc
 import numpy as np
 import numpy.typing as npt
@@ -31,28 +28,17 @@ def encode_mp3(samples: Samples, *, kbps: int = 64, rate: int = RATE) -> bytes:
     return bytes(encoder.encode(pcm.tobytes())) + bytes(encoder.flush())
 
 
-def encode_wav(samples: Samples, *, rate: int = RATE) -> bytes:
-    """Encode samples as WAV."""
-    buffer = io.BytesIO()
-    with wave.open(buffer, "wb") as file:
-        file.setnchannels(1)
-        file.setsampwidth(2)
-        file.setframerate(rate)
-        file.writeframes((np.clip(samples, -1, 1) * 32767).astype("<i2").tobytes())
-    return buffer.getvalue()
-
-
 def speak(
     seed: int, seconds: float, *, pitch: float = 0, syllables_per_s: float = 0, breath: float = 0.02
 ) -> Samples:
     """Speak made-up syllables: a source of pulses and hiss through the resonances of a throat.
 
     Args:
-        seed: which syllables.
-        seconds: about how long.
-        pitch: in Hz; 0 draws one.
-        syllables_per_s: 0 draws a number.
-        breath: how much hiss there is in vowels; 1 whispers.
+        seed: seed of the syllables.
+        seconds: approximate length in seconds.
+        pitch: pitch in Hz; 0 draws a random pitch.
+        syllables_per_s: pace; 0 draws a random pace.
+        breath: share of hiss in vowels; 1 whispers.
     """
     draw = np.random.default_rng(seed)
     pitch = pitch or float(draw.uniform(85, 290))
@@ -97,10 +83,10 @@ def _filter_source(
     centers: Samples,
     breath: float,
 ) -> Samples:
-    """Shape the spectrum of each short frame of the source, and add the frames up."""
+    """Shape the spectrum of each short frame of the source, and add the frames."""
     hz = np.fft.rfftfreq(_FRAME, 1 / RATE)
     window = np.hanning(_FRAME)
-    made = np.zeros(len(pulses) + 2 * _FRAME)
+    samples = np.zeros(len(pulses) + 2 * _FRAME)
     source = np.pad(pulses * (1 - breath) * 8, (0, _FRAME)), np.pad(noise, (0, _FRAME))
     for place in range(len(voiced)):
         span = slice(place * _STEP, place * _STEP + _FRAME)
@@ -111,9 +97,9 @@ def _filter_source(
         vowel = np.fft.rfft((source[0][span] + breath * source[1][span]) * window) * throat
         hiss = np.fft.rfft(source[1][span] * window) / (1 + ((hz - centers[place]) / 900) ** 2)
         frame = np.fft.irfft(voiced[place] * vowel + hissed[place] * hiss, _FRAME)
-        made[span] += frame
-    made = made[: len(pulses)]
-    return made / max(1e-9, float(np.abs(made).max())) * 0.6
+        samples[span] += frame
+    samples = samples[: len(pulses)]
+    return samples / max(1e-9, float(np.abs(samples).max())) * 0.6
 
 
 def add_silence(samples: Samples, before: float, after: float) -> Samples:
@@ -127,15 +113,15 @@ def make_noise(seed: int, seconds: float, color: float = 0, level: float = 0.2) 
     size = round(seconds * RATE)
     spectrum = np.fft.rfft(draw.standard_normal(size))
     hz = np.maximum(30, np.fft.rfftfreq(size, 1 / RATE))
-    made = np.fft.irfft(spectrum / hz ** (color / 2), size)
-    return made / made.std() * level
+    samples = np.fft.irfft(spectrum / hz ** (color / 2), size)
+    return samples / samples.std() * level
 
 
 def make_tone(seconds: float, hz: float = 440, overtones: int = 0, level: float = 0.4) -> Samples:
     """Make a steady tone."""
     time = np.arange(round(seconds * RATE)) / RATE
-    made = sum(np.sin(2 * np.pi * hz * n * time) / n for n in range(1, overtones + 2))
-    return level * np.asarray(made) / (1 + overtones / 4)
+    samples = sum(np.sin(2 * np.pi * hz * n * time) / n for n in range(1, overtones + 2))
+    return level * np.asarray(samples) / (1 + overtones / 4)
 
 
 def make_beeps(seconds: float, hz: float, on: float, off: float) -> Samples:
@@ -150,7 +136,7 @@ def make_melody(seed: int, seconds: float, note: float = 0.3, overtones: int = 3
     steps = draw.integers(0, 12, round(seconds / note) + 1)
     notes = [make_tone(note, 220 * 2 ** (step / 12), overtones) for step in steps]
     fade = np.minimum(1, np.linspace(0, 20, len(notes[0])))
-    return np.concatenate([one * fade * fade[::-1] for one in notes])
+    return np.concatenate([tone * fade * fade[::-1] for tone in notes])
 
 
 def make_siren(seconds: float, period: float = 2) -> Samples:
@@ -161,7 +147,7 @@ def make_siren(seconds: float, period: float = 2) -> Samples:
 
 def make_clicks(seconds: float, every: float = 0.5) -> Samples:
     """Make a metronome."""
-    made = np.zeros(round(seconds * RATE))
-    for at in range(0, len(made) - 300, round(every * RATE)):
-        made[at : at + 240] = 0.6 * np.hanning(240)
-    return made
+    samples = np.zeros(round(seconds * RATE))
+    for at in range(0, len(samples) - 300, round(every * RATE)):
+        samples[at : at + 240] = 0.6 * np.hanning(240)
+    return samples

@@ -1,4 +1,4 @@
-"""The checks of cards: what the layout draws passes, and nothing that cannot be read."""
+"""Checks of cards: cards that the layout draws pass, and unreadable cards do not."""
 
 import re
 from collections.abc import Callable
@@ -25,9 +25,9 @@ GOOD = PlainCard(GIVEN, (TITLE, SUBTITLE, TEXT))
 NATURE = pictures.paint_nature(np.random.default_rng(3), (512, 512))
 
 
-def find_issues(made: Evidence) -> list[ReviewIssue]:
-    """Find what is wrong with a card."""
-    return check_node(Inspection(made, "a card"))
+def find_issues(evidence: Evidence) -> list[ReviewIssue]:
+    """Find the issues of a card."""
+    return check_node(Inspection(evidence, "a card"))
 
 
 def replace_item(old: PlacedItem, new: PlacedItem | None) -> PlainCard:
@@ -48,18 +48,19 @@ SPOILED: dict[str, tuple[PlainCard, str]] = {
     "out at the left": (replace_item(TITLE, replace(TITLE, x=-90)), "places"),
     "out at the foot": (replace_item(TEXT, replace(TEXT, y=600)), "places"),
     "tiny": (replace_item(TEXT, replace(TEXT, size=7)), "places"),
-    "one upon the other": (replace_item(SUBTITLE, replace(SUBTITLE, y=90)), "places"),
+    "overlapping texts": (replace_item(SUBTITLE, replace(SUBTITLE, y=90)), "places"),
     "the colour of the ground": (
         replace_item(TITLE, replace(TITLE, color=GOOD.ground)), "contrast"),
     "hardly another colour": (
         replace_item(TITLE, replace(TITLE, color=(250, 245, 234))), "contrast"),
     "boxes for letters": (
         replace(
-            replace_item(TITLE, replace(TITLE, text="\ue000ain for h\ue001rbs", told=TITLE.text)),
+            replace_item(
+                TITLE, replace(TITLE, text="\ue000ain for h\ue001rbs", reported=TITLE.text)),
             facts={"missing_glyphs": ["R", "e"]},
         ),
         "glyphs"),
-    "words that nobody gave": (
+    "unrequested words": (
         replace(GOOD, items=(*GOOD.items, PlacedItem("footer", "Lorem ipsum dolor sit amet "
                 "consectetur adipiscing elit sed", 80, 500, 24))), "card_texts"),
     "signs of replacement": (
@@ -70,8 +71,8 @@ SPOILED: dict[str, tuple[PlainCard, str]] = {
 
 
 @pytest.mark.parametrize("name", SPOILED)
-def test_a_spoiled_card_is_found(name: str) -> None:
-    """Given a card that cannot be read, then the check that it is for blocks it."""
+def test_blocks_an_unreadable_card(name: str) -> None:
+    """Given a card that cannot be read, then the check of its defect blocks it."""
     card, check = SPOILED[name]
     assert check in {issue.check for issue in find_issues(card.paint()) if issue.is_blocking}
 
@@ -87,13 +88,13 @@ def test_a_spoiled_card_is_found(name: str) -> None:
     ],
     ids=["plain", "with a picture", "small", "grey", "a lost picture sign"],
 )
-def test_a_readable_card_passes(card: PlainCard) -> None:
-    """Given a card that can be read, then nothing blocks it."""
+def test_passes_a_readable_card(card: PlainCard) -> None:
+    """Given a card that can be read, then no issue blocks it."""
     assert not [issue for issue in find_issues(card.paint()) if issue.is_blocking]
 
 
-def test_few_good_cards_are_blocked() -> None:
-    """Given 20 cards of any theme, size and language as the layout draws them, then all pass."""
+def test_passes_cards_of_the_layout() -> None:
+    """Given 20 random cards that the layout draws, then all pass."""
     blocked = [
         (seed, issue.message)
         for seed in range(60, 80)
@@ -103,12 +104,12 @@ def test_few_good_cards_are_blocked() -> None:
     assert not blocked
 
 
-def test_a_card_of_another_text_is_found() -> None:
-    """Given a card whose body is not from the text before it, then it is blocked."""
-    made = lay_out({"title": "Rain for herbs"}, body=BODY)
-    assert not find_issues(made)
-    other = replace(made, upstream_text="Owls hear mice by two ears that sit at unequal heights.")
-    assert "card_texts" in {issue.check for issue in find_issues(other) if issue.is_blocking}
+def test_blocks_a_card_with_another_text() -> None:
+    """Given a card whose body is not the text of the earlier node, then it is blocked."""
+    evidence = lay_out({"title": "Rain for herbs"}, body=BODY)
+    assert not find_issues(evidence)
+    changed = replace(evidence, upstream_text="Owls hear mice by ears at unequal heights.")
+    assert "card_texts" in {issue.check for issue in find_issues(changed) if issue.is_blocking}
 
 
 SVG = {"title": "Rain for herbs", "subtitle": "A guide", "format": "svg"}
@@ -118,19 +119,19 @@ SVG = {"title": "Rain for herbs", "subtitle": "A guide", "format": "svg"}
     "spoil",
     [lambda data: re.sub(rb"(<text[^>]*>)[^<]*", rb"\1", data, count=1), lambda data: data[:-20]],
 )
-def test_an_svg_is_read(spoil: Callable[[bytes], bytes]) -> None:
+def test_checks_an_svg_card(spoil: Callable[[bytes], bytes]) -> None:
     """Given an SVG card, then it passes whole and fails without its title or its end."""
-    made = lay_out(SVG)
-    assert not find_issues(made)
-    assert made.blob is not None
-    spoiled = replace(made, blob=Blob(spoil(made.blob.data), made.blob.media_type))
+    evidence = lay_out(SVG)
+    assert not find_issues(evidence)
+    assert evidence.blob is not None
+    spoiled = replace(evidence, blob=Blob(spoil(evidence.blob.data), evidence.blob.media_type))
     assert any(issue.is_blocking for issue in find_issues(spoiled))
 
 
-def test_an_svg_shows_its_picture() -> None:
-    """Given an SVG card without the picture that was given, then it is blocked."""
+def test_blocks_an_svg_card_without_its_picture() -> None:
+    """Given an SVG card without its input picture, then it is blocked."""
     picture = pictures.encode_picture(NATURE)
-    shown = lay_out({**SVG, "image": ARTIFACT}, picture)
-    assert not find_issues(shown)
-    bare = replace(lay_out(SVG), pictures=shown.pictures)
+    evidence = lay_out({**SVG, "image": ARTIFACT}, picture)
+    assert not find_issues(evidence)
+    bare = replace(lay_out(SVG), pictures=evidence.pictures)
     assert [issue.check for issue in find_issues(bare)] == ["card_picture"]

@@ -36,7 +36,6 @@ NEAR_MISSES = [
     (Expect(words=[3, 5]), "Old moss keeps carbon.", "Old moss keeps carbon for centuries."),
     (Expect(words=4), "Old moss keeps carbon.", "Old moss keeps."),
     (Expect(characters=[None, 20]), "Old moss.", "Old moss keeps carbon."),
-    (Expect(characters=6), "古い苔です。", "古い苔ですよ。"),
     (Expect(lines=3), "Old pond\na frog\nsplash", "Old pond\na frog\nsplash\nsilence"),
     (Expect(lines=3), "A title\n\nOld pond\na frog\nsplash", "A title\n\nOld pond"),
     (Expect(paragraphs=2), f"{PEAT}\n\n{PEAT}", PEAT),
@@ -60,7 +59,7 @@ NEAR_MISSES = [
 
 @pytest.mark.parametrize(("expect", "right", "wrong"), NEAR_MISSES)
 def test_counts_expected_parts(expect: Expect, right: str, wrong: str) -> None:
-    """Given an expectation, then a text that meets it passes, and a near miss does not."""
+    """Given an expectation, then a text that meets it passes, and a near miss is blocked."""
     assert find(write(right, expect)) == []
     assert find(write(wrong, expect))
 
@@ -71,8 +70,8 @@ def test_does_not_count_sources_below_a_text() -> None:
     assert find(write(text, Expect(sentences=3, words=[10, 16]))) == []
 
 
-def test_a_near_miss_says_what_to_change() -> None:
-    """Given one item too many, then the instruction has the expected and the actual number."""
+def test_an_instruction_has_both_numbers() -> None:
+    """Given too many items, then the instruction has the expected and the actual number."""
     (issue,) = find(write("- a\n- b\n- c", Expect(items=2)))
     assert issue.message == "The text has 3 items, not exactly 2."
     assert issue.instruction == "Write exactly 2 items: the last text had 3."
@@ -87,7 +86,7 @@ def speak_for(seconds: float, expect: Expect, depends_on: tuple[str, ...] = ()) 
     )
 
 
-def test_a_narration_that_takes_too_long_is_written_again() -> None:
+def test_rewrites_the_text_of_a_long_narration() -> None:
     """Given a narration of 20 s that should have 10 s, then its text gets the issue."""
     text = write("tide " * 100, Expect())
     narration = speak_for(20, Expect(duration_s=[9, 11]), ("made",))
@@ -97,20 +96,20 @@ def test_a_narration_that_takes_too_long_is_written_again() -> None:
 
 
 @pytest.mark.parametrize(("seconds", "is_right"), [(18.5, True), (21.5, True), (16.0, False)])
-def test_a_single_duration_is_kept_within_a_tenth(seconds: float, is_right: bool) -> None:
-    """Given one number of seconds, then a narration within a tenth of it passes."""
+def test_tolerates_a_tenth_of_a_duration(seconds: float, is_right: bool) -> None:
+    """Given an expected number of seconds, then a narration within a tenth of it passes."""
     issues = find(speak_for(seconds, Expect(duration_s=20)))
     assert ("expected_duration" in {issue.check for issue in issues}) != is_right
 
 
-def test_speaks_a_text_of_a_person_faster() -> None:
+def test_speeds_up_the_text_of_a_person() -> None:
     """Given a text of a person in a long narration, then the issue changes the speed."""
     blocking = find(speak_for(20, Expect(duration_s=[14, 16])))
     issues = [issue for issue in blocking if issue.check == "expected_duration"]
     assert [issue.changes for issue in issues] == [{"speed": pytest.approx(1.33, abs=0.03)}]
 
 
-def test_a_picture_has_the_size_that_is_expected() -> None:
+def test_blocks_a_picture_of_another_size() -> None:
     """Given a picture of another size than its plan expects, then it is blocked."""
     size = {"width": 512, "height": 512}
 

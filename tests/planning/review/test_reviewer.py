@@ -1,4 +1,4 @@
-"""The reviewer: good work passes, and every defect is found, weighed and blamed on its node."""
+"""The reviewer: good results pass, and each defect lowers a score and names its node."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,7 +11,7 @@ from PIL import Image, ImageDraw
 
 from tests.planning.review.evidence import build_evidence, build_text
 from tests.planning.review.sounds import add_silence, encode_mp3, speak
-from tests.planning.sample_capabilities import CARD, DRAWING, FACTS, LLM, SPEECH
+from tests.planning.sample_capabilities import CARD, FACTS, LLM, SPEECH
 from toolkit.contract.plans import Expect
 from toolkit.contract.tasks import Review
 from toolkit.planning.review.evidence import Evidence
@@ -20,11 +20,11 @@ from toolkit.plugins import Blob
 from toolkit.review_thresholds import DEFAULT_THRESHOLDS
 
 OBJECTIVE = "a social card with a spoken summary about tidal power"
-TOLD = {
+BRIEFS = {
     "script": "a spoken summary about tidal power. In plain sentences.",
     "copy": "a social card: tidal power. At most 30 words, in few words.",
 }
-DELIVERED = ("card", "narration")
+DELIVERABLES = ("card", "narration")
 SCRIPT = (
     "Tidal power turns the rise and fall of the sea into electricity. Turbines stand in the "
     "stream like windmills under water, and turn with it. The tides that drive them can be "
@@ -40,7 +40,7 @@ REFUSAL = "I'm sorry, but I can't help with that."
 
 @cache
 def png(size: tuple[int, int] = (1200, 630), *, blank: bool = False) -> bytes:
-    """A picture with something on it, or nothing."""
+    """Return a picture with rectangles, or a blank picture."""
     image = Image.new("RGB", size, (245, 240, 230))
     if not blank:
         draw = ImageDraw.Draw(image)
@@ -53,7 +53,7 @@ def png(size: tuple[int, int] = (1200, 630), *, blank: bool = False) -> bytes:
 
 @cache
 def mp3(seconds: float) -> bytes:
-    """Speech of that length."""
+    """Return speech of a length in seconds."""
     return encode_mp3(add_silence(speak(1, seconds), 0, 0.1), kbps=32)
 
 
@@ -65,25 +65,24 @@ def review_results(
     evidence: Sequence[Evidence],
     deliverables: Sequence[str],
     *,
-    attempt: int = 0,
     retries_left: int = 2,
 ) -> Review:
     """Review results as the engine does, without a judge."""
-    issues = find_issues(objective, evidence, deliverables, attempt=attempt)
-    return judge_issues(issues, evidence, attempt=attempt, retries_left=retries_left)
+    issues = find_issues(objective, evidence, deliverables, attempt=0)
+    return judge_issues(issues, evidence, attempt=0, retries_left=retries_left)
 
 
 def write(node_id: str, text: str) -> Evidence:
-    """Write a text, of which its plan expects at most 60 words."""
-    told = {"objective": TOLD[node_id]}
+    """Build the evidence of a text that should have at most 60 words."""
+    fields = {"objective": BRIEFS[node_id]}
     expect = Expect(words=[0, 60])
-    return build_text(text, told, node_id=node_id, depends_on=["facts"], expect=expect)
+    return build_text(text, fields, node_id=node_id, depends_on=["facts"], expect=expect)
 
 
 def build_good_evidence() -> dict[str, Evidence]:
-    """Evidence that has nothing wrong with it, by node."""
+    """Build evidence without a defect, by node."""
     data = b'{"text": "Tidal power is made by tides."}'
-    found: dict[str, Any] = {
+    facts: dict[str, Any] = {
         "topic": "tidal power", "title": "Tidal power", "text": "Tidal power is made by tides.",
         "summary": SCRIPT, "sections": [], "source_kind": "http",
         "sources": [
@@ -100,7 +99,7 @@ def build_good_evidence() -> dict[str, Evidence]:
     }  # fmt: skip
     items = [
         build_evidence(FACTS, {"topic": "tidal power"}, Blob(data, "application/json"),
-                       node_id="facts", **found),
+                       node_id="facts", **facts),
         write("script", SCRIPT),
         build_evidence(SPEECH, {}, Blob(AUDIO, "audio/mpeg"), node_id="narration",
                        depends_on=["script"], upstream=SCRIPT,
@@ -112,39 +111,29 @@ def build_good_evidence() -> dict[str, Evidence]:
     return {evidence.node.id: evidence for evidence in items}
 
 
-def review_with(
-    changed: Evidence | None = None, *, attempt: int = 0, retries_left: int = 2
-) -> Review:
-    """The review of good evidence, with one node's changed."""
-    evidence = build_good_evidence()
-    if changed is not None:
-        evidence[changed.node.id] = changed
+def review_with(*changed: Evidence, retries_left: int = 2) -> Review:
+    """Review good evidence with the evidence of some nodes changed."""
+    evidence = build_good_evidence() | {item.node.id: item for item in changed}
     return review_results(
-        OBJECTIVE, list(evidence.values()), DELIVERED, attempt=attempt, retries_left=retries_left
+        OBJECTIVE, list(evidence.values()), DELIVERABLES, retries_left=retries_left
     )
 
 
 def replace_blob(node_id: str, data: bytes, media_type: str | None = None) -> Evidence:
-    """A node of good evidence with another artifact."""
+    """Return the good evidence of a node with another artifact."""
     before = build_good_evidence()[node_id]
     assert before.blob is not None
     return replace(before, blob=Blob(data, media_type or before.blob.media_type))
 
 
 def replace_output(node_id: str, **output: object) -> Evidence:
-    """A node of good evidence with another output."""
+    """Return the good evidence of a node with another output."""
     before = build_good_evidence()[node_id]
     return replace(before, output={**(before.output or {}), **output})
 
 
-def replace_audio(seconds: float) -> Evidence:
-    """A narration of another length, which its record does not tell."""
-    before = replace_blob("narration", mp3(seconds))
-    return replace(before, output={**(before.output or {}), "duration_ms": None})
-
-
-def test_good_work_passes() -> None:
-    """Given artifacts that are what was asked for, then they pass with nothing to say."""
+def test_passes_good_results() -> None:
+    """Given artifacts without a defect, then they pass without an issue."""
     verdict = review_with()
     assert (verdict.decision, verdict.issues) == ("pass", [])
     assert verdict.score == 1.0
@@ -152,11 +141,9 @@ def test_good_work_passes() -> None:
     assert verdict.reviewer == "checks"
 
 
-# what is wrong, its evidence, decision, criterion that suffers most, node to run again
+# name, evidence, decision, criterion with the lowest score, node to run again
 DEFECTS = [
     ("truncated MP3", replace_blob("narration", AUDIO[: len(AUDIO) // 2]),
-     "retry", "technical_success", "narration"),
-    ("too short MP3", replace_audio(1.2),
      "retry", "technical_success", "narration"),
     ("blank card", replace_blob("card", png(blank=True)), "fail", "technical_success", None),
     ("wrong size", replace_blob("card", png((800, 800))), "retry", "technical_success", "card"),
@@ -173,7 +160,6 @@ DEFECTS = [
      "retry", "technical_success", "script"),
     ("no output", replace(build_good_evidence()["script"], output=None),
      "retry", "output_completeness", "script"),
-    ("empty artifact", replace_blob("narration", b""), "retry", "output_completeness", "narration"),
     ("no artifact", replace(build_good_evidence()["narration"], blob=None),
      "retry", "output_completeness", "narration"),
     ("another kind of artifact", replace_blob("narration", b"words", "text/plain"),
@@ -195,10 +181,10 @@ DEFECTS = [
     [case[1:] for case in DEFECTS],
     ids=[case[0] for case in DEFECTS],
 )
-def test_a_defect_is_found(
+def test_finds_a_defect(
     evidence: Evidence, decision: str, criterion: str, node: str | None
 ) -> None:
-    """Given one defect, then decision, criterion, issue and the node to run again follow."""
+    """Given a defect, then decision, criterion, issue and the node to run again follow."""
     verdict = review_with(evidence)
     assert verdict.decision == decision
     assert verdict.criteria is not None
@@ -219,72 +205,52 @@ def test_a_defect_is_found(
 
 
 @pytest.mark.parametrize(
-    ("evidence", "attempt", "constraints"),
+    ("evidence", "constraints"),
     [
-        (replace_output("copy", finish_reason="length"), 0, {"max_tokens": 2048}),
-        (replace_blob("copy", (COPY + " ").encode() * 20), 0,
-         {"objective": f"{TOLD['copy']} Write at most 60 words: the last text had 580. "
+        (replace_output("copy", finish_reason="length"), {"max_tokens": 2048}),
+        (replace_blob("copy", (COPY + " ").encode() * 20),
+         {"objective": f"{BRIEFS['copy']} Write at most 60 words: the last text had 580. "
                        "Say each thing once."}),
-        (replace_blob("card", png((800, 800))), 0, {"width": 1200, "height": 630}),
-        (replace_blob("narration", b"x" * 99), 0, {"speed": 0.95}),
+        (replace_blob("card", png((800, 800))), {"width": 1200, "height": 630}),
+        (replace_blob("narration", b"x" * 99), {"speed": 0.95}),
     ],
 )  # fmt: skip
-def test_the_constraints_change_the_input(
-    evidence: Evidence, attempt: int, constraints: dict[str, object]
+def test_recommends_a_change_of_the_input(
+    evidence: Evidence, constraints: dict[str, object]
 ) -> None:
-    """Given a defect that an input can cure, then that change is recommended."""
-    action = review_with(evidence, attempt=attempt).recommended_action
+    """Given a defect that an input can cure, then the review recommends this input."""
+    action = review_with(evidence).recommended_action
     assert action is not None
     assert action.constraints == constraints
 
 
-def test_a_blank_image_gets_another_seed() -> None:
-    """Given a blank picture of a capability with seeds, then another seed is recommended."""
-    blob = Blob(png((512, 512), blank=True), "image/png")
-    size = {"width": 512, "height": 512}
-    given = {"prompt": "tea", **size}
-    shown = build_evidence(DRAWING, given, blob, node_id="illustration", **size)
-    first = review_results("a photo of tea", [shown], ["illustration"], attempt=0, retries_left=2)
-    assert first.recommended_action is not None
-    assert first.recommended_action.constraints == {"seed": 1}
-    again = replace(shown, node=shown.node.model_copy(update={"input": {**given, "seed": 2}}))
-    second = review_results("a photo of tea", [again], ["illustration"], attempt=1, retries_left=1)
-    assert second.recommended_action is not None
-    assert second.recommended_action.constraints == {"seed": 3}
+def test_fails_if_no_tokens_are_left_to_double() -> None:
+    """Given a text that was cut off at the maximum of tokens, then no retry is recommended."""
+    evidence = replace_output("copy", finish_reason="length")
+    inputs = {**evidence.node.input, "max_tokens": 16_384}
+    node = evidence.node.model_copy(update={"input": inputs})
+    assert review_with(replace(evidence, node=node)).decision == "fail"
 
 
-def test_no_tokens_left_to_double_is_a_failure() -> None:
-    """Given a text cut off at the most tokens there are, then running it again is no cure."""
-    cut = replace_output("copy", finish_reason="length")
-    node = cut.node.model_copy(update={"input": {**cut.node.input, "max_tokens": 16_384}})
-    assert review_with(replace(cut, node=node)).decision == "fail"
-
-
-def test_the_earliest_node_is_to_blame() -> None:
-    """Given defects at two nodes, then the one that runs first runs again."""
-    evidence = build_good_evidence()
-    evidence["script"] = replace_blob("script", REFUSAL.encode())
-    evidence["narration"] = replace_blob("narration", mp3(0.5))
-    verdict = review_results(
-        OBJECTIVE, list(evidence.values()), DELIVERED, attempt=0, retries_left=1
-    )
+def test_recommends_the_earliest_node() -> None:
+    """Given defects of two nodes, then the earlier node runs again."""
+    script = replace_blob("script", REFUSAL.encode())
+    verdict = review_with(script, replace_blob("narration", mp3(0.5)))
     assert verdict.recommended_action is not None
     assert verdict.recommended_action.node_id == "script"
 
 
-def test_who_only_suffers_is_not_to_blame() -> None:
-    """Given a failed node and one cancelled after it, then the failed one runs again."""
+def test_recommends_the_failed_node_before_a_cancelled_node() -> None:
+    """Given a failed node and a cancelled node after it, then the failed node runs again."""
     evidence = build_good_evidence()
-    lost: dict[str, Any] = {"output": None, "blob": None}
-    evidence["script"] = replace(
-        evidence["script"], status="failed", error_code="PROVIDER_TIMEOUT", **lost
+    script = replace(
+        evidence["script"], status="failed", error_code="PROVIDER_TIMEOUT", output=None, blob=None
     )
-    evidence["narration"] = replace(
-        evidence["narration"], status="cancelled", error_code="UPSTREAM_FAILED", **lost
-    )
-    verdict = review_results(
-        OBJECTIVE, list(evidence.values()), DELIVERED, attempt=0, retries_left=1
-    )
+    narration = replace(
+        evidence["narration"], status="cancelled", error_code="UPSTREAM_FAILED", output=None,
+        blob=None,
+    )  # fmt: skip
+    verdict = review_with(script, narration)
     assert verdict.decision == "retry"
     assert verdict.recommended_action is not None
     assert verdict.recommended_action.node_id == "script"
@@ -293,24 +259,24 @@ def test_who_only_suffers_is_not_to_blame() -> None:
 
 
 @pytest.mark.parametrize("retries_left", [0, -1])
-def test_no_retries_left_is_a_failure(retries_left: int) -> None:
-    """Given a defect and no retries left, then the task fails and nothing is recommended."""
+def test_fails_without_retries_left(retries_left: int) -> None:
+    """Given a defect and no retries left, then the task fails without a recommendation."""
     verdict = review_with(replace_blob("copy", b""), retries_left=retries_left)
     assert (verdict.decision, verdict.recommended_action) == ("fail", None)
 
 
-def test_a_missing_deliverable_fails() -> None:
-    """Given a deliverable that no node was run for, then no retry can bring it."""
+def test_fails_without_a_deliverable() -> None:
+    """Given a deliverable without a node, then the task fails, because no retry can help."""
     evidence = [value for name, value in build_good_evidence().items() if name != "narration"]
-    verdict = review_results(OBJECTIVE, evidence, DELIVERED, attempt=0, retries_left=2)
+    verdict = review_results(OBJECTIVE, evidence, DELIVERABLES)
     assert verdict.decision == "fail"
     assert verdict.criteria is not None
     assert verdict.criteria.output_completeness == 0
     assert verdict.issues == ["narration: The deliverable is missing."]
 
 
-def test_warnings_count_and_do_not_block() -> None:
-    """Given a card with warnings and lost glyphs, then it passes with less."""
+def test_warnings_lower_the_score() -> None:
+    """Given a card with warnings and missing glyphs, then it passes with a lower score."""
     verdict = review_with(
         replace_output("card", warnings=["title made smaller"], missing_glyphs=["🙂"])
     )
@@ -323,19 +289,18 @@ def test_warnings_count_and_do_not_block() -> None:
 
 @pytest.mark.parametrize("data", [b"", b"\x00", b'{"text": 3}', b"[" * 5000, "🙂".encode()])
 @pytest.mark.parametrize("kind", ["image/png", "audio/mpeg", "text/plain", "application/json"])
-def test_no_bytes_break_the_review(data: bytes, kind: str) -> None:
-    """Given any bytes under any name, then there is a verdict and not an exception."""
+def test_reviews_any_bytes(data: bytes, kind: str) -> None:
+    """Given any bytes with any media type, then there is a verdict without an exception."""
     for node_id, evidence in build_good_evidence().items():
         changed = replace(evidence, blob=Blob(data, kind))
-        verdict = review_results(OBJECTIVE, [changed], [node_id], attempt=0, retries_left=1)
-        assert verdict.decision in {"pass", "retry", "fail"}
+        assert review_results(OBJECTIVE, [changed], [node_id]).decision in {"pass", "retry", "fail"}
 
 
-def test_a_stranger_s_result_is_held_to_its_own_schema() -> None:
-    """Given a third-party capability that yields data, then its output alone is checked."""
-    stranger = replace(LLM, id="count.words", produces="application/json", accepts={})
+def test_checks_a_plugin_by_its_output_schema() -> None:
+    """Given a plugin's capability that yields data, then only its output is checked."""
+    capability = replace(LLM, id="count.words", produces="application/json", accepts={})
     blob = Blob(b"{}", "application/json")
-    made = build_evidence(stranger, {"objective": "count"}, blob, text="tidal power")
-    assert review_results("count", [made], ["made"], attempt=0, retries_left=0).decision == "pass"
-    bad = replace(made, output={})
-    assert review_results("count", [bad], ["made"], attempt=0, retries_left=0).decision == "fail"
+    evidence = build_evidence(capability, {"objective": "count"}, blob, text="tidal power")
+    assert review_results("count", [evidence], ["made"], retries_left=0).decision == "pass"
+    evidence = replace(evidence, output={})
+    assert review_results("count", [evidence], ["made"], retries_left=0).decision == "fail"
