@@ -1,4 +1,4 @@
-"""A server for the commands of a file, the key of an account there, and a user's configuration."""
+"""A server shared by the tests of a file, the key of an account there, and a configuration."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +14,7 @@ EMAIL = "ada@example.org"
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """One server for all tests of a file."""
+    """A sandbox server for all tests of a file."""
     server = Server(Settings(data_dir=tmp_path_factory.mktemp("service"), sandbox=True))
     yield server
     server.close()
@@ -22,14 +22,14 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture(scope="module")
 def key(service: Server) -> str:
-    """The first key of an account."""
-    with Client(service.url, "") as nobody:
-        return nobody.account.create(EMAIL).api_key
+    """The first API key of an account."""
+    with Client(service.url, "") as client:
+        return client.account.create(EMAIL).api_key
 
 
 @pytest.fixture
 def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A user's configuration, and a folder of their work."""
+    """The folder of a user's profiles; the current directory is an empty folder."""
     work = tmp_path / "work"
     work.mkdir()
     monkeypatch.chdir(work)

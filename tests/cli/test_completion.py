@@ -1,4 +1,4 @@
-"""Completion in a shell after the Tab key, by the protocol that shells speak."""
+"""Completion of words in a shell after the Tab key, by the protocols of the shells."""
 
 import json
 from collections.abc import Iterator
@@ -11,13 +11,12 @@ from typer.models import TyperPath
 from typer.testing import CliRunner
 
 from tests.cli.conftest import EMAIL
-from tests.cli.test_help import commands
+from tests.cli.test_help import list_commands
 from tests.conftest import Server
 from toolkit import Client
 from toolkit.cli import app
-from toolkit.cli.lazy import LazyGroup
 
-# What a person makes up, and nobody can offer: by the name of the parameter.
+# Parameters that no completion can offer, because the user invents the value.
 FREE = {
     "allow_env", "allow_secret", "answer", "artifact_url", "artifacts", "base_url", "cors_origin",
     "dask", "data_center", "database", "dispatch", "email", "executor", "fields", "first",
@@ -29,9 +28,9 @@ FREE = {
 
 
 def get_completions(line: str, shell: str = "bash") -> list[str]:
-    """The words that a shell is told for the end of a line, as `toolkit` gives them."""
+    """Return the words that `toolkit` offers a shell for the end of a line."""
     words = ["toolkit", *line.split(" ")]
-    asked = {
+    variables = {
         "bash": {"COMP_WORDS": "\n".join(words), "COMP_CWORD": str(len(words) - 1)},
         "zsh": {"_TYPER_COMPLETE_ARGS": " ".join(words)},
         "fish": {
@@ -39,31 +38,31 @@ def get_completions(line: str, shell: str = "bash") -> list[str]:
             "_TYPER_COMPLETE_FISH_ACTION": "get-args",
         },
     }[shell]
-    environment = {"_TOOLKIT_COMPLETE": f"complete_{shell}", **asked}
-    told = CliRunner().invoke(app, [], prog_name="toolkit", env=environment)
-    assert told.exception is None or isinstance(told.exception, SystemExit), told.exception
-    assert told.stderr == ""
-    return [word for word in told.stdout.splitlines() if word]
+    environment = {"_TOOLKIT_COMPLETE": f"complete_{shell}", **variables}
+    result = CliRunner().invoke(app, [], prog_name="toolkit", env=environment)
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    assert result.stderr == ""
+    return [word for word in result.stdout.splitlines() if word]
 
 
-def parameters() -> Iterator[tuple[str, Any]]:
-    """Each parameter that takes a value, with the line on which it comes next."""
-    for path, command in commands(get_command(app)):
+def list_parameters() -> Iterator[tuple[str, Any]]:
+    """Yield each parameter that takes a value, with the line that ends before it."""
+    for path, command in list_commands(get_command(app)):
         if not path or hasattr(command, "commands"):
             continue
         before = list(path)
-        for each in command.params:
-            if each.param_type_name == "argument":
-                yield " ".join([*before, ""]), each
+        for parameter in command.params:
+            if parameter.param_type_name == "argument":
+                yield " ".join([*before, ""]), parameter
                 before.append("x")
-            elif not each.is_flag and not each.hidden:
-                yield " ".join([*path, each.opts[0], ""]), each
+            elif not parameter.is_flag and not parameter.hidden:
+                yield " ".join([*path, parameter.opts[0], ""]), parameter
 
 
-def test_every_parameter_offers_what_it_takes() -> None:
-    """Given any parameter, then a closed set is offered whole, and what is not closed is known."""
+def test_every_parameter_offers_its_values() -> None:
+    """Given any parameter, then all its choices are offered, or FREE lists it."""
     free = set()
-    for line, parameter in parameters():
+    for line, parameter in list_parameters():
         kind = parameter.type
         if hasattr(kind, "choices"):
             assert get_completions(line) == [str(choice) for choice in kind.choices], line
@@ -75,8 +74,8 @@ def test_every_parameter_offers_what_it_takes() -> None:
 
 
 @pytest.fixture(scope="module")
-def made(service: Server, key: str) -> dict[str, str]:
-    """The ids of what an account has."""
+def records(service: Server, key: str) -> dict[str, str]:
+    """The ids of an account's records."""
     with Client(service.url, key) as client:
         agent = client.agents.create("card-maker", "A card about {topic}")
         plan = client.plans.create("A card about tea")
@@ -88,26 +87,20 @@ def made(service: Server, key: str) -> dict[str, str]:
         }
 
 
-@pytest.mark.parametrize("where", ["server", "directory"])
+@pytest.mark.parametrize("source", ["server", "directory"])
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
         ("ru", "runs"),
         ("runs ", "show"),
-        ("runs --li", "--limit"),
         ("runs list --ba", "--base-url"),
-        ("work", "workflows"),
         ("run image.", "image.generate"),
         ("run image.generate@", "image.generate@1"),
         ("run llm.generate obj", "objective="),
-        ("run llm.generate --optimize-for q", "quality"),
         ("run llm.generate --provider mini", "minimax"),
-        ("route text", "text.generate"),
         ("connections create ", "openai"),
         ("connections test e", "elevenlabs"),
         ("connections discover --connect a", "all"),
-        ("usage --by ", "capability"),
-        ("keys create --scope ", "admin"),
         ("agents show ", "agent"),
         ("agents run card", "card-maker"),
         ("plans show pln_", "plan"),
@@ -117,42 +110,42 @@ def made(service: Server, key: str) -> dict[str, str]:
         ("runs --api-key-env HO", "HOME"),
     ],
 )
-def test_a_value_is_offered(
+def test_offers_values(
     service: Server,
     key: str,
-    made: dict[str, str],
+    records: dict[str, str],
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
-    where: str,
+    source: str,
     line: str,
     expected: str,
 ) -> None:
-    """Given the beginning of a value, then it is offered, from where the line would ask."""
+    """Given the start of a value, then the value is offered, from a server or a data directory."""
     monkeypatch.chdir(tmp_path)
-    if where == "server":
+    if source == "server":
         monkeypatch.setenv("TOOLKIT_BASE_URL", service.url)
         monkeypatch.setenv("TOOLKIT_API_KEY", key)
     else:
         folder = service.thread.engine.settings.data_dir
         monkeypatch.setenv("TOOLKIT_DATA_DIR", str(folder))
-    found = get_completions(line)
-    assert made.get(expected, expected) in found
-    assert all(word.startswith(line.rpartition(" ")[2]) for word in found)
+    words = get_completions(line)
+    assert records.get(expected, expected) in words
+    assert all(word.startswith(line.rpartition(" ")[2]) for word in words)
 
 
 @pytest.mark.usefixtures("key")
-def test_an_operator_is_offered_accounts(service: Server) -> None:
-    """Given a data directory, then its accounts are offered to whoever limits one."""
+def test_offers_accounts_to_an_operator(service: Server) -> None:
+    """Given a data directory, then its accounts are offered to the operator's commands."""
     folder = service.thread.engine.settings.data_dir
     for command in ("limit", "show", "disable"):
         assert get_completions(f"account {command} --data-dir {folder} ada") == [EMAIL]
 
 
 @pytest.mark.parametrize("trouble", ["away", "no directory", "no profile", "refused"])
-def test_what_fails_offers_nothing(
+def test_offers_nothing_without_a_source(
     service: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, trouble: str
 ) -> None:
-    """Given a server that is away, or nothing to look at, then nothing is offered or said."""
+    """Given an unreachable server or no directory, then nothing is offered or written."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TOOLKIT_CONFIG_DIR", str(tmp_path))
     options = {
@@ -166,15 +159,10 @@ def test_what_fails_offers_nothing(
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_each_shell_is_served(shell: str) -> None:
-    """Given a shell, then it gets a script, and words in the way that it reads them."""
+def test_serves_each_shell(shell: str) -> None:
+    """Given a shell, then it gets a script, and words in its own format."""
     environment = {"_TOOLKIT_COMPLETE": f"source_{shell}"}
     script = CliRunner().invoke(app, [], prog_name="toolkit", env=environment)
     assert f"complete_{shell}" in script.stdout
     assert "quality" in "".join(get_completions("run llm.generate --optimize-for ", shell))
     assert "cancel" in json.dumps(get_completions("runs ", shell))
-
-
-def test_a_lazy_group_is_what_the_command_is() -> None:
-    """Given the command line, then its commands are loaded one by one, as each is looked at."""
-    assert isinstance(get_command(app), LazyGroup)

@@ -1,4 +1,4 @@
-"""The commands of a first hour, with nothing installed but what the package needs."""
+"""`toolkit demo` and `toolkit serve` with only the packages that the toolkit requires."""
 
 import json
 import re
@@ -13,44 +13,36 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from PIL import Image
 
-# As `toolkit demo`, where nothing is installed but what the package needs.
-DEMO = """
+# Runs the command without the packages that `pip install capability-toolkit` does not install.
+PROGRAM = """
 import sys
 sys.modules.update(dict.fromkeys({blocked}))
 from toolkit.cli import main
-sys.argv = ["toolkit", "demo", "--topic", "coral reefs", "--out", {out!r}]
-main()
-"""
-
-SERVE = """
-import sys
-sys.modules.update(dict.fromkeys({blocked}))
-from toolkit.cli import main
-sys.argv = ["toolkit", "serve"]
+sys.argv = {line}
 main()
 """
 
 
 def find_needed(distribution: str) -> set[str]:
-    """The distributions that one needs without any extra of its own, and those that they need."""
+    """Return the distributions that a distribution requires without extras, recursively."""
     needed, todo = set[str](), deque([(distribution, "")])
     while todo:
         name, extra = todo.popleft()
         try:
             lines = [Requirement(line) for line in requires(name) or ()]
         except PackageNotFoundError:
-            continue  # for another system, or Python
+            continue  # a requirement of another system
         for line in lines:
             if line.marker is None or line.marker.evaluate({"extra": extra}):
-                one = canonicalize_name(line.name)
-                if one not in needed:
-                    needed.add(one)
-                    todo += [(one, inner) for inner in ("", *line.extras)]
+                name = canonicalize_name(line.name)
+                if name not in needed:
+                    needed.add(name)
+                    todo += [(name, inner) for inner in ("", *line.extras)]
     return needed
 
 
 def find_other_modules() -> set[str]:
-    """The modules installed here that `pip install capability-toolkit` would not bring."""
+    """Return the installed modules that `pip install capability-toolkit` does not install."""
     base = {"capability-toolkit", *find_needed("capability-toolkit")}
     return {
         module
@@ -60,24 +52,26 @@ def find_other_modules() -> set[str]:
     }
 
 
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
-    """Run `toolkit demo`: the lines that it prints, and the folder it leaves."""
-    out = tmp_path_factory.mktemp("demo")
+def run_without_extras(*words: str) -> "subprocess.CompletedProcess[str]":
+    """Run a command in a process that has only the required packages."""
     blocked = find_other_modules()
     assert {"fsspec", "prometheus_client", "structlog", "uvicorn"} <= blocked
-    done = subprocess.run(
-        [sys.executable, "-c", DEMO.format(blocked=sorted(blocked), out=str(out))],
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout, out
+    program = PROGRAM.format(blocked=sorted(blocked), line=["toolkit", *words])
+    line = [sys.executable, "-c", program]
+    return subprocess.run(line, capture_output=True, text=True, timeout=120)
 
 
-def test_it_leaves_a_card_and_a_narration(demo: tuple[str, Path]) -> None:
-    """When the demo has run, then a 1200×630 PNG and an MP3 are there."""
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+    """Run `toolkit demo`, and return its output and its folder."""
+    out = tmp_path_factory.mktemp("demo")
+    process = run_without_extras("demo", "--topic", "coral reefs", "--out", str(out))
+    assert process.returncode == 0, process.stdout + process.stderr
+    return process.stdout, out
+
+
+def test_demo_makes_a_card_and_a_narration(demo: tuple[str, Path]) -> None:
+    """Given the demo, then a PNG of 1200×630 pixels and an MP3 exist."""
     _, out = demo
     report = json.loads((out / "report.json").read_text())
     paths = [Path(path) for path in report["paths"]]
@@ -91,8 +85,8 @@ def test_it_leaves_a_card_and_a_narration(demo: tuple[str, Path]) -> None:
             assert path.stat().st_size > 10_000
 
 
-def test_it_says_what_happened(demo: tuple[str, Path]) -> None:
-    """When the demo has run, then progress, nodes, review and paths have been printed."""
+def test_demo_prints_progress_and_results(demo: tuple[str, Path]) -> None:
+    """Given the demo, then it prints progress, nodes, review and paths."""
     text, out = demo
     report = json.loads((out / "report.json").read_text())
     for word in ("capability", "provider", "retries", "cost", "seconds", "Review: pass", "Made:"):
@@ -101,8 +95,8 @@ def test_it_says_what_happened(demo: tuple[str, Path]) -> None:
     assert text.index("completed") < text.index("Nodes")
 
 
-def test_no_secret_is_left_in_it(demo: tuple[str, Path]) -> None:
-    """When the demo has run, then no file in its folder holds a key."""
+def test_demo_leaves_no_secret(demo: tuple[str, Path]) -> None:
+    """Given the demo, then no file in its folder holds a key."""
     _, out = demo
     for path in out.rglob("*"):
         if path.is_file():
@@ -111,9 +105,9 @@ def test_no_secret_is_left_in_it(demo: tuple[str, Path]) -> None:
             assert b"sk_live_" not in data or path.suffix in (".db", ".db-wal"), path
 
 
-def test_a_server_says_which_extra_it_needs() -> None:
-    """Given no package but what the toolkit needs, then `toolkit serve` says what to install."""
-    call = SERVE.format(blocked=sorted(find_other_modules()))
-    done = subprocess.run([sys.executable, "-c", call], capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stdout) == (3, "")
-    assert done.stderr == "Serving needs an extra: pip install 'capability-toolkit[server]'\n"
+def test_serve_names_the_missing_extra() -> None:
+    """Given only the required packages, then `toolkit serve` names the extra to install."""
+    process = run_without_extras("serve")
+    assert (process.returncode, process.stdout) == (3, "")
+    message = "Serving needs an extra: pip install 'capability-toolkit[server]'\n"
+    assert process.stderr == message

@@ -1,18 +1,16 @@
-"""`toolkit doctor` at the GPU cloud: what is there and not here, and the reverse."""
+"""`toolkit doctor` at the GPU cloud: resources that only the vendor has, and the reverse."""
 
 import json
 import socket
-import sqlite3
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import httpx
-import psycopg
 import pytest
 import uvicorn
+from sqlalchemy import create_engine
 
 from tests.support.commands import run_toolkit
 from tests.support.timing import wait_until
@@ -24,39 +22,21 @@ KEY = SANDBOX_KEYS["RUNPOD_API_KEY"]
 GPU = "NVIDIA A40"
 
 
-class GPUCloud:
-    """A GPU cloud on a real socket, as somebody with the key may also use it directly."""
-
-    def __init__(self, url: str) -> None:
-        self.url = f"{url}/runpod/v2"
-        self._headers = {"Authorization": f"Bearer {KEY}"}
-
-    def make(self, kind: str, **fields: Any) -> None:
-        """Make something there, without the toolkit."""
-        answer = httpx.post(f"{self.url}/{kind}", json=fields, headers=self._headers)
-        assert answer.status_code == 201, answer.text
-
-    def empty(self, kind: str) -> None:
-        """Delete all of a kind there, without the toolkit."""
-        listed = httpx.get(f"{self.url}/{kind}", headers=self._headers).json()
-        for one in next(iter(listed.values())):
-            httpx.delete(f"{self.url}/{kind}/{one['id']}", headers=self._headers)
-
-
 @pytest.fixture
-def cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[GPUCloud]:
-    """A cloud, and an environment in which it is RunPod's."""
+def cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[httpx.Client]:
+    """A client of a GPU cloud on a real socket, which the settings name as RunPod's."""
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
-    listener.listen()  # who is early waits for the server
+    listener.listen()  # an early caller waits for the server
     config = uvicorn.Config(create_app(), log_level="warning", lifespan="off", ws="none")
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
-    cloud = GPUCloud(f"http://127.0.0.1:{listener.getsockname()[1]}")
-    monkeypatch.setenv("TOOLKIT_VENDORS", json.dumps({"runpod": {"base_urls": {"api": cloud.url}}}))
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}/runpod/v2"
+    monkeypatch.setenv("TOOLKIT_VENDORS", json.dumps({"runpod": {"base_urls": {"api": url}}}))
     monkeypatch.setenv("RUNPOD_API_KEY", KEY)
-    yield cloud
+    with httpx.Client(base_url=url, headers={"Authorization": f"Bearer {KEY}"}) as client:
+        yield client
     server.should_exit = True
     thread.join(timeout=5)
 
@@ -65,26 +45,24 @@ def cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[GPUCloud]:
 def run(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[str], list[Any]]:
-    """What runs a statement in the records' database, which the environment names."""
+    """Run a statement in the database, which the environment names."""
+    url = f"sqlite:///{tmp_path / 'data' / 'state.db'}"
     if request.param == "postgresql":
-        url = request.getfixturevalue("postgres_url")
-        monkeypatch.setenv("TOOLKIT_DATABASE", url)
+        postgres_url: str = request.getfixturevalue("postgres_url")
+        monkeypatch.setenv("TOOLKIT_DATABASE", postgres_url)
+        url = postgres_url.replace("postgresql://", "postgresql+psycopg://")
 
     def run_in_database(sql: str) -> list[Any]:
-        with closing(
-            psycopg.connect(url, autocommit=True)
-            if request.param == "postgresql"
-            else sqlite3.connect(tmp_path / "data" / "state.db", isolation_level=None)
-        ) as database:
-            cursor = database.execute(sql)
-            return list(cursor.fetchall()) if cursor.description else []
+        with create_engine(url).begin() as connection:
+            result = connection.exec_driver_sql(sql)
+            return list(result) if result.returns_rows else []
 
     return run_in_database
 
 
 @pytest.fixture
-def folder(cloud: GPUCloud, run: Callable[[str], list[Any]], tmp_path: Path) -> Path:
-    """A data directory that has one thing of each kind at the cloud."""
+def folder(cloud: httpx.Client, run: Callable[[str], list[Any]], tmp_path: Path) -> Path:
+    """A data directory that has a resource of each kind at the cloud."""
     with Client.local(settings=Settings(data_dir=tmp_path / "data")) as client:
         client.connections.connect("runpod")
         client.compute.create("easel", GPU)
@@ -94,68 +72,72 @@ def folder(cloud: GPUCloud, run: Callable[[str], list[Any]], tmp_path: Path) -> 
     return tmp_path / "data"
 
 
-def doctor(folder: Path, *more: str) -> tuple[int, list[dict[str, Any]]]:
-    """The exit code, and what doctor finds beside what it says of the machine."""
-    shown = run_toolkit("doctor", "--data-dir", folder, "--json", *more)
-    told = [one for one in json.loads(shown.stdout)["findings"] if "SQLite" not in one["what"]]
-    return shown.exit_code, told
+def run_doctor(folder: Path, *options: str) -> tuple[int, list[dict[str, Any]]]:
+    """Return the exit code and the findings of doctor, without those about the machine."""
+    result = run_toolkit("doctor", "--data-dir", folder, "--json", *options)
+    findings = json.loads(result.stdout)["findings"]
+    return result.exit_code, [row for row in findings if "SQLite" not in row["what"]]
 
 
-def test_both_sides_agree(folder: Path) -> None:
-    """Given the same here and there, then there is nothing to say."""
-    assert doctor(folder) == (0, [])
+def test_finds_nothing_if_both_sides_agree(folder: Path) -> None:
+    """Given the same resources on both sides, then doctor finds nothing."""
+    assert run_doctor(folder) == (0, [])
 
 
-def test_what_is_there_and_not_here(
-    folder: Path, cloud: GPUCloud, run: Callable[[str], list[Any]]
+def test_finds_resources_without_a_record(
+    folder: Path, cloud: httpx.Client, run: Callable[[str], list[Any]]
 ) -> None:
-    """Given things that others made, and one given up here, then each has a line."""
-    cloud.make("pods", name="by hand", gpu={"id": GPU}, image="x")
-    cloud.make("templates", name="somebody's own", image="x")
+    """Given resources of others, and one that the toolkit gave up, then each has a line."""
     elsewhere = "weights-sto_01m7zbs60n7rtynkht4fdg35ns"
-    cloud.make("network-volumes", name=elsewhere, size=10, dataCenter="EU-RO-1")
+    for kind, fields in {
+        "pods": {"name": "by hand", "gpu": {"id": GPU}, "image": "x"},
+        "templates": {"name": "somebody's own", "image": "x"},
+        "network-volumes": {"name": elsewhere, "size": 10, "dataCenter": "EU-RO-1"},
+    }.items():
+        assert cloud.post(kind, json=fields).status_code == 201
     run("UPDATE endpoints SET status = 'deleted'")
     ((endpoint,),) = run("SELECT id FROM endpoints")
-    code, found = doctor(folder)
+    code, findings = run_doctor(folder)
     assert code == 1
-    lines = {one["what"]: one["serious"] for one in found}
+    lines = {row["what"]: row["serious"] for row in findings}
     assert len(lines) == 3
     for text, serious in (("by hand", False), (elsewhere, False), (endpoint, True)):
         (line,) = [what for what in lines if f"`{text}`" in what]
         assert (lines[line], "delete" in line) == (serious, True)
-    assert doctor(folder, "--no-vendors") == (0, [])
+    assert run_doctor(folder, "--no-vendors") == (0, [])
 
 
-def test_what_is_here_and_not_there(folder: Path, cloud: GPUCloud) -> None:
+def test_finds_records_without_a_resource(folder: Path, cloud: httpx.Client) -> None:
     """Given a pod and a volume that were deleted at the vendor, then their records are named."""
-    cloud.empty("pods")
-    cloud.empty("network-volumes")
-    code, found = doctor(folder)
+    for kind in ("pods", "network-volumes"):
+        for resource in next(iter(cloud.get(kind).json().values())):
+            cloud.delete(f"{kind}/{resource['id']}")
+    code, findings = run_doctor(folder)
     assert code == 0
-    assert all("but no longer exists at runpod: delete it here" in one["what"] for one in found)
-    assert {one["what"][1:4] for one in found} == {"cmp", "sto"}
+    assert all("but no longer exists at runpod: delete it here" in row["what"] for row in findings)
+    assert {row["what"][1:4] for row in findings} == {"cmp", "sto"}
 
 
-def test_what_is_in_between(folder: Path, run: Callable[[str], list[Any]]) -> None:
-    """Given what a crash cut off, then doctor names what settles it, and that it does."""
+def test_finds_interrupted_changes(folder: Path, run: Callable[[str], list[Any]]) -> None:
+    """Given changes that a crash interrupted, then doctor names the next step."""
     run(
         "UPDATE storage SET status = 'creating', vendor_id = NULL,"
         """ doc = replace(doc, '"status":"ready"', '"status":"creating"')"""
     )
     run("UPDATE endpoints SET status = 'deleting'")
-    code, found = doctor(folder, "--no-vendors")
+    code, findings = run_doctor(folder, "--no-vendors")
     assert code == 1
-    assert sorted(one["what"][1:4] for one in found) == ["ep_", "sto"]
-    assert all("open the d" in one["what"] for one in found)
+    assert sorted(row["what"][1:4] for row in findings) == ["ep_", "sto"]
+    assert all("open the d" in row["what"] for row in findings)
     with Client.local(settings=Settings(data_dir=folder)) as client:
         wait_until(
             lambda: client.storage.list()[0].status == "ready" and not list(client.endpoints.list())
         )
-    assert doctor(folder) == (0, [])
+    assert run_doctor(folder) == (0, [])
 
 
 @pytest.mark.parametrize("trouble", ["no secret", "offline", "refused"])
-def test_what_cannot_be_looked_at(
+def test_reports_a_vendor_that_cannot_be_listed(
     folder: Path, monkeypatch: pytest.MonkeyPatch, trouble: str
 ) -> None:
     """Given no secret, no network or no access, then doctor says so, and it is not serious."""
@@ -166,14 +148,14 @@ def test_what_cannot_be_looked_at(
     else:
         nowhere = {"runpod": {"base_urls": {"api": "http://127.0.0.1:9/v2"}}}
         monkeypatch.setenv("TOOLKIT_VENDORS", json.dumps(nowhere))
-    code, found = doctor(folder)
-    assert (code, len(found)) == (0, 1)
-    assert "could not be listed" in found[0]["what"]
+    code, findings = run_doctor(folder)
+    assert (code, len(findings)) == (0, 1)
+    assert "could not be listed" in findings[0]["what"]
 
 
-def test_the_sandbox_has_no_vendors(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Given the sandbox, then there is nothing at vendors to look at."""
+def test_sandbox_has_no_vendors(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given the sandbox, then doctor checks no vendor."""
     monkeypatch.setenv("TOOLKIT_SANDBOX", "true")
-    code, found = doctor(folder)
+    code, findings = run_doctor(folder)
     assert code == 0
-    assert "sandbox" in found[0]["what"]
+    assert "sandbox" in findings[0]["what"]

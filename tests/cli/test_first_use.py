@@ -1,5 +1,6 @@
-"""The first day of a command line: a folder to save to, the sandbox's server."""
+"""The first commands of a new user."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -13,54 +14,60 @@ from toolkit.cli.errors import report_error
 from toolkit.contract.errors import RequestError
 
 
-def test_an_artifact_is_saved_into_a_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Given a folder, then an artifact is written into it under its own name."""
+def test_saves_an_artifact_into_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given a folder, then an artifact is saved in it under its own name."""
     monkeypatch.chdir(tmp_path)
-    where = ["--sandbox", "--data-dir", "work"]
     with Client.local("work", sandbox=True) as client:
         artifact = client.artifacts.upload(b"tea leaves", filename="tea.txt")
     (tmp_path / "here").mkdir()
-    shown = say("artifacts", "save", artifact.id, "here", *where)
-    (made,) = (tmp_path / "here").iterdir()
-    assert made.read_bytes() == b"tea leaves"
-    assert shown.strip() == str(Path("here") / made.name)
+    output = say("artifacts", "save", artifact.id, "here", "--sandbox", "--data-dir", "work")
+    (saved,) = (tmp_path / "here").iterdir()
+    assert saved.read_bytes() == b"tea leaves"
+    assert output.strip() == str(Path("here") / saved.name)
 
 
-def test_where_results_go_is_looked_at_before_anything_is_paid(
+def test_checks_the_output_folder_before_any_payment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Given a folder that cannot be made, then no task is begun."""
+    """Given an output folder that cannot be created, then no task starts."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "taken").touch()
-    where = ["--sandbox", "--data-dir", "work"]
-    shown = run_toolkit("task", "A card about tea", "--out", "taken", *where)
-    assert (shown.exit_code, "--out" in shown.output) == (2, True)
+    line = ("task", "A card about tea", "--out", "taken", "--sandbox", "--data-dir", "work")
+    result = run_toolkit(*line)
+    assert (result.exit_code, "--out" in result.output) == (2, True)
     with Client.local("work", sandbox=True) as client:
         assert len(client.tasks.list()) == 0
 
 
-def test_the_first_run_on_a_sandbox_server(
-    server: Server, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Given a new account, then what is said leads to a run that works."""
-    with Client(server.url) as nobody:
-        key = nobody.account.create("ada@example.org").api_key
+def test_discovers_and_connects_variables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given a variable with a key, then it is found and connected, and the key is never printed."""
+    monkeypatch.setenv("OPENAI_API_KEY", "not-to-be-shown")
+    discover = ["connections", "discover", "--data-dir", tmp_path]
+    result = run_toolkit(*discover)
+    assert "toolkit connections discover --connect openai" in result.stderr
+    rows = json.loads(say(*discover, "--connect", "all", "--json"))
+    assert [row["provider"] for row in rows if row["connected"]] == ["openai"]
+    assert "not-to-be-shown" not in result.stdout + json.dumps(rows)
+
+
+def test_hints_lead_to_a_run(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
+    """Given a new account, when the user follows the printed commands, then a run works."""
+    with Client(server.url) as client:
+        key = client.account.create("ada@example.org").api_key
     environment = {"TOOLKIT_BASE_URL": server.url, "TOOLKIT_API_KEY": key}
 
     def toolkit(*line: str) -> str:
-        shown = CliRunner().invoke(app, list(line), env=environment)
-        if isinstance(shown.exception, RequestError):
-            report_error(shown.exception, as_json=False)
+        result = CliRunner().invoke(app, list(line), env=environment)
+        if isinstance(result.exception, RequestError):
+            report_error(result.exception, as_json=False)
             return capsys.readouterr().err
-        assert shown.exit_code == 0, shown.output
-        return shown.stderr
+        assert result.exit_code == 0, result.output
+        return result.stderr
 
     run = ("run", "llm.generate", "objective=Tea", "-q")
     for line in (run, ("connections", "discover")):
-        said = toolkit(*line)
-        command = said.partition("Next: toolkit ")[2].split("\n")[0]
+        output = toolkit(*line)
+        command = output.partition("Next: toolkit ")[2].split("\n")[0]
         assert command.startswith("connections")
     toolkit(*command.split())
     toolkit(*run)

@@ -1,4 +1,4 @@
-"""The help of commands: whole, and of which version."""
+"""The help and the version of the command line."""
 
 import re
 from collections.abc import Iterator
@@ -14,39 +14,39 @@ import toolkit
 from toolkit.cli import app
 
 
-def commands(
+def list_commands(
     command: Command, path: tuple[str, ...] = ()
 ) -> Iterator[tuple[tuple[str, ...], Command]]:
-    """Each command and group, with the words that name it."""
+    """Yield each command and group, with the words that name it."""
     yield path, command
     if isinstance(command, TyperGroup):
-        for name, below in command.commands.items():
-            yield from commands(below, (*path, name))
+        for name, subcommand in command.commands.items():
+            yield from list_commands(subcommand, (*path, name))
 
 
-def words(text: str) -> str:
-    """A text without what frames it, and without where its lines end."""
+def strip_frame(text: str) -> str:
+    """Remove the frame and all white space from a text."""
     return re.sub(r"[\s│╭╮╰╯─]+", "", text)
 
 
-EVERY = dict(commands(get_command(app)))
+COMMANDS = dict(list_commands(get_command(app)))
 
 
-@pytest.mark.parametrize("path", EVERY, ids=" ".join)
-def test_help_shows_all_that_is_said(path: tuple[str, ...]) -> None:
-    """Given any command, then its help has each text whole: none is taken for markup."""
-    command = EVERY[path]
+@pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
+def test_help_shows_every_text_whole(path: tuple[str, ...]) -> None:
+    """Given any command, then its help shows each text: none is rendered as markup."""
+    command = COMMANDS[path]
     environment = {"COLUMNS": "3000", "TERMINAL_WIDTH": "3000", "NO_COLOR": "1", "TERM": "dumb"}
-    shown = words(CliRunner().invoke(app, [*path, "--help"], env=environment).output)
-    told = [getattr(each, "help", None) or "" for each in command.params]
-    told += (command.help or "").split("\n\n")
-    assert len([text for text in told if text]) >= 1
-    for text in told:
-        assert words(text) in shown
+    page = strip_frame(CliRunner().invoke(app, [*path, "--help"], env=environment).output)
+    texts = [getattr(parameter, "help", None) or "" for parameter in command.params]
+    texts += (command.help or "").split("\n\n")
+    assert any(texts)
+    for text in texts:
+        assert strip_frame(text) in page
 
 
-def test_the_version_is_told() -> None:
-    """When asked for the version, then the command and the module tell the installed one."""
-    shown = CliRunner().invoke(app, ["--version"])
-    assert shown.stdout.split() == ["capability-toolkit", version("capability-toolkit")]
+def test_prints_the_version() -> None:
+    """Given `--version`, then the command prints the installed version, as the module has it."""
+    result = CliRunner().invoke(app, ["--version"])
+    assert result.stdout.split() == ["capability-toolkit", version("capability-toolkit")]
     assert toolkit.__version__ == version("capability-toolkit")

@@ -1,4 +1,4 @@
-"""Files and variables that are named after nodes, whatever the nodes are called."""
+"""Files and variables that are named after nodes with unusual ids."""
 
 import ast
 import json
@@ -17,8 +17,8 @@ BODY = {
 }
 
 
-def test_each_node_has_a_file_of_its_own(tmp_path: Path) -> None:
-    """Given nodes of any ids, when saved, then each has a file, and all are in the folder."""
+def test_saves_a_file_for_each_node(tmp_path: Path) -> None:
+    """Given nodes of any ids, when a run is saved, then each node has a file in the folder."""
     body, out = tmp_path / "body.json", tmp_path / "deep" / "out"
     body.write_text(json.dumps(BODY))
     command = ["workflows", "run", str(body), "--out", str(out), "--quiet", "--json"]
@@ -30,14 +30,14 @@ def test_each_node_has_a_file_of_its_own(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "deep").iterdir()] == ["out"]
 
 
-def test_each_node_has_a_variable_of_its_own() -> None:
-    """Given nodes of any ids, when exported as Python, then it is Python that names each."""
-    tree = ast.parse(render_python({**BODY, "nodes": BODY["nodes"]}))
-    bound = [
+def test_exports_a_variable_for_each_node() -> None:
+    """Given nodes of any ids, when exported as Python, then each node has a variable."""
+    tree = ast.parse(render_python(BODY))
+    names = [
         target.id
         for line in tree.body
         if isinstance(line, ast.Assign)
         for target in line.targets
         if isinstance(target, ast.Name)
     ]
-    assert len(set(bound)) == len(bound) == len(BODY["nodes"]) + 3, "client, wf and run beside them"
+    assert len(set(names)) == len(names) == len(BODY["nodes"]) + 3  # and `client`, `wf`, `run`

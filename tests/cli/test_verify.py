@@ -1,4 +1,4 @@
-"""`toolkit verify`: one cheapest call of each kind, and what is expected of its answer."""
+"""`toolkit verify`: one cheapest call of each kind, and the expected form of its answer."""
 
 import json
 import wave
@@ -37,8 +37,8 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
-    """A model server of one's own, connected, and its key in a variable."""
+def model_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
+    """A connected model server on this machine, whose key is in a variable."""
     server = ModelServer()
     monkeypatch.setenv("OPENAI_API_KEY", PLANTED)
     text = OWN_SETTINGS.format(url=server.url)
@@ -48,104 +48,114 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer
     server.close()
 
 
-def test_nothing_is_asked_without_live(own: ModelServer) -> None:
-    """Given no `--live`, then it says what would be asked and what that may cost, and asks not."""
-    done = invoke()
-    assert done.exit_code == 0
-    assert "smollm2" in done.stdout
-    assert "No vendor was called" in done.stdout
-    assert own.asked == []
+def test_calls_no_vendor_without_live(model_server: ModelServer) -> None:
+    """Given no `--live`, then the calls and their cost are printed, and no vendor is called."""
+    result = invoke()
+    assert result.exit_code == 0
+    assert "smollm2" in result.stdout
+    assert "No vendor was called" in result.stdout
+    assert model_server.asked == []
 
 
-def test_the_sandbox_answers_as_expected() -> None:
-    """Given the sandbox, then every vendor and kind that fits the budget is asked and is sound."""
-    done = invoke("--sandbox", "--live", "--max-cost", "0.2", "--json")
-    report: dict[str, Any] = json.loads(done.stdout)
+def test_sandbox_passes_every_check() -> None:
+    """Given the sandbox, then each vendor and kind within the budget is called and passes."""
+    result = invoke("--sandbox", "--live", "--max-cost", "0.2", "--json")
+    report: dict[str, Any] = json.loads(result.stdout)
     results = {(c["provider"], c["kind"]): c["result"] for c in report["checks"]}
-    asked = {what for what, result in results.items() if result == "ok"}
+    passed = {call for call, outcome in results.items() if outcome == "ok"}
     texts = {(vendor, "text") for vendor in ("openai", "anthropic", "google", "minimax", "aws")}
     texts |= {("runpod", "text"), ("runpod", "image")}
     texts |= {(vendor.id, "text") for vendor in load_vendors().values() if vendor.wire}
-    assert texts | {("minimax", "speech"), ("elevenlabs", "speech")} == asked
-    assert (done.exit_code, report["sound"]) == (0, True)
+    assert texts | {("minimax", "speech"), ("elevenlabs", "speech")} == passed
+    assert (result.exit_code, report["sound"]) == (0, True)
     paid = [c["paid_usd"] for c in report["checks"] if c["result"] == "ok"]
     assert report["paid_usd"] == pytest.approx(sum(paid))
     assert all(c["paid_usd"] <= c["bound_usd"] for c in report["checks"] if c["result"] == "ok")
 
 
-def test_a_voice_is_cloned_where_a_file_is_named(tmp_path: Path) -> None:
-    """Given `--clone` and a recording, then both voice vendors are asked, and it is all kept."""
+def test_clones_a_voice_from_a_file(tmp_path: Path) -> None:
+    """Given `--clone` and a recording, then both voice vendors are called, and recorded."""
     with wave.open(str(tmp_path / "me.wav"), "wb") as sound:
         sound.setnchannels(1)
         sound.setsampwidth(2)
         sound.setframerate(8000)
         sound.writeframes(b"\x00\x10" * 8000 * 12)
-    named = ("--sandbox", "--clone", "me.wav", "--max-cost", "0.2", "--json")
-    planned = {c["provider"]: c for c in json.loads(invoke(*named).stdout)["checks"] if clones(c)}
+    line = ("--sandbox", "--clone", "me.wav", "--max-cost", "0.2", "--json")
+    planned = {c["provider"]: c for c in json.loads(invoke(*line).stdout)["checks"] if is_clone(c)}
     assert {c["result"] for c in planned.values()} == {"planned"}
     assert all("--max-cost does not include it" in c["notes"][0] for c in planned.values())
-    done = invoke(*named, "--live", "--cassette", "kept.yaml")
-    report = json.loads(done.stdout)
-    asked = {c["provider"]: c for c in report["checks"] if clones(c)}
-    assert {name: c["result"] for name, c in asked.items()} == {"minimax": "ok", "elevenlabs": "ok"}
-    assert all("--max-cost does not include it" in " ".join(c["notes"]) for c in asked.values())
+    result = invoke(*line, "--live", "--cassette", "answers.yaml")
+    report = json.loads(result.stdout)
+    clones = {c["provider"]: c for c in report["checks"] if is_clone(c)}
+    assert {name: c["result"] for name, c in clones.items()} == {
+        "minimax": "ok",
+        "elevenlabs": "ok",
+    }
+    assert all("--max-cost does not include it" in " ".join(c["notes"]) for c in clones.values())
     assert report["paid_usd"] <= 0.2
-    kept = {exchange.key.url for exchange in read_exchanges(tmp_path / "kept.yaml")}
+    urls = {exchange.key.url for exchange in read_exchanges(tmp_path / "answers.yaml")}
     for path in ("/v1/voice_clone", "/v1/voices/add"):
-        assert any(url.endswith(path) for url in kept), kept
+        assert any(url.endswith(path) for url in urls), urls
     skipped = json.loads(invoke("--sandbox", "--json").stdout)["checks"]
-    assert all("--clone FILE" in c["notes"][0] for c in skipped if clones(c))
+    assert all("--clone FILE" in c["notes"][0] for c in skipped if is_clone(c))
 
 
-def test_a_recording_that_is_not_there_is_told(tmp_path: Path) -> None:
-    """Given `--clone` and no such file, then one line says so before anything is asked."""
-    done = CliRunner().invoke(app, ["verify", "--sandbox", "--live", "--clone", "none.wav"])
-    assert done.exit_code == 2
-    assert "none.wav" in done.output
-    assert "Traceback" not in done.output
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        (["--live", "--clone", "none.wav"], "none.wav"),
+        (["--planning", "1", "--cassette", "answers.yaml"], "keeps no cassette"),
+    ],
+)
+def test_rejects_options_that_cannot_be_used(line: list[str], text: str) -> None:
+    """Given a missing recording, or a cassette of plans, then one line rejects the command."""
+    result = invoke("--sandbox", *line)
+    assert result.exit_code == 2
+    assert text in result.output
+    assert "Traceback" not in result.output
 
 
-def clones(check: dict[str, Any]) -> bool:
-    """Tell whether a check is of a clone."""
+def is_clone(check: dict[str, Any]) -> bool:
+    """Return whether a check is of a voice clone."""
     return bool(check["kind"] == "clone")
 
 
-def test_no_call_is_made_that_could_pass_the_budget() -> None:
-    """Given less than any call may come to, then nothing is asked, and each line says why."""
-    done = invoke("--sandbox", "--live", "--max-cost", "0.000001", "--json")
-    report = json.loads(done.stdout)
-    assert done.exit_code == 1
+def test_makes_no_call_over_the_budget() -> None:
+    """Given less than the bound of any call, then no vendor is called, and each line says why."""
+    result = invoke("--sandbox", "--live", "--max-cost", "0.000001", "--json")
+    report = json.loads(result.stdout)
+    assert result.exit_code == 1
     assert report["paid_usd"] == 0
     assert {check["result"] for check in report["checks"]} == {"skipped"}
     assert any("raise --max-cost" in " ".join(check["notes"]) for check in report["checks"])
 
 
-def test_another_server_is_compared_and_its_answers_kept(own: ModelServer, tmp_path: Path) -> None:
-    """Given a foreign server, then what it leaves out is told, and its cassette has no secret."""
-    done = invoke("--live", "--cassette", "kept.yaml", "--json")
-    check = json.loads(done.stdout)["checks"][0]
+def test_compares_and_records_another_server(model_server: ModelServer, tmp_path: Path) -> None:
+    """Given another server, then its answer is compared, and its cassette holds no secret."""
+    result = invoke("--live", "--cassette", "answers.yaml", "--json")
+    check = json.loads(result.stdout)["checks"][0]
     assert (check["provider"], check["kind"], check["result"]) == ("openai", "text", "ok")
-    assert len(own.asked) == 1
+    assert len(model_server.asked) == 1
     assert check["usage"] == {
         "input_tokens": FACTS["exchanges"]["text"]["body"]["usage"]["prompt_tokens"],
         "output_tokens": FACTS["exchanges"]["text"]["body"]["usage"]["completion_tokens"],
     }
-    kept = (tmp_path / "kept.yaml").read_text(encoding="utf-8")
-    assert "chat.completion" in kept
-    assert PLANTED not in kept + done.output
-    assert len(read_exchanges(tmp_path / "kept.yaml")) == 1
+    cassette = (tmp_path / "answers.yaml").read_text(encoding="utf-8")
+    assert "chat.completion" in cassette
+    assert PLANTED not in cassette + result.output
+    assert len(read_exchanges(tmp_path / "answers.yaml")) == 1
 
 
-def test_nothing_connected_says_what_to_do_next(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Given a key in a variable and no connection, then the next command is told."""
+def test_names_the_next_command_without_a_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given a key in a variable and no connection, then the output names the next command."""
     monkeypatch.setenv("OPENAI_API_KEY", PLANTED)
-    done = invoke("--live")
-    assert done.exit_code == 1
-    assert "toolkit connections discover --connect openai" in done.stdout
+    result = invoke("--live")
+    assert result.exit_code == 1
+    assert "toolkit connections discover --connect openai" in result.stdout
 
 
 def exchange(body: object) -> list[RecordedExchange]:
-    """One answer, as a cassette has it."""
+    """Return an answer as a cassette records it."""
     key = RequestKey("POST", "https://vendor.example/v1", "")
     headers = {"content-type": "application/json"}
     return [RecordedExchange(key, 200, headers, httpx.Response(200, json=body).content)]
@@ -160,26 +170,26 @@ USUAL: dict[str, Any] = {
 }
 
 
-def test_what_a_flow_reads_is_found_by_leaving_it_out() -> None:
-    """Given an answer, then the members that change the reply are read, and no others."""
-    read_here = {".".join(path) for path in read_members(_openai(), "text", exchange(USUAL))}
-    assert {"choices.[].message.content", "usage.prompt_tokens", "model"} <= read_here
-    assert not {"created", "choices.[].index"} & read_here
+def test_finds_the_members_that_a_flow_reads() -> None:
+    """Given an answer, then only members that change the reply count as read."""
+    members = {".".join(path) for path in read_members(_openai(), "text", exchange(USUAL))}
+    assert {"choices.[].message.content", "usage.prompt_tokens", "model"} <= members
+    assert not {"created", "choices.[].index"} & members
 
 
-def test_what_differs_is_told_apart() -> None:
-    """Given an answer with one member lost, changed, added or unknown, then each is named."""
+def test_distinguishes_differences() -> None:
+    """Given an answer with a lost, changed, added or unknown member, then each is named."""
     choice = USUAL["choices"][0]
     changes: dict[str, Any] = {
         "usage": {"prompt_tokens": "1"},
         "choices": [{**choice, "finish_reason": "tired"}],
         "weather": {"today": "fair"},
     }
-    found = compare(_openai(), "text", exchange({**USUAL, **changes}), exchange(USUAL))
-    assert found.missing == ["usage.completion_tokens"]
-    assert found.changed == ["usage.prompt_tokens is a text, not a number"]
-    assert found.unknown_endings == ["choices[].finish_reason = 'tired'"]
-    assert found.added == ["weather"]
+    comparison = compare(_openai(), "text", exchange({**USUAL, **changes}), exchange(USUAL))
+    assert comparison.missing == ["usage.completion_tokens"]
+    assert comparison.changed == ["usage.prompt_tokens is a text, not a number"]
+    assert comparison.unknown_endings == ["choices[].finish_reason = 'tired'"]
+    assert comparison.added == ["weather"]
     assert compare(_openai(), "text", exchange(USUAL), exchange(USUAL)) == Comparison()
 
 
@@ -187,43 +197,35 @@ def _openai() -> Any:
     return load_vendors()["openai"]
 
 
-def test_planning_is_measured(tmp_path: Path) -> None:
-    """Given `--planning`, then a model plans so many objectives, and the report on it is saved."""
-    done = invoke("--sandbox", "--live", "--planning", "4", "--max-cost", "1")
-    assert done.exit_code == 0, done.output
+def test_measures_planning(tmp_path: Path) -> None:
+    """Given `--planning`, then a model plans so many objectives, and the report is saved."""
+    result = invoke("--sandbox", "--live", "--planning", "4", "--max-cost", "1")
+    assert result.exit_code == 0, result.output
     report = json.loads((tmp_path / "planning-report.json").read_text(encoding="utf-8"))
-    assert [one["calls"] > 0 for one in report["results"]] == [True] * 4
+    assert [plan["calls"] > 0 for plan in report["results"]] == [True] * 4
     assert 0 < report["cost_usd"] <= 1
-    assert report["cost_usd"] == pytest.approx(sum(one["cost_usd"] for one in report["results"]))
-    exact = sum(one["result"] == "exact" for one in report["results"])
-    assert f"{exact} of 4 plans exact" in done.stdout
-    assert report["model"] in done.stdout
-
-
-def test_planning_prints_json(tmp_path: Path) -> None:
-    """Given `--json`, then the report is printed as it is saved; other work is refused."""
-    done = invoke("--sandbox", "--live", "--planning", "1", "--max-cost", "1", "--json")
-    saved = json.loads((tmp_path / "planning-report.json").read_text(encoding="utf-8"))
-    assert json.loads(done.stdout) == saved
-    refused = invoke("--planning", "1", "--cassette", "answers.yaml")
-    assert (refused.exit_code, "keeps no cassette" in refused.output) == (2, True)
+    assert report["cost_usd"] == pytest.approx(sum(plan["cost_usd"] for plan in report["results"]))
+    exact = sum(plan["result"] == "exact" for plan in report["results"])
+    assert f"{exact} of 4 plans exact" in result.stdout
+    assert report["model"] in result.stdout
 
 
 def test_planning_stops_at_its_budget(tmp_path: Path) -> None:
-    """Given a budget below the bound of one call, then nothing is asked, and it says why."""
-    done = invoke("--sandbox", "--live", "--planning", "4", "--max-cost", "0.000001")
-    assert done.exit_code == 1
+    """Given a budget below the bound of one call, then nothing is sent, and the report says why."""
+    result = invoke(*["--sandbox", "--live", "--planning", "4", "--max-cost", "0.000001", "--json"])
+    assert result.exit_code == 1
     report = json.loads((tmp_path / "planning-report.json").read_text(encoding="utf-8"))
+    assert json.loads(result.stdout) == report
     assert (len(report["results"]), report["cost_usd"]) == (1, 0)
     assert report["results"][0]["result"] == "not asked"
     assert "does not cover" in report["results"][0]["error"]
 
 
-def test_planning_asks_nobody_without_live(own: ModelServer) -> None:
-    """Given no `--live`, then the objectives are shown, and the same seed shows the same."""
-    done = invoke("--planning", "3")
-    assert len(done.stdout.splitlines()) == 4
-    assert invoke("--planning", "3").stdout == done.stdout
-    drawn = json.loads(invoke("--planning", "3", "--json").stdout)
-    assert [f"· {objective}" for objective in drawn] == done.stdout.splitlines()[:3]
-    assert own.asked == []
+def test_planning_calls_no_vendor_without_live(model_server: ModelServer) -> None:
+    """Given no `--live`, then the objectives are printed, and the same seed prints the same."""
+    result = invoke("--planning", "3")
+    assert len(result.stdout.splitlines()) == 4
+    assert invoke("--planning", "3").stdout == result.stdout
+    objectives = json.loads(invoke("--planning", "3", "--json").stdout)
+    assert [f"· {objective}" for objective in objectives] == result.stdout.splitlines()[:3]
+    assert model_server.asked == []

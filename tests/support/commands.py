@@ -5,9 +5,9 @@ from typer.testing import CliRunner, Result
 from toolkit.cli import app
 
 
-def run_toolkit(*words: object) -> Result:
+def run_toolkit(*words: object, input: str | None = None) -> Result:
     """Run a command; its result holds the exception that it raised."""
-    return CliRunner().invoke(app, [str(word) for word in words])
+    return CliRunner().invoke(app, [str(word) for word in words], input=input)
 
 
 def say(*words: object) -> str:
