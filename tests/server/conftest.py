@@ -1,4 +1,4 @@
-"""The wire itself: raw requests against the app, without the client's help."""
+"""Raw requests to the app, without the client."""
 
 import asyncio
 import json
@@ -35,16 +35,16 @@ TABLES = (
 
 @dataclass
 class Wire:
-    """A caller with a key, and the engine behind the app to look into."""
+    """A caller with a key, and the engine behind the app."""
 
     http: httpx.AsyncClient
     engine: Engine
     headers: dict[str, str] = field(default_factory=dict)
 
     async def sign_up(self, email: str) -> dict[str, str]:
-        """The headers of a new account."""
-        made = await self.http.post("/v1/account", json={"email": email})
-        return {"Authorization": f"Bearer {made.json()['data']['api_key']}"}
+        """Create an account, and return the headers with its key."""
+        answer = await self.http.post("/v1/account", json={"email": email})
+        return {"Authorization": f"Bearer {answer.json()['data']['api_key']}"}
 
     async def rows(self) -> dict[str, int]:
         """Count the rows of each table."""
@@ -58,7 +58,7 @@ class Wire:
 
 
 async def connect_caller(wire: Wire) -> Wire:
-    """The caller, who has connected a vendor of texts and the GPU cloud."""
+    """Connect the caller to a vendor of texts and the GPU cloud."""
     for provider, name in (("minimax", "MINIMAX_API_KEY"), ("runpod", "RUNPOD_API_KEY")):
         pointer = {"provider": provider, "connection_type": "environment", "secret_ref": name}
         answer = await wire.send("POST", "/v1/providers/connections", json=pointer)
@@ -70,7 +70,7 @@ async def connect_caller(wire: Wire) -> Wire:
 async def serve_engine(
     settings: Settings, grace_s: float = 10.0
 ) -> AsyncIterator[httpx.AsyncClient]:
-    """A caller of `toolkit serve`."""
+    """Run `toolkit serve`, and yield a client of its URL."""
     engine = await open_engine(settings)
     ready: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     listener = bind_socket("127.0.0.1", 0)
@@ -86,7 +86,7 @@ async def serve_engine(
 
 
 def read_stream(client: Client, path: str, **headers: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The events of a stream until it ends: what each is called and says; a delta has no number."""
+    """Yield the events of a stream until it ends, as names and data; a delta has no number."""
     sent = {"Authorization": f"Bearer {read_key(client)}", "Accept": "text/event-stream", **headers}
     url = client.access.base_url + path
     with httpx.stream("GET", url, headers=sent, timeout=PATIENCE_S) as response:
@@ -99,17 +99,17 @@ def read_stream(client: Client, path: str, **headers: str) -> Iterator[tuple[str
                 event[name] = value
                 continue
             if "data" in event:
-                told = json.loads(event["data"])
+                data = json.loads(event["data"])
                 if event["event"] == "delta":
                     assert "id" not in event
                 else:
-                    assert (event["id"], event["event"]) == (str(told["n"]), told["type"])
-                yield event["event"], told
+                    assert (event["id"], event["event"]) == (str(data["n"]), data["type"])
+                yield event["event"], data
             event = {}
 
 
 def build_scope(request: httpx.Request) -> dict[str, Any]:
-    """The ASGI scope of a request."""
+    """Return the ASGI scope of a request."""
     path = request.url.path
     return {
         "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": request.method,
@@ -122,7 +122,7 @@ def build_scope(request: httpx.Request) -> dict[str, Any]:
 async def call_app(
     app: ASGIApp, path: str, headers: dict[str, str], send: Any, method: str = "GET", **body: Any
 ) -> None:
-    """Ask an app for something as a server does, which sends as fast as it is taken."""
+    """Send a request to an app as a server does; `send` receives the messages of the answer."""
     request = httpx.Request(method, f"http://service.test{path}", headers=headers, **body)
     parts = iter([{"type": "http.request", "body": request.content, "more_body": False}])
 
@@ -144,23 +144,30 @@ async def serve_wire(engine: Engine) -> AsyncIterator[Wire]:
 
 
 @asynccontextmanager
-async def open_wire(
-    settings: Settings, registry: Registry | None = None, faults: Faults | None = None
-) -> AsyncIterator[Wire]:
-    """A signed-up caller of an engine that has connected nothing, until the block ends."""
-    engine = await open_engine(settings, registry=registry, faults=faults)
+async def open_service(settings: Settings, **options: Any) -> AsyncIterator[Wire]:
+    """A caller without a key of an engine, which closes with the block."""
+    engine = await open_engine(settings, **options)
     async with serve_wire(engine) as wire:
-        wire.headers = await wire.sign_up("ada@example.org")
         yield wire
     await engine.close(0)
 
 
-ON_ITS_LOOP = pytest.mark.asyncio(loop_scope="module")  # for tests of a caller that they share
+@asynccontextmanager
+async def open_wire(
+    settings: Settings, registry: Registry | None = None, faults: Faults | None = None
+) -> AsyncIterator[Wire]:
+    """A signed-up caller of an engine, without connections."""
+    async with open_service(settings, registry=registry, faults=faults) as wire:
+        wire.headers = await wire.sign_up("ada@example.org")
+        yield wire
+
+
+ON_ITS_LOOP = pytest.mark.asyncio(loop_scope="module")  # for tests that use `shared_wire`
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def shared_wire(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Wire]:
-    """A caller like `wire`, for all tests of a module that leave nothing behind."""
+    """A caller like `wire`, for all tests of a module that change nothing."""
     folder = tmp_path_factory.mktemp("shared")
     async with open_wire(Settings(data_dir=folder, sandbox=True, rate_limit_burst=10**6)) as wire:
         yield wire
@@ -168,6 +175,6 @@ async def shared_wire(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator
 
 @pytest.fixture
 async def wire(settings: Settings) -> AsyncIterator[Wire]:
-    """A signed-up caller of a sandbox engine that has connected nothing."""
+    """A signed-up caller of a sandbox engine, without connections."""
     async with open_wire(settings) as wire:
         yield wire

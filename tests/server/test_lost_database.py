@@ -1,4 +1,4 @@
-"""What callers are told while the database of a server is away, or does not answer."""
+"""Answers of a server whose database is stopped or hangs."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -13,7 +13,7 @@ from tests.support.timing import wait_until_async
 from toolkit.server.app import create_app
 from toolkit.settings import Settings
 
-# Far more than a probe takes, and less than the driver waits for a server that says nothing.
+# More than a probe takes, and less than the driver waits for a silent server.
 PROBE_S = 4.0
 READY = "/v1/health?ready=true"
 
@@ -22,20 +22,20 @@ READY = "/v1/health?ready=true"
 async def wire(settings: Settings, own_postgres: PostgresCluster) -> AsyncIterator[Wire]:
     """A signed-up caller of an engine on a database that may fail."""
     shared = settings.model_copy(update={"database": None})
-    given = {**shared.model_dump(exclude_unset=True), "database": own_postgres.create_database()}
-    async with open_wire(Settings(**given), load_slow_registry()) as wire:
+    fields = {**shared.model_dump(exclude_unset=True), "database": own_postgres.create_database()}
+    async with open_wire(Settings(**fields), load_slow_registry()) as wire:
         yield wire
 
 
 async def is_ready(wire: Wire) -> bool:
-    """Tell whether the engine takes new work."""
+    """Return whether the engine accepts new work."""
     return (await wire.http.get(READY)).status_code == 200
 
 
-async def test_probes_are_answered_while_the_database_says_nothing(
+async def test_answers_probes_while_the_database_hangs(
     wire: Wire, own_postgres: PostgresCluster
 ) -> None:
-    """Given a database that stands still, then the server says so at once, and works on after."""
+    """Given a database that hangs, then probes report it at once, and the server recovers."""
     assert await is_ready(wire)
     with own_postgres.hang():
         alive = await asyncio.wait_for(wire.http.get("/v1/health"), PROBE_S)
@@ -46,21 +46,23 @@ async def test_probes_are_answered_while_the_database_says_nothing(
     await wait_until_async(lambda: is_ready(wire), "it is ready again")
 
 
-async def test_a_stream_ends_in_order_when_the_database_is_lost(
+async def test_ends_a_stream_if_the_database_is_lost(
     wire: Wire, own_postgres: PostgresCluster
 ) -> None:
-    """Given a stream of events, when the database goes, then it ends, to be gone on with later."""
+    """Given a stream of events, when the database stops, then the stream ends in order."""
     nap = {"name": "test.nap", "target": "capability", "input": {"seconds": 60}}
     run_id = (await wire.send("POST", "/v1/runs", json=nap)).json()["id"]
     sent: list[dict[str, Any]] = []
 
-    async def keep(message: dict[str, Any]) -> None:
+    async def record(message: dict[str, Any]) -> None:
         sent.append(message)
 
     headers = {**wire.headers, "Accept": "text/event-stream"}
     path = f"/v1/runs/{run_id}/events"
-    streaming = asyncio.create_task(call_app(create_app(wire.engine), path, headers, keep))
-    await wait_until_async(lambda: any(b"run.queued" in each.get("body", b"") for each in sent))
+    streaming = asyncio.create_task(call_app(create_app(wire.engine), path, headers, record))
+    await wait_until_async(
+        lambda: any(b"run.queued" in message.get("body", b"") for message in sent)
+    )
     own_postgres.stop()
     await streaming
     assert sent[0]["status"] == 200
@@ -68,10 +70,10 @@ async def test_a_stream_ends_in_order_when_the_database_is_lost(
     own_postgres.start()
 
 
-async def test_a_database_that_is_away_is_told_to_ask_again(
+async def test_rejects_requests_while_the_database_is_stopped(
     wire: Wire, own_postgres: PostgresCluster
 ) -> None:
-    """Given a database that was stopped, then reading and work are refused until it is there."""
+    """Given a stopped database, then reads and work get 503 with Retry-After, until it is back."""
     own_postgres.stop()
     body = {"name": "composition.layout", "input": {"title": "Tea"}}
     for answer in (

@@ -1,4 +1,4 @@
-"""`toolkit serve --workers N`: several processes on one port, looked after by one."""
+"""`toolkit serve --workers N`: several processes on a port, and their parent."""
 
 import asyncio
 import os
@@ -19,7 +19,7 @@ from toolkit.server.worker_group import FIRST_PAUSE_S, WorkerGroup
 pytestmark = [
     pytest.mark.skipif(
         not hasattr(socket, "SO_REUSEPORT") or not Path("/proc/self/task").exists(),
-        reason="needs a system that shares ports, and tells of processes",
+        reason="needs a system that shares ports and lists processes",
     ),
     pytest.mark.usefixtures("fork_programs"),
 ]
@@ -38,7 +38,7 @@ def build_command(data_dir: Path, workers: int, port: int = 0) -> list[str]:
 def start_workers(data_dir: Path) -> Iterator["subprocess.Popen[str]"]:
     """Start two workers, and yield the parent process before any of them is ready.
 
-    It is no fork, so that the workers are children of the process that is yielded.
+    The parent is not forked, so that the workers are children of the yielded process.
     """
     command = [PYTHON, *build_command(data_dir, 2)[1:]]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
@@ -64,26 +64,26 @@ def serve_by_workers(data_dir: Path) -> Iterator[tuple["subprocess.Popen[str]", 
 
 
 def list_workers(process: "subprocess.Popen[str]") -> set[int]:
-    """List the processes that a process has started."""
+    """Return the ids of the child processes."""
     path = Path(f"/proc/{process.pid}/task/{process.pid}/children")
     return {int(pid) for pid in path.read_text().split()}
 
 
 def is_served(url: str) -> bool:
-    """Tell whether a new connection is answered."""
+    """Return whether a new connection is answered."""
     try:
         return httpx.get(f"{url}/v1/health", trust_env=False).status_code == 200
     except httpx.TransportError:
         return False
 
 
-def test_a_worker_that_dies_is_started_again(tmp_path: Path) -> None:
-    """Given two workers, when one is killed, then another takes its place; SIGTERM ends all."""
+def test_restarts_a_worker_that_dies(tmp_path: Path) -> None:
+    """Given two workers, when a worker is killed, then it is replaced; SIGTERM ends all."""
     with serve_by_workers(tmp_path / "data") as (process, url):
         workers = list_workers(process)
         assert len(workers) == 2
-        made = httpx.post(f"{url}/v1/account", json={"email": "a@example.org"}, trust_env=False)
-        headers = {"Authorization": f"Bearer {made.json()['data']['api_key']}"}
+        account = httpx.post(f"{url}/v1/account", json={"email": "a@example.org"}, trust_env=False)
+        headers = {"Authorization": f"Bearer {account.json()['data']['api_key']}"}
         killed = workers.pop()
         os.kill(killed, signal.SIGKILL)
         wait_until(lambda: len(list_workers(process) - {killed}) == 2, "another worker")
@@ -97,26 +97,26 @@ def test_a_worker_that_dies_is_started_again(tmp_path: Path) -> None:
         assert not is_served(url)
 
 
-def test_workers_end_with_whoever_started_them(tmp_path: Path) -> None:
-    """Given two workers, when the process that looks after them is killed, then both end."""
+def test_workers_end_with_their_parent(tmp_path: Path) -> None:
+    """Given two workers, when their parent is killed, then both end."""
     with serve_by_workers(tmp_path / "data") as (process, url):
         assert is_served(url)
         process.kill()
         wait_until(lambda: not is_served(url), "both have ended")
 
 
-def test_a_port_that_is_taken_is_refused(tmp_path: Path) -> None:
-    """Given workers on a port, then others cannot be started on it."""
+def test_rejects_a_port_in_use(tmp_path: Path) -> None:
+    """Given workers on a port, then other workers cannot start on it."""
     with serve_by_workers(tmp_path / "data") as (_, url):
-        refused = subprocess.run(
+        second = subprocess.run(
             build_command(tmp_path / "other", 2, int(url.rpartition(":")[2])),
             capture_output=True,
             text=True,
             timeout=PATIENCE_S,
             check=False,
         )
-        assert refused.returncode == 4
-        assert "cannot listen on" in refused.stderr
+        assert second.returncode == 4
+        assert "cannot listen on" in second.stderr
         assert not (tmp_path / "other").exists()
 
 
@@ -124,12 +124,12 @@ def test_a_port_that_is_taken_is_refused(tmp_path: Path) -> None:
 def test_restarts_a_worker_killed_while_it_starts(tmp_path: Path, is_first: bool) -> None:
     """Given two workers, when one is killed while it starts, then both serve."""
     with start_workers(tmp_path / "data") as process:
-        known: set[int] = set()
+        first_workers: set[int] = set()
         if not is_first:  # the other starts once the first is ready
             wait_until(lambda: list_workers(process), "the first worker has started")
-            known = list_workers(process)
-        wait_until(lambda: list_workers(process) - known, "a worker has started")
-        killed = (list_workers(process) - known).pop()
+            first_workers = list_workers(process)
+        wait_until(lambda: list_workers(process) - first_workers, "a worker has started")
+        killed = (list_workers(process) - first_workers).pop()
         os.kill(killed, signal.SIGKILL)
         url = read_url(process)
         assert is_served(url)

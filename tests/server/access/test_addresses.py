@@ -1,4 +1,4 @@
-"""Where vendors are is the operator's to say: no caller can name an address to be asked."""
+"""No caller can name the address of a vendor; only the operator can."""
 
 from typing import Any
 
@@ -8,32 +8,33 @@ from toolkit.engine import Registry
 ADDRESSES = ("url", "uri", "host", "address", "webhook", "callback", "proxy", "endpoint_url")
 
 
-def fields(schema: Any) -> set[str]:
-    """The names of all members that a schema has, at any depth."""
+def list_members(schema: Any) -> set[str]:
+    """Return the names of all members of a schema, at any depth."""
     if isinstance(schema, list):
-        return set().union(*map(fields, schema))
+        return set().union(*map(list_members, schema))
     if not isinstance(schema, dict):
         return set()
     names = {str(name) for name in schema.get("properties", {})}
-    return names.union(*map(fields, schema.values()))
+    return names.union(*map(list_members, schema.values()))
 
 
-def test_no_body_says_where_a_vendor_is() -> None:
-    """Given every body and every capability's input, then none has a member for an address."""
+def test_no_body_has_an_address_of_a_vendor() -> None:
+    """Given every body and every capability's input, then no member is an address."""
     schemas = DOCUMENT["components"]["schemas"]
     strict = {n: s for n, s in schemas.items() if s.get("additionalProperties") is False}
-    taken = {
+    body_names = {
         body["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]
         for path in DOCUMENT["paths"].values()
         for operation in path.values()
         if "application/json" in (body := operation.get("requestBody", {"content": {}}))["content"]
     }
-    assert len(taken) >= 12
-    assert taken <= set(strict)
-    found = {name: fields(schema) for name, schema in strict.items()}
+    assert len(body_names) >= 12
+    assert body_names <= set(strict)
+    members = {name: list_members(schema) for name, schema in strict.items()}
     for capability in Registry.load().list_newest():
-        found[capability.name] = fields(capability.input_model.model_json_schema())
+        members[capability.name] = list_members(capability.input_model.model_json_schema())
         assert capability.input_model.model_config.get("extra") == "forbid"
-    assert len(found) > 25
-    for name, members in found.items():
-        assert not [one for one in members if any(word in one.lower() for word in ADDRESSES)], name
+    assert len(members) > 25
+    for owner, names in members.items():
+        addresses = [name for name in names if any(word in name.lower() for word in ADDRESSES)]
+        assert not addresses, owner

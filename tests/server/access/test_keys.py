@@ -1,4 +1,4 @@
-"""Who is let in: on every route, by the route table."""
+"""The key and the scope that each route needs, by the route table."""
 
 from typing import Any
 
@@ -24,14 +24,14 @@ READING = {"route_create"}
 
 
 def scope_of(route: Route) -> str:
-    """The scope that a route asks for."""
+    """Return the scope that a route needs."""
     if route.path.startswith(ADMIN) or route.path == SHARED:
         return "admin"
     return "read" if route.method == "GET" or route.name in READING else "write"
 
 
 def request(route: Route) -> tuple[str, dict[str, Any]]:
-    """A request whose id, if it has one, nobody has."""
+    """Build a request to a route, with an unknown id if it has an id."""
     path = route.at(new_id(route.prefix)) if route.prefix else route.at(UNKNOWN)
     body = build_post_body(route.path) if route.method == "POST" else None
     if body == "a file":
@@ -39,26 +39,26 @@ def request(route: Route) -> tuple[str, dict[str, Any]]:
     return path, {} if body is None else {"json": body}
 
 
-def test_what_is_open_to_all() -> None:
-    """Given the routes, then two are open without a key, and every other says so."""
+def test_two_routes_need_no_key() -> None:
+    """Given the routes, then two need no key, and the document says so."""
     assert {route.name for route in ROUTES if not route.told["security"]} == OPEN
 
 
 @pytest.mark.parametrize("route", name_parameters(KEYED_ROUTES))
 @ON_ITS_LOOP
-async def test_without_a_key(shared_wire: Wire, route: Route) -> None:
-    """Given no key, or one malformed, unknown or revoked, then 401 and the same bytes for all."""
-    made = await shared_wire.send("POST", ADMIN, json={"scopes": ["read", "write", "admin"]})
-    await shared_wire.send("DELETE", f"{ADMIN}/{made.json()['id']}")
-    revoked = f"Bearer {made.json()['data']['api_key']}"
+async def test_rejects_a_request_without_a_valid_key(shared_wire: Wire, route: Route) -> None:
+    """Given no key, or a malformed, unknown or revoked key, then all get the same 401."""
+    record = await shared_wire.send("POST", ADMIN, json={"scopes": ["read", "write", "admin"]})
+    await shared_wire.send("DELETE", f"{ADMIN}/{record.json()['id']}")
+    revoked = f"Bearer {record.json()['data']['api_key']}"
     unknown = "Bearer sk_live_" + "a" * 43
-    sent = [None, "Bearer x", "Basic YTpi", unknown, revoked, unknown[:-1], revoked + "x"]
-    path, given = request(route)
+    credentials = [None, "Bearer x", "Basic YTpi", unknown, revoked, unknown[:-1], revoked + "x"]
+    path, content = request(route)
     answers = []
-    for value in sent:
+    for value in credentials:
         for headers in ({}, {"Idempotency-Key": "once"}):
             keyed = headers if value is None else {**headers, "Authorization": value}
-            answer = await shared_wire.http.request(route.method, path, headers=keyed, **given)
+            answer = await shared_wire.http.request(route.method, path, headers=keyed, **content)
             assert answer.status_code == 401, answer.text
             assert answer.headers["WWW-Authenticate"] == "Bearer"
             answers.append(strip_request_ids(answer, path))
@@ -67,18 +67,18 @@ async def test_without_a_key(shared_wire: Wire, route: Route) -> None:
 
 @pytest.mark.parametrize("route", name_parameters(KEYED_ROUTES))
 @ON_ITS_LOOP
-async def test_a_key_without_the_scope(shared_wire: Wire, route: Route) -> None:
-    """Given a key with all scopes but the one, then 403; with the one alone, it is let in."""
+async def test_rejects_a_key_without_the_scope(shared_wire: Wire, route: Route) -> None:
+    """Given a key with every other scope, then 403; with the scope alone, the key is accepted."""
     await connect_caller(shared_wire)
     needed = scope_of(route)
-    path, given = request(route)
-    others = [scope for scope in ("read", "write", "admin") if scope != needed]
-    for scopes, let_in in ((others, False), ([needed], True)):
-        made = await shared_wire.send("POST", ADMIN, json={"scopes": scopes})
-        key = {"Authorization": f"Bearer {made.json()['data']['api_key']}"}
-        answer = await shared_wire.http.request(route.method, path, headers=key, **given)
-        if let_in:
-            hint = f"{route.name} does not ask for `{needed}`: is it a post that changes nothing?"
+    path, content = request(route)
+    other_scopes = [scope for scope in ("read", "write", "admin") if scope != needed]
+    for scopes, is_accepted in ((other_scopes, False), ([needed], True)):
+        record = await shared_wire.send("POST", ADMIN, json={"scopes": scopes})
+        key = {"Authorization": f"Bearer {record.json()['data']['api_key']}"}
+        answer = await shared_wire.http.request(route.method, path, headers=key, **content)
+        if is_accepted:
+            hint = f"{route.name} needs no `{needed}`: is it a post that changes nothing?"
             assert answer.status_code not in (401, 403), hint
         else:
             error = answer.json()["error"]
@@ -87,22 +87,22 @@ async def test_a_key_without_the_scope(shared_wire: Wire, route: Route) -> None:
 
 
 @pytest.mark.parametrize("route", name_parameters([r for r in KEYED_ROUTES if r.method == "POST"]))
-async def test_a_kept_answer_is_not_for_every_key(wire: Wire, route: Route) -> None:
-    """Given an Idempotency-Key, then a key that lacks the scope is refused with it as without."""
-    made = await wire.send("POST", ADMIN, json={"scopes": ["read"]})
-    key = {"Authorization": f"Bearer {made.json()['data']['api_key']}", "Idempotency-Key": "once"}
-    path, given = request(route)
-    await wire.send("POST", path, headers={"Idempotency-Key": "once"}, **given)
-    answer = await wire.http.post(path, headers=key, **given)
+async def test_replays_no_answer_to_a_key_without_the_scope(wire: Wire, route: Route) -> None:
+    """Given an Idempotency-Key, then a key without the scope gets no stored answer."""
+    record = await wire.send("POST", ADMIN, json={"scopes": ["read"]})
+    key = {"Authorization": f"Bearer {record.json()['data']['api_key']}", "Idempotency-Key": "once"}
+    path, content = request(route)
+    await wire.send("POST", path, headers={"Idempotency-Key": "once"}, **content)
+    answer = await wire.http.post(path, headers=key, **content)
     if scope_of(route) != "read":
         assert answer.status_code == 403, f"{route.name}: {answer.text}"
 
 
 @pytest.mark.parametrize("path", [ADMIN, ADMIN + "/{id}/rotate"])
-async def test_keys_are_not_replayed(wire: Wire, path: str) -> None:
-    """Given an idempotency key, then no answer with a key in it is kept."""
-    made = await wire.send("POST", ADMIN, json={})
-    target = path.replace("{id}", made.json()["id"])
+async def test_does_not_replay_an_api_key(wire: Wire, path: str) -> None:
+    """Given an idempotency key, then no answer with an API key is stored."""
+    record = await wire.send("POST", ADMIN, json={})
+    target = path.replace("{id}", record.json()["id"])
     headers = {"Idempotency-Key": "once"}
     first = await wire.send("POST", target, json={}, headers=headers)
     again = await wire.send("POST", target, json={}, headers=headers)

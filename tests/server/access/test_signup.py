@@ -1,32 +1,28 @@
-"""Sign-up: closed, limited by address, and by whose word the address goes."""
+"""Sign-up: closed, and limited by the address of the caller."""
 
 import httpx
 
-from tests.server.conftest import Wire, serve_engine, serve_wire
-from toolkit.local import open_engine
+from tests.server.conftest import Wire, open_service, serve_engine
 from toolkit.settings import Settings
 
 
 async def post_sign_up(http: httpx.AsyncClient, name: str, **headers: str) -> httpx.Response:
-    """The answer to a sign-up."""
-    return await http.post(
-        "/v1/account", json={"email": f"{name}@example.org"}, headers=headers or None
-    )
+    """Sign up, and return the answer."""
+    body = {"email": f"{name}@example.org"}
+    return await http.post("/v1/account", json=body, headers=headers or None)
 
 
-async def test_closed_sign_up_is_refused(settings: Settings) -> None:
-    """Given closed sign-up, then it is 403 with what to do, and no account is made."""
-    engine = await open_engine(settings.model_copy(update={"closed_signup": True}))
-    async with serve_wire(engine) as wire:
+async def test_rejects_a_closed_sign_up(settings: Settings) -> None:
+    """Given closed sign-up, then 403 names the next step, and no account is created."""
+    async with open_service(settings.model_copy(update={"closed_signup": True})) as wire:
         answer = await post_sign_up(wire.http, "ada")
         assert (answer.status_code, answer.json()["error"]["code"]) == (403, "FORBIDDEN")
         assert "operator" in answer.json()["error"]["message"]
         assert (await wire.rows())["accounts"] == 0
-    await engine.close(0)
 
 
-async def test_an_address_opens_so_many_accounts(settings: Settings) -> None:
-    """Given two an hour, then the third is 429, whatever proxy it says it comes through."""
+async def test_limits_sign_ups_by_address(settings: Settings) -> None:
+    """Given two sign-ups an hour, then the third gets 429, with any X-Forwarded-For header."""
     async with serve_engine(settings.model_copy(update={"signups_per_hour": 2})) as http:
         answers = [
             await post_sign_up(http, name, **{"X-Forwarded-For": f"203.0.113.{i}"})
@@ -37,8 +33,8 @@ async def test_an_address_opens_so_many_accounts(settings: Settings) -> None:
     assert 1700 < int(answers[2].headers["retry-after"]) <= 1800
 
 
-async def test_a_trusted_proxy_tells_the_address(settings: Settings) -> None:
-    """Given a proxy that is trusted, then each caller behind it has their own count."""
+async def test_trusts_the_address_of_a_trusted_proxy(settings: Settings) -> None:
+    """Given a trusted proxy, then each caller behind it has a limit of its own."""
     update = {"signups_per_hour": 1, "trust_proxy": frozenset({"127.0.0.1"})}
     async with serve_engine(settings.model_copy(update=update)) as http:
         answers = [
@@ -50,8 +46,8 @@ async def test_a_trusted_proxy_tells_the_address(settings: Settings) -> None:
     assert [answer.status_code for answer in answers] == [201, 201, 429, 201, 429]
 
 
-async def test_nobody_signs_up_as_the_notebook(wire: Wire) -> None:
-    """Given the address of a notebook's own account, then it is as if it were taken."""
+async def test_rejects_a_sign_up_as_the_notebook(wire: Wire) -> None:
+    """Given the address of a notebook's account, then the sign-up is a conflict."""
     answer = await wire.http.post("/v1/account", json={"email": "Notebook@localhost.localdomain"})
     assert (answer.status_code, answer.json()["error"]["code"]) == (409, "CONFLICT")
     _, key = await wire.engine.accounts.open_local_account()

@@ -6,7 +6,7 @@ from tests.server.conftest import ON_ITS_LOOP, Wire
 
 
 @pytest.mark.parametrize(
-    ("wanted", "status", "part"),
+    ("byte_range", "status", "part"),
     [
         (None, 200, slice(None)),
         ("bytes=2-4", 206, slice(2, 5)),
@@ -17,18 +17,18 @@ from tests.server.conftest import ON_ITS_LOOP, Wire
         ("lines=1-2", 200, slice(None)),
     ],
 )
-@pytest.mark.parametrize("times", [1, 10_000], ids=["beside its record", "in a file"])
+@pytest.mark.parametrize("times", [1, 10_000], ids=["inline", "in a file"])
 @ON_ITS_LOOP
-async def test_an_artifact_is_uploaded_and_read_in_ranges(
-    shared_wire: Wire, wanted: str | None, status: int, part: slice, times: int
+async def test_uploads_and_reads_an_artifact(
+    shared_wire: Wire, byte_range: str | None, status: int, part: slice, times: int
 ) -> None:
-    """Given an upload, then its bytes come back whole or in part, never to be run by a browser."""
+    """Given an upload, then its bytes come back whole or in part, and no browser runs them."""
     content = b"0123456789" * times
-    made = await shared_wire.send("POST", "/v1/artifacts", files={"file": ("../x.html", content)})
-    assert made.status_code == 201
-    data = made.json()["data"]
+    upload = await shared_wire.send("POST", "/v1/artifacts", files={"file": ("../x.html", content)})
+    assert upload.status_code == 201
+    data = upload.json()["data"]
     assert (data["media_type"], data["size_bytes"]) == ("text/plain", len(content))
-    headers = {} if wanted is None else {"Range": wanted}
+    headers = {} if byte_range is None else {"Range": byte_range}
     answer = await shared_wire.send("GET", f"/v1/artifacts/{data['id']}/content", headers=headers)
     assert answer.status_code == status
     assert answer.headers["X-Content-Type-Options"] == "nosniff"

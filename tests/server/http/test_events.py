@@ -1,4 +1,4 @@
-"""Events as a stream: the same as the list, resumable, and over when nothing comes any more."""
+"""Events as a stream: equal to the list, resumable, and ended after the last event."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -22,46 +22,40 @@ STREAM = {"Accept": "text/event-stream"}
 
 @pytest.fixture
 def client(server: Server) -> Iterator[Client]:
-    """A client that has connected minimax."""
+    """A client that is connected to minimax."""
     with sign_up_client(server.url) as client:
         client.connections.create("minimax", "environment", "MINIMAX_API_KEY")
         yield client
 
 
 def read_events(
-    client: Client, path: str, most: int | None = None, **headers: str
+    client: Client, path: str, limit: int | None = None, **headers: str
 ) -> list[dict[str, Any]]:
-    """The events that a stream gives, until it ends or there are so many."""
-    told = (event for name, event in read_stream(client, path, **headers) if name != "delta")
-    return list(islice(told, most))
+    """Return the events of a stream, until it ends or reaches the limit."""
+    events = (event for name, event in read_stream(client, path, **headers) if name != "delta")
+    return list(islice(events, limit))
 
 
-def flow() -> Workflow:
-    """Three texts in a row."""
-    flow = Workflow("three")
-    before: list[Any] = []
+def build_workflow() -> Workflow:
+    """Build a chain of three texts."""
+    wf = Workflow("three")
+    last: list[Any] = []
     for i in range(3):
-        before = [flow.add(f"n{i}", "llm.generate", objective=f"Line {i}", depends_on=before)]
-    return flow
+        last = [wf.add(f"n{i}", "llm.generate", objective=f"Line {i}", depends_on=last)]
+    return wf
 
 
-def test_a_stream_has_what_the_list_has(client: Client) -> None:
-    """Given a workflow under way, then its stream gives each event once, and ends with it."""
-    run = client.workflows.submit(flow())
-    told = read_events(client, f"/workflows/{run.id}/events")
-    assert told == [event.model_dump(mode="json") for event in run.events()]
-    assert told[-1]["type"] == "workflow.completed"
-    assert [event["n"] for event in told] == list(range(1, len(told) + 1))
-
-
-def test_a_broken_stream_goes_on(client: Client) -> None:
-    """Given a stream that broke, then it goes on after the last event that was seen."""
-    run = client.workflows.submit(flow())
-    first = read_events(client, f"/workflows/{run.id}/events", most=3)
-    last = {"Last-Event-ID": str(first[-1]["n"])}
-    rest = read_events(client, f"/workflows/{run.id}/events", **last)
-    assert [event["n"] for event in [*first, *rest]] == list(range(1, len(first + rest) + 1))
-    assert read_events(client, f"/workflows/{run.id}/events", **{"Last-Event-ID": "9999"}) == []
+def test_stream_equals_the_list_and_resumes(client: Client) -> None:
+    """Given a workflow, then its stream equals the list, and resumes after Last-Event-ID."""
+    run = client.workflows.submit(build_workflow())
+    path = f"/workflows/{run.id}/events"
+    events = read_events(client, path)
+    assert events == [event.model_dump(mode="json") for event in run.events()]
+    assert events[-1]["type"] == "workflow.completed"
+    assert [event["n"] for event in events] == list(range(1, len(events) + 1))
+    assert read_events(client, path, limit=3) == events[:3]
+    assert read_events(client, path, **{"Last-Event-ID": "3"}) == events[3:]
+    assert read_events(client, path, **{"Last-Event-ID": "9999"}) == []
 
 
 @pytest.mark.parametrize(
@@ -72,25 +66,25 @@ def test_a_broken_stream_goes_on(client: Client) -> None:
         ("/workflows/{id}/events?after=-1", {}, 400),
     ],
 )
-def test_refusals_come_before_the_stream(
+def test_rejects_before_the_stream(
     client: Client, path: str, headers: dict[str, str], status: int
 ) -> None:
-    """Given what is not there or no number, then it is refused as ever, in JSON."""
-    run = client.workflows.submit(flow()).wait()
+    """Given an unknown id or an invalid number, then the error is JSON."""
+    run = client.workflows.submit(build_workflow()).wait()
     url = client.access.base_url + path.replace("{id}", run.id)
-    sent = {"Authorization": f"Bearer {read_key(client)}", **STREAM, **headers}
-    answer = httpx.get(url, headers=sent)
+    request_headers = {"Authorization": f"Bearer {read_key(client)}", **STREAM, **headers}
+    answer = httpx.get(url, headers=request_headers)
     assert (answer.status_code, answer.headers["content-type"]) == (status, "application/json")
 
 
-def test_a_stream_ends_with_its_key(settings: Settings) -> None:
-    """Given a stream under way, when another process revokes its key, then it ends."""
-    served = Server(settings, registry=load_slow_registry())
-    other = EngineThread(open_engine(settings, registry=load_slow_registry()))
+def test_stream_ends_with_its_key(settings: Settings) -> None:
+    """Given a stream, when another process revokes its key, then the stream ends."""
+    server = Server(settings, registry=load_slow_registry())
+    other_engine = EngineThread(open_engine(settings, registry=load_slow_registry()))
     try:
-        with sign_up_client(served.url) as client:
+        with sign_up_client(server.url) as client:
             run = client.runs.create("test.nap", {"seconds": 60})
-            path = f"{served.url}/v1/runs/{run.id}/events"
+            path = f"{server.url}/v1/runs/{run.id}/events"
             key = f"Bearer {read_key(client)}"
             with httpx.stream(
                 "GET", path, headers={"Authorization": key, **STREAM}, timeout=PATIENCE_S
@@ -98,10 +92,12 @@ def test_a_stream_ends_with_its_key(settings: Settings) -> None:
                 lines = response.iter_lines()
                 assert next(lines) == "id: 1"
                 me = client.account.get()
-                (record,) = other.call(other.engine.keys.list(RequestContext(me.id), 10, None))
-                other.call(other.engine.keys.revoke(RequestContext(me.id), record.id))
-                assert not any("run.completed" in line for line in lines)  # it ends, so this does
+                (record,) = other_engine.call(
+                    other_engine.engine.keys.list(RequestContext(me.id), 10, None)
+                )
+                other_engine.call(other_engine.engine.keys.revoke(RequestContext(me.id), record.id))
+                assert not any("run.completed" in line for line in lines)  # the stream ends
         assert httpx.get(path, headers={"Authorization": key}).status_code == 401
     finally:
-        other.close(0)
-        served.close()
+        other_engine.close(0)
+        server.close()

@@ -1,23 +1,19 @@
-"""Extremes of what stands in paths, queries and headers: never a fault of ours, never an echo."""
+"""Extreme values in paths, queries, headers and bodies: never a server error, never an echo."""
 
 import json
 import time
 from typing import Any
 
-import httpx
 import pytest
 
-from tests.contract.conftest import read_key
-from tests.server.conftest import ON_ITS_LOOP, Wire
+from tests.server.conftest import ON_ITS_LOOP, Wire, connect_caller
 from tests.server.http.test_hostile import check, url
+from tests.server.middleware.test_idempotency import FLOW, RUN, TASK, WAIT
 from tests.server.route_table import ROUTES, UNKNOWN, Route, name_parameters
-from tests.support.embedded import make_transport
-from toolkit import Client
-from toolkit.settings import Settings
 
 LONG = "x" * 5_000
 DIGITS = "9" * 5_000
-# What numbers, days, months and opaque texts are at their ends, and beyond.
+# The ends of the ranges of numbers, days, months and opaque texts, and values beyond them.
 VALUES = [
     "", " ", "0", "-0", "-1", "1", "1.0", "1e9", "0x10", "+1", "٣", "²", "true", "null", "NaN",
     "Infinity", str(2**31), str(2**53), str(2**53 + 1), str(2**63 - 1), str(2**63), str(2**64),
@@ -28,18 +24,15 @@ VALUES = [
     "day,day", "day," * 1_000, "AAAA", "=", "====", "cnVuXw==", LONG,
 ]  # fmt: skip
 QUERIED = [route for route in ROUTES if "in': 'query" in str(route.told.get("parameters"))]
-ECHO = 400  # so many equal characters of a caller's in a row, and an answer would be his
+ECHO = 400  # this many equal characters in an answer are an echo of the request
 
 
 @pytest.mark.parametrize("route", name_parameters(QUERIED))
 @ON_ITS_LOOP
-async def test_no_query_is_a_fault_of_ours(shared_wire: Wire, route: Route) -> None:
-    """Given each query parameter at its extremes, then it is answered or refused, and not echoed.
-
-    Holding is left out: `wait` is tried where it cannot hold.
-    """
-    names = [one["name"] for one in route.told["parameters"] if one.get("in") == "query"]
-    for name in names:
+async def test_extreme_queries_are_answered_or_rejected(shared_wire: Wire, route: Route) -> None:
+    """Given each query parameter at its extremes, then it is answered or rejected, not echoed."""
+    parameters = route.told["parameters"]
+    for name in [parameter["name"] for parameter in parameters if parameter.get("in") == "query"]:
         for value in VALUES:
             answer = await shared_wire.send(route.method, f"{url(route)}?{name}={value}")
             assert answer.status_code in (200, 400, 404), (name, value[:50], answer.text)
@@ -50,8 +43,8 @@ async def test_no_query_is_a_fault_of_ours(shared_wire: Wire, route: Route) -> N
 
 
 @ON_ITS_LOOP
-async def test_the_days_of_usage_at_their_ends(shared_wire: Wire) -> None:
-    """Given first and last days at the ends of time, then each pair is answered or refused."""
+async def test_extreme_days_of_usage_are_answered_or_rejected(shared_wire: Wire) -> None:
+    """Given first and last days at the ends of time, then each pair is answered or rejected."""
     days = ["0001-01-01", "0001-01-30", "1970-01-01", "2026-11-20", "9999-12-01", "9999-12-31"]
     for first in days:
         for last in days:
@@ -64,7 +57,7 @@ PATHS = [route.path for route in ROUTES if "{id}" in route.path and route.method
 
 @pytest.mark.parametrize("path", [*PATHS, "/v1/{id}", "/{id}", "/v1/runs/a/b/{id}"])
 @ON_ITS_LOOP
-async def test_no_path_is_echoed_whole(shared_wire: Wire, path: str) -> None:
+async def test_does_not_echo_a_long_path(shared_wire: Wire, path: str) -> None:
     """Given a path of thousands of characters, then 404, and the answer is short."""
     for name in (LONG, "%41" * 1_500, "%C3%BC" * 800, f"run_{UNKNOWN}{LONG}"):
         answer = await shared_wire.send("GET", path.replace("{id}", name))
@@ -81,17 +74,17 @@ HEADERS = (
 
 @pytest.mark.parametrize("header", HEADERS)
 @ON_ITS_LOOP
-async def test_no_header_is_echoed_or_a_fault_of_ours(shared_wire: Wire, header: str) -> None:
-    """Given a header at its extremes, then the answer is none of our faults, and short."""
+async def test_extreme_headers_cause_no_error_or_echo(shared_wire: Wire, header: str) -> None:
+    """Given a header at its extremes, then the answer is no server error, and short."""
     run = json.dumps({"name": "research.gather", "input": {"topic": "Tea"}}).encode()
     for value in (LONG, DIGITS, "", "²", "-1", '=;,"', "bytes=" + DIGITS + "-", "wait=" + DIGITS):
-        sent = {"Content-Type": "application/json", header: value.encode()}
+        headers = {"Content-Type": "application/json", header: value.encode()}
         for method, path in (("POST", "/v1/runs"), ("GET", f"/v1/runs/run_{UNKNOWN}/events")):
-            answer = await shared_wire.send(method, path, headers=sent, content=run)
+            answer = await shared_wire.send(method, path, headers=headers, content=run)
             assert answer.status_code < 500, (value[:50], answer.text)
-            told = answer.text + str(answer.headers.items())
-            assert "x" * ECHO not in told
-            assert "9" * ECHO not in told
+            text = answer.text + str(answer.headers.items())
+            assert "x" * ECHO not in text
+            assert "9" * ECHO not in text
 
 
 BODIES: dict[str, tuple[str, Any]] = {
@@ -124,8 +117,10 @@ BODIES: dict[str, tuple[str, Any]] = {
 
 @pytest.mark.parametrize(("path", "body"), BODIES.values(), ids=BODIES)
 @ON_ITS_LOOP
-async def test_no_body_is_echoed_whole(shared_wire: Wire, path: str, body: dict[str, Any]) -> None:
-    """Given thousands of characters anywhere in a body, then the refusal repeats a few at most."""
+async def test_does_not_echo_a_long_body(
+    shared_wire: Wire, path: str, body: dict[str, Any]
+) -> None:
+    """Given thousands of characters anywhere in a body, then the error repeats only a few."""
     answer = await shared_wire.send("POST", path, json=body)
     assert answer.status_code in (400, 404), answer.text
     check(answer, shared_wire)
@@ -148,16 +143,16 @@ PREFERENCES = {
 
 
 @ON_ITS_LOOP
-async def test_what_is_preferred(shared_wire: Wire) -> None:
-    """Given preferences of every form, then those of RFC 7240 are applied, and that is told."""
+async def test_applies_preferences_of_rfc_7240(shared_wire: Wire) -> None:
+    """Given preferences of every form, then valid preferences are applied and confirmed."""
     run = {"name": "research.gather", "input": {"topic": "Tea"}}
-    for given, seconds in PREFERENCES.items():
+    for preference, seconds in PREFERENCES.items():
         answer = await shared_wire.send(
-            "POST", "/v1/runs", json=run, headers={"Prefer": given.encode()}
+            "POST", "/v1/runs", json=run, headers={"Prefer": preference.encode()}
         )
-        assert answer.status_code == 202, (given, answer.text)
+        assert answer.status_code == 202, (preference, answer.text)
         applied = answer.headers.get("Preference-Applied")
-        assert applied == (None if seconds is None else f"wait={seconds}"), given[:40]
+        assert applied == (None if seconds is None else f"wait={seconds}"), preference[:40]
     lines = [("Prefer", "respond-async"), ("Prefer", "wait=7"), *shared_wire.headers.items()]
     answer = await shared_wire.http.post("/v1/runs", json=run, headers=lines)
     assert answer.headers["Preference-Applied"] == "wait=7"
@@ -167,66 +162,60 @@ async def test_what_is_preferred(shared_wire: Wire) -> None:
     "keys", [[""], ["a", "b"], ["a", ""], ["a", "a"], ["x" * 256], ["\x7f"], ["a\tb"]]
 )
 @ON_ITS_LOOP
-async def test_a_key_that_is_none_is_refused(shared_wire: Wire, keys: list[str]) -> None:
-    """Given a key that is empty, no text, too long or one of two, then nothing is made."""
+async def test_rejects_an_invalid_idempotency_key(shared_wire: Wire, keys: list[str]) -> None:
+    """Given an empty, invalid, long or repeated key, then nothing is created."""
     before = await shared_wire.rows()
-    given = [*shared_wire.headers.items(), *[("Idempotency-Key", key) for key in keys]]
+    headers = [*shared_wire.headers.items(), *[("Idempotency-Key", key) for key in keys]]
     posts = {
         "/v1/runs": {"name": "research.gather", "input": {"topic": "Tea"}},
         "/v1/account": {"email": "eve@example.org"},
     }
     for path, body in posts.items():
-        answer = await shared_wire.http.post(path, json=body, headers=given)
+        answer = await shared_wire.http.post(path, json=body, headers=headers)
         assert (answer.status_code, check(answer, shared_wire)) == (400, "INVALID_REQUEST")
-        assert [one["path"] for one in answer.json()["error"]["details"]] == ["Idempotency-Key"]
+        assert [detail["path"] for detail in answer.json()["error"]["details"]] == [
+            "Idempotency-Key"
+        ]
     assert await shared_wire.rows() == before
 
 
-def read_events(client: Client, path: str, **query: int) -> list[dict[str, Any]]:
-    """Read a page of events, with a query that no client's own method sends."""
-    headers = {"Authorization": f"Bearer {read_key(client)}"}
-    transport, url = make_transport(client), client.access.base_url
-    with httpx.Client(transport=transport, base_url=url, headers=headers) as http:
-        page: dict[str, Any] = http.get(f"{path}/events", params=query).json()["data"]
-    return list(page["items"])
+ENDED = [
+    ("/v1/runs", RUN),
+    ("/v1/runs", {"name": "research.gather", "input": {"topic": "zzzz qqqq xxyyzz"}}),
+    ("/v1/runs", {"target": "agent", "name": "liner", "input": {"topic": "tea"}}),
+    ("/v1/workflows", FLOW),
+    ("/v1/tasks", TASK),
+]
 
 
-def test_a_poll_past_the_end_is_answered_at_once(settings: Settings) -> None:
-    """Given work of each kind that has ended, then no poll past its last event holds."""
-    with Client.local(settings=settings) as client:
-        ended = _create_ended_work(client)
-        for path in ended:
-            last = read_events(client, path)[-1]["n"]
-            for after in (last, last + 1, 1_000, 2**53):
-                began = time.monotonic()
-                assert read_events(client, path, after=after, wait=30) == []
-                assert time.monotonic() - began < 10, (path, after)
+@pytest.mark.parametrize(
+    ("path", "body"), ENDED, ids=["run", "failed run", "agent", "workflow", "task"]
+)
+async def test_answers_a_poll_after_the_end_at_once(wire: Wire, path: str, body: Any) -> None:
+    """Given ended work, then no poll after its last event is held."""
+    await connect_caller(wire)
+    await wire.send("POST", "/v1/agents", json={"name": "liner", "objective": "A line on {topic}"})
+    answer = await wire.send("POST", path, json=body, headers=WAIT)
+    assert answer.is_success, answer.text
+    record = answer.json()["data"]
+    works = [f"{path}/{record['id']}"]
+    if body is RUN:
+        works.append(f"/v1/jobs/{record['job_id']}")
+    for work in works:
+        last = (await wire.send("GET", f"{work}/events")).json()["data"]["items"][-1]["n"]
+        for after in (last, last + 1, 1_000, 2**53):
+            began = time.monotonic()
+            poll = await wire.send("GET", f"{work}/events?after={after}&wait=30")
+            assert poll.json()["data"]["items"] == []
+            assert time.monotonic() - began < 10, after
 
 
-def test_a_poll_ends_with_the_work(settings: Settings) -> None:
-    """Given work under way, when no event will have the number named, then its end is the end."""
-    with Client.local(settings=settings) as client:
-        run = client.runs.create("llm.generate", {"objective": "A line"})
-        began = time.monotonic()
-        assert read_events(client, f"/runs/{run.id}", after=1_000, wait=30) == []
-        assert time.monotonic() - began < 20
-        assert run.refresh().done
-
-
-def _create_ended_work(client: Client) -> list[str]:
-    """The paths of work of each kind, all of it ended."""
-    run = client.runs.create("llm.generate", {"objective": "A line"}).wait(progress=False)
-    failed = client.runs.create("research.gather", {"topic": "zzzz qqqq xxyyzz"})
-    failed.wait(progress=False, check=False)
-    body = {
-        "name": "w",
-        "nodes": [{"id": "a", "capability": "research.gather", "input": {"topic": "Tea"}}],
-    }
-    flow = client.workflows.create(body).wait(progress=False)
-    task = client.tasks.create("A short text about tea").wait(progress=False)
-    client.agents.create("liner", "A line about {topic}")
-    acted = client.runs.create("liner", {"topic": "tea"}, target="agent").wait(progress=False)
-    return [
-        f"/runs/{run.id}", f"/jobs/{run.record.job_id}", f"/runs/{failed.id}",
-        f"/workflows/{flow.id}", f"/tasks/{task.id}", f"/runs/{acted.id}",
-    ]  # fmt: skip
+async def test_poll_ends_with_the_work(wire: Wire) -> None:
+    """Given running work, when no event will match the poll, then the poll ends with the work."""
+    await connect_caller(wire)
+    run = f"/v1/runs/{(await wire.send('POST', '/v1/runs', json=RUN)).json()['id']}"
+    began = time.monotonic()
+    poll = await wire.send("GET", f"{run}/events?after=1000&wait=30")
+    assert poll.json()["data"]["items"] == []
+    assert time.monotonic() - began < 20
+    assert (await wire.send("GET", run)).json()["status"] == "completed"

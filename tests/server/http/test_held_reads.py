@@ -1,4 +1,4 @@
-"""`Prefer: wait` on the reading of work: the answer is held until the work has ended."""
+"""`Prefer: wait` for reads of work: the answer is held until the work ends."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -20,7 +20,7 @@ GRAPH = {
 
 @pytest.fixture
 async def wire(settings: Settings, faults: Faults) -> AsyncIterator[Wire]:
-    """A caller who has connected a vendor."""
+    """A caller that is connected to a vendor."""
     quiet = settings.model_copy(update={"connection_test_s": 0.0})
     async with open_wire(quiet, faults=faults) as wire:
         await wire.send("POST", "/v1/providers/connections", json=POINTER)
@@ -36,31 +36,31 @@ async def wire(settings: Settings, faults: Faults) -> AsyncIterator[Wire]:
         ("/v1/tasks", {"objective": "Write a line on tea"}, "/v1/tasks/{id}"),
     ],
 )
-async def test_reading_work_is_held_until_its_end(
+async def test_holds_a_read_until_the_work_ends(
     wire: Wire, faults: Faults, path: str, body: dict[str, Any], read: str
 ) -> None:
-    """Given work under way, when it is read with `Prefer: wait`, then the answer has its result."""
+    """Given running work, when it is read with `Prefer: wait`, then the answer has its result."""
     faults.add(Fault("minimax", delay_ms=300, times=1))
     read = read.format(**(await wire.send("POST", path, json=body)).json()["data"])
     assert (await wire.send("GET", read)).json()["status"] != "completed"
-    held = await wire.send("GET", read, headers=WAIT)
-    assert held.json()["status"] == "completed", held.text
-    assert held.headers["Preference-Applied"] == "wait=30"
-    assert (await wire.send("GET", read, headers=WAIT)).json() == held.json()
+    answer = await wire.send("GET", read, headers=WAIT)
+    assert answer.json()["status"] == "completed", answer.text
+    assert answer.headers["Preference-Applied"] == "wait=30"
+    assert (await wire.send("GET", read, headers=WAIT)).json() == answer.json()
 
 
-async def test_the_time_is_kept(wire: Wire, faults: Faults) -> None:
-    """Given work that takes longer, then the answer is its state when the time is up."""
+async def test_answers_after_the_preferred_time(wire: Wire, faults: Faults) -> None:
+    """Given work that takes longer, then the answer after that time has the current state."""
     faults.add(Fault("minimax", delay_ms=60_000, times=None))
     run = (await wire.send("POST", "/v1/runs", json=LINE)).json()["id"]
-    held = await wire.send("GET", f"/v1/runs/{run}", headers={"Prefer": "wait=1"})
-    assert held.json()["status"] == "running"
-    assert held.headers["Preference-Applied"] == "wait=1"
+    answer = await wire.send("GET", f"/v1/runs/{run}", headers={"Prefer": "wait=1"})
+    assert answer.json()["status"] == "running"
+    assert answer.headers["Preference-Applied"] == "wait=1"
 
 
 @pytest.mark.parametrize("how", ["GET", "POST"])
-async def test_a_blocked_task_is_answered_at_once(wire: Wire, how: str) -> None:
-    """Given a task that needs its caller, then nothing is held: only the caller can go on."""
+async def test_answers_a_blocked_task_at_once(wire: Wire, how: str) -> None:
+    """Given a task that waits for its caller, then the answer is not held."""
     task = {"objective": "A video about tea"}
     watch = Watch()
     answer = await wire.send("POST", "/v1/tasks", json=task, headers=WAIT if how == "POST" else {})
@@ -70,26 +70,26 @@ async def test_a_blocked_task_is_answered_at_once(wire: Wire, how: str) -> None:
     assert watch.measure_elapsed_s() < 15
 
 
-async def test_a_workflow_that_is_retried_is_held_anew(wire: Wire, faults: Faults) -> None:
-    """Given a workflow that failed and is retried, then its earlier end is not its end."""
+async def test_holds_a_read_of_a_retried_workflow(wire: Wire, faults: Faults) -> None:
+    """Given a failed workflow that is retried, then a read is held until the new end."""
     faults.add(Fault("minimax", status=400, times=1))
-    made = (await wire.send("POST", "/v1/workflows", json=GRAPH, headers=WAIT)).json()
-    assert made["status"] == "failed"
+    workflow = (await wire.send("POST", "/v1/workflows", json=GRAPH, headers=WAIT)).json()
+    assert workflow["status"] == "failed"
     faults.add(Fault("minimax", delay_ms=300, times=1))
-    await wire.send("POST", f"/v1/workflows/{made['id']}/retry")
-    held = await wire.send("GET", f"/v1/workflows/{made['id']}", headers=WAIT)
-    assert held.json()["status"] == "completed"
+    await wire.send("POST", f"/v1/workflows/{workflow['id']}/retry")
+    answer = await wire.send("GET", f"/v1/workflows/{workflow['id']}", headers=WAIT)
+    assert answer.json()["status"] == "completed"
 
 
-async def test_what_is_not_there_is_told_at_once(wire: Wire) -> None:
-    """Given an id of nothing, or of another kind of work, then the answer is 404 at once."""
+async def test_answers_an_unknown_id_at_once(wire: Wire) -> None:
+    """Given an unknown id, or an id of another kind or account, then the answer is 404 at once."""
     run = (await wire.send("POST", "/v1/runs", json=LINE, headers=WAIT)).json()["data"]
-    other = await wire.sign_up("bob@example.org")
+    bobs_headers = await wire.sign_up("bob@example.org")
     unused_id = run["id"][:-1] + ("1" if run["id"].endswith("0") else "0")
     for path, headers in (
         (f"/v1/runs/{run['job_id']}", WAIT),
         (f"/v1/jobs/{run['id']}", WAIT),
         (f"/v1/runs/{unused_id}", WAIT),
-        (f"/v1/runs/{run['id']}", {**WAIT, **other}),
+        (f"/v1/runs/{run['id']}", {**WAIT, **bobs_headers}),
     ):
         assert (await wire.send("GET", path, headers=headers)).status_code == 404, path

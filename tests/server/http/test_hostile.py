@@ -1,4 +1,4 @@
-"""Whatever is sent, each answer outside 2xx is our envelope, and tells nothing of the inside."""
+"""Hostile requests: each answer outside 2xx has the error envelope, without internal details."""
 
 import json
 import re
@@ -28,7 +28,7 @@ TAKING_JSON = [
     for route in ROUTES
     if "application/json" in route.told.get("requestBody", {}).get("content", {})
 ]
-# What a caller might hope to set; none of it is a member of any body.
+# Fields that only the service sets; no request body has them.
 OURS: dict[str, object] = {
     "id": f"run_{UNKNOWN}",
     "account_id": f"acc_{UNKNOWN}",
@@ -66,7 +66,7 @@ BYTES = {
 
 
 def check(answer: httpx.Response, wire: Wire | None = None) -> str:
-    """Hold an answer to the form of every refusal, and tell its code."""
+    """Check that an answer has the form of every error, and return its code."""
     assert answer.headers["content-type"] == "application/json", answer.text
     body = answer.json()
     assert set(body) == {"error"}
@@ -76,53 +76,53 @@ def check(answer: httpx.Response, wire: Wire | None = None) -> str:
     assert error["message"].endswith(".")
     assert error["request_id"] == answer.headers["x-request-id"]
     assert is_id(error["request_id"], Prefix.REQUEST)
-    inside = ["Traceback", 'File "', "site-packages", "toolkit/", ".py", "sqlite", "pydantic"]
-    inside += [str(wire.engine.settings.data_dir)] if wire else []
-    assert not [word for word in inside if word in answer.text]
+    details = ["Traceback", 'File "', "site-packages", "toolkit/", ".py", "sqlite", "pydantic"]
+    details += [str(wire.engine.settings.data_dir)] if wire else []
+    assert not [word for word in details if word in answer.text]
     return str(error["code"])
 
 
 def url(route: Route) -> str:
-    """The path of a route, with an id that nobody has."""
+    """Return the path of a route, with an unknown id."""
     return route.at(f"{route.prefix}_{UNKNOWN}" if route.prefix else "no.such")
 
 
 @pytest.mark.parametrize("path", DOCUMENT["paths"])
 @ON_ITS_LOOP
-async def test_other_methods(shared_wire: Wire, path: str) -> None:
-    """Given a path, then each method it does not have is 405, and Allow names all that it has."""
+async def test_rejects_other_methods(shared_wire: Wire, path: str) -> None:
+    """Given a path, then each other method gets 405, and Allow names the methods of the path."""
     offered = {method.upper() for method in DOCUMENT["paths"][path]}
     offered |= {"HEAD"} if "GET" in offered else set()
     for method in set(METHODS) - offered:
         answer = await shared_wire.send(method, path.replace("{id}", "x"))
         assert answer.status_code == 405
         assert set(answer.headers["allow"].split(", ")) == offered
-        if method != "HEAD":  # which has no body, whatever it asks for
+        if method != "HEAD":  # an answer to HEAD has no body
             assert check(answer, shared_wire) == "METHOD_NOT_ALLOWED"
 
 
 @pytest.mark.parametrize("path", DOCUMENT["paths"])
 @ON_ITS_LOOP
-async def test_paths_beside_it(shared_wire: Wire, path: str) -> None:
-    """Given a path with more, less or other in it, then 404: nothing is guessed or redirected."""
+async def test_rejects_similar_paths(shared_wire: Wire, path: str) -> None:
+    """Given a path that resembles a route, then 404: nothing is guessed or redirected."""
     near = path.replace("{id}", "x")
-    beside = [f"{near}/", f"/{near}", f"{near}/x/y/z", near.upper(), f"/v2{near[3:]}", f"{near}%2f"]
-    beside += [f"{near}%00/x/y", f"{near};x/y/z", near.replace("/", "%2F"), f"/v1/%2e%2e{near}/x/y"]
-    for other in beside:
-        answer = await shared_wire.send("GET", other)
-        assert answer.status_code in (404, 405), (other, answer.text)
+    paths = [f"{near}/", f"/{near}", f"{near}/x/y/z", near.upper(), f"/v2{near[3:]}", f"{near}%2f"]
+    paths += [f"{near}%00/x/y", f"{near};x/y/z", near.replace("/", "%2F"), f"/v1/%2e%2e{near}/x/y"]
+    for similar in paths:
+        answer = await shared_wire.send("GET", similar)
+        assert answer.status_code in (404, 405), (similar, answer.text)
         check(answer, shared_wire)
 
 
 @pytest.mark.parametrize("route", name_parameters(TAKING_JSON))
 @ON_ITS_LOOP
-async def test_bytes_that_are_no_proper_json(shared_wire: Wire, route: Route) -> None:
-    """Given bytes that parsers choke on or wave through, then 400 wherever a body is taken."""
+async def test_rejects_invalid_json(shared_wire: Wire, route: Route) -> None:
+    """Given bytes that parsers reject or misread, then 400 for each body."""
     before = await shared_wire.rows()
     headers = {"Content-Type": "application/json"}
-    may_be_left_out = not route.told["requestBody"].get("required")
+    is_optional = not route.told["requestBody"].get("required")
     for name, raw in BYTES.items():
-        if name == "empty" and may_be_left_out:
+        if name == "empty" and is_optional:
             continue
         answer = await shared_wire.send("POST", url(route), content=raw, headers=headers)
         assert answer.status_code == 400, (name, answer.text)
@@ -132,12 +132,12 @@ async def test_bytes_that_are_no_proper_json(shared_wire: Wire, route: Route) ->
 
 @pytest.mark.parametrize("route", name_parameters(TAKING_JSON))
 @ON_ITS_LOOP
-async def test_content_types(shared_wire: Wire, route: Route) -> None:
-    """Given a proper body as something else, then 415, with or without an Idempotency-Key."""
+async def test_rejects_other_content_types(shared_wire: Wire, route: Route) -> None:
+    """Given a valid body of another type, then 415, with or without an Idempotency-Key."""
     content = json.dumps(build_post_body(route.path)).encode()
     for kind in ("text/plain", "application/xml", "", "application/json-patch+json", "\xff", "a;b"):
-        for more in ({}, {"Idempotency-Key": "once"}):
-            headers = {"Content-Type": kind.encode("latin-1"), **more}
+        for key_headers in ({}, {"Idempotency-Key": "once"}):
+            headers = {"Content-Type": kind.encode("latin-1"), **key_headers}
             answer = await shared_wire.send("POST", url(route), content=content, headers=headers)
             assert answer.status_code == 415, answer.text
             assert check(answer, shared_wire) == "UNSUPPORTED_MEDIA_TYPE"
@@ -145,8 +145,8 @@ async def test_content_types(shared_wire: Wire, route: Route) -> None:
 
 @pytest.mark.parametrize("route", name_parameters(TAKING_JSON))
 @ON_ITS_LOOP
-async def test_what_is_ours_to_set(shared_wire: Wire, route: Route) -> None:
-    """Given a body that sets an owner, state, cost or id, then it is refused and unmade."""
+async def test_rejects_fields_that_only_the_service_sets(shared_wire: Wire, route: Route) -> None:
+    """Given a body with an owner, state, cost or id, then 400, and nothing is created."""
     before = await shared_wire.rows()
     for name, value in OURS.items():
         body = {**(build_post_body(route.path) or {}), name: value}
@@ -159,8 +159,8 @@ async def test_what_is_ours_to_set(shared_wire: Wire, route: Route) -> None:
 
 @pytest.mark.parametrize("route", name_parameters(ROUTES))
 @ON_ITS_LOOP
-async def test_parameters_that_are_none(shared_wire: Wire, route: Route) -> None:
-    """Given a query that a path does not take, then 400, and what was sent is cut short."""
+async def test_rejects_unknown_query_parameters(shared_wire: Wire, route: Route) -> None:
+    """Given a query that a path does not accept, then 400, and a long name is cut."""
     body: dict[str, Any] = {"json": build_post_body(route.path)} if route in TAKING_JSON else {}
     for query in ("colour=red", "limit=1&limit=1", "%00=1", "%ff", "[]=x", "a" * 3000 + "=1"):
         answer = await shared_wire.send(route.method, f"{url(route)}?{query}", **body)
@@ -191,15 +191,15 @@ LINES = {
 }
 
 
-def test_lines_that_are_no_proper_http(server: Server) -> None:
-    """Given lines that HTTP does not have, then a refusal, and others are served."""
+def test_rejects_invalid_http(server: Server) -> None:
+    """Given invalid HTTP, then an error, and other requests are served."""
     host, _, port = server.url.removeprefix("http://").partition(":")
     for name, raw in LINES.items():
         with socket.create_connection((host, int(port)), timeout=PATIENCE_S) as line:
             line.sendall(raw)
             answer = b""
-            while not _whole(answer) and (more := line.recv(65536)):
-                answer += more
+            while not _is_complete(answer) and (part := line.recv(65536)):
+                answer += part
         head, _, body = answer.partition(b"\r\n\r\n")
         status = head.split(b" ")[1] if head else b""
         assert status[:1] == b"4", (name, answer[:200])
@@ -209,8 +209,8 @@ def test_lines_that_are_no_proper_http(server: Server) -> None:
         assert httpx.get(f"{server.url}/v1/health").status_code == 200
 
 
-def _whole(answer: bytes) -> bool:
-    """Tell whether an answer has the length that it says it has."""
+def _is_complete(answer: bytes) -> bool:
+    """Return whether an answer has all bytes of its content-length."""
     head, _, body = answer.partition(b"\r\n\r\n")
     length = re.search(rb"content-length: (\d+)", head, re.I)
     return length is not None and len(body) >= int(length.group(1))

@@ -1,4 +1,4 @@
-"""Texts as they are written: `event: delta` on the event stream of a run, a workflow or a job."""
+"""Texts while they are written: `event: delta` on the event streams of work."""
 
 import json
 import re
@@ -17,13 +17,13 @@ from toolkit.sandbox import SANDBOX_KEYS, Fault, Faults
 from toolkit.settings import Settings
 
 LLMS = ["openai", "anthropic", "google", "minimax", "aws", "runpod"]
-# The calls of each vendor that are asked for a stream, where the path says so.
+# The paths of streamed calls, of vendors whose paths differ.
 STREAMING_PATHS = {"google": "streamGenerateContent", "aws": "converse-stream"}
 
 
 @pytest.fixture
 def client(settings: Settings, faults: Faults) -> Iterator[Client]:
-    """A client of a served sandbox that has connected every vendor."""
+    """A client of a served sandbox, connected to every vendor."""
     server = Server(settings, faults)
     with Client(base_url=server.url, api_key=server.sign_up(*POINTERS)) as client:
         yield client
@@ -31,71 +31,70 @@ def client(settings: Settings, faults: Faults) -> Iterator[Client]:
 
 
 def post(client: Client, path: str, body: dict[str, Any], **headers: str) -> dict[str, Any]:
-    """POST, and the record that is answered."""
-    sent = {"Authorization": f"Bearer {read_key(client)}", **headers}
-    answer = httpx.post(client.access.base_url + path, json=body, headers=sent, timeout=PATIENCE_S)
+    """Post a body, and return the record."""
+    request_headers = {"Authorization": f"Bearer {read_key(client)}", **headers}
+    answer = httpx.post(
+        client.access.base_url + path, json=body, headers=request_headers, timeout=PATIENCE_S
+    )
     assert answer.status_code < 300, answer.text
     record: dict[str, Any] = answer.json()["data"]
     return record
 
 
-def ask(provider: str, **more: Any) -> dict[str, Any]:
-    """The body of a run that asks a provider for text."""
-    given = {"objective": "Write two sentences about tides."}
-    return {"name": "llm.generate", "input": given, "options": {"provider": provider}, **more}
+def build_run(provider: str) -> dict[str, Any]:
+    """Build the body of a run that asks a provider for text."""
+    fields = {"objective": "Write two sentences about tides."}
+    return {"name": "llm.generate", "input": fields, "options": {"provider": provider}}
 
 
-def join_texts(told: Iterable[tuple[str, dict[str, Any]]]) -> dict[int, str]:
-    """The text of each attempt."""
+def join_texts(events: Iterable[tuple[str, dict[str, Any]]]) -> dict[int, str]:
+    """Return the text of each attempt."""
     texts: dict[int, str] = {}
-    for name, data in told:
+    for name, data in events:
         if name == "delta":
             texts[data["attempt"]] = texts.get(data["attempt"], "") + data["text"]
     return texts
 
 
-def watch(
-    client: Client, path: str, body: dict[str, Any]
-) -> tuple[dict[str, Any], list[tuple[str, dict[str, Any]]]]:
-    """Work that is to be watched, and its stream."""
-    work = post(client, path, body, Prefer="stream")
-    return work, list(read_stream(client, f"{path}/{work['id']}/events"))
+def watch(client: Client, provider: str) -> tuple[dict[str, Any], list[tuple[str, dict[str, Any]]]]:
+    """Create a run with streamed text, and return it with the events of its stream."""
+    run = post(client, "/runs", build_run(provider), Prefer="stream")
+    return run, list(read_stream(client, f"/runs/{run['id']}/events"))
 
 
 @pytest.mark.parametrize("provider", LLMS)
-def test_text_comes_as_it_is_written(client: Client, faults: Faults, provider: str) -> None:
-    """Given a run that is to be watched, then its pieces come before its end, and are its text."""
+def test_streams_the_text_of_each_vendor(client: Client, faults: Faults, provider: str) -> None:
+    """Given a run with streamed text, then its pieces precede its end, and join to its text."""
     faults.pace(provider, piece_ms=20)
-    run, told = watch(client, "/runs", ask(provider))
-    done = client.runs.get(run["id"])
-    assert done.status == "completed", done.error
-    assert join_texts(told) == {1: done.output["text"]}
-    names = [name for name, _ in told]
+    run, events = watch(client, provider)
+    result = client.runs.get(run["id"])
+    assert result.status == "completed", result.error
+    assert join_texts(events) == {1: result.output["text"]}
+    names = [name for name, _ in events]
     assert names.count("delta") >= 1
     assert names[-1] == "run.completed"
-    assert {data["resource_id"] for _, data in told} == {run["id"]}
-    # They were for those who watched: neither the list nor a stream has them later.
-    assert "delta" not in {event.type for event in done.events()}
+    assert {data["resource_id"] for _, data in events} == {run["id"]}
+    # Only a stream that is open has the pieces: neither the list nor a later stream.
+    assert "delta" not in {event.type for event in result.events()}
     assert join_texts(read_stream(client, f"/runs/{run['id']}/events")) == {}
 
 
-def test_nobody_watches(client: Client, faults: Faults) -> None:
-    """Given a run that nobody watches, then the vendor is not asked to stream."""
+def test_streams_only_on_request(client: Client, faults: Faults) -> None:
+    """Given a run without `Prefer: stream`, then the vendor is not asked to stream."""
     for provider, path in STREAMING_PATHS.items():
-        post(client, "/runs", ask(provider), Prefer="wait=30")
-        post(client, "/runs", ask(provider), Prefer="wait=30, stream")
-        asked = [path in c.path for c in faults.calls if c.vendor == provider and c.billed]
-        assert asked == [False, True]
+        post(client, "/runs", build_run(provider), Prefer="wait=30")
+        post(client, "/runs", build_run(provider), Prefer="wait=30, stream")
+        is_streamed = [path in c.path for c in faults.calls if c.vendor == provider and c.billed]
+        assert is_streamed == [False, True]
 
 
-def test_a_stream_that_breaks_is_an_attempt(client: Client, faults: Faults) -> None:
-    """Given a stream that breaks off, then the next attempt begins anew, and both are paid."""
+def test_broken_stream_is_a_failed_attempt(client: Client, faults: Faults) -> None:
+    """Given a stream that breaks off, then the next attempt starts again, and both are paid."""
     faults.mangle("openai", "truncate", times=1)
-    run, told = watch(client, "/runs", ask("openai"))
-    done = client.runs.get(run["id"])
-    texts = join_texts(told)
-    assert texts[2] == done.output["text"]
-    assert texts[2].startswith(texts.get(1, ""))  # which is gone, if the second was over early
+    run, events = watch(client, "openai")
+    texts = join_texts(events)
+    assert texts[2] == client.runs.get(run["id"]).output["text"]
+    assert texts[2].startswith(texts.get(1, ""))  # empty if the second attempt ended first
     assert texts[2] != texts.get(1)
     first, second = client.jobs.get(str(run["job_id"])).attempts
     assert (first.status, second.status) == ("failed", "completed")
@@ -106,14 +105,16 @@ def test_a_stream_that_breaks_is_an_attempt(client: Client, faults: Faults) -> N
 
 
 @pytest.mark.parametrize("cut", [1, 6])
-def test_a_key_that_is_echoed_in_halves(client: Client, faults: Faults, cut: int) -> None:
-    """Given a vendor that echoes the key in two pieces, then neither of them is shown."""
+def test_removes_a_key_that_is_echoed_in_two_pieces(
+    client: Client, faults: Faults, cut: int
+) -> None:
+    """Given a vendor that echoes the key in two pieces, then the text has neither."""
     key = SANDBOX_KEYS["OPENAI_API_KEY"]
     pieces = ("Your key is ", key[:cut], key[cut:], ", Ada.")
-    chunks = [{"choices": [{"index": 0, "delta": {"content": one}}]} for one in pieces]
+    chunks = [{"choices": [{"index": 0, "delta": {"content": piece}}]} for piece in pieces]
     end = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
-    body = "".join(f"data: {json.dumps(one)}\n\n" for one in [*chunks, end])
+    body = "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in [*chunks, end])
     faults.add(Fault("openai", body=body, headers={"content-type": "text/event-stream"}, times=1))
-    run, told = watch(client, "/runs", ask("openai"))
-    assert re.fullmatch(r"Your key is .{0,3}\[key\], Ada\.", join_texts(told)[1])
+    run, events = watch(client, "openai")
+    assert re.fullmatch(r"Your key is .{0,3}\[key\], Ada\.", join_texts(events)[1])
     assert client.runs.get(run["id"]).output["text"] == "Your key is [key], Ada."

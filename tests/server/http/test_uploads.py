@@ -1,4 +1,4 @@
-"""Forms that are made to be hard to read are refused at once, whatever they have too much of."""
+"""Uploads: hostile forms are rejected at once, and transfers are limited by key."""
 
 import asyncio
 import time
@@ -48,16 +48,14 @@ FORMS = {
 
 
 async def post_form(wire: Wire, raw: bytes, kind: str = KIND) -> httpx.Response:
-    """Upload a form as it stands."""
+    """Upload a form as it is."""
     return await wire.send("POST", "/v1/artifacts", content=raw, headers={"Content-Type": kind})
 
 
 @pytest.mark.parametrize(("kind", "raw"), FORMS.values(), ids=FORMS)
 @ON_ITS_LOOP
-async def test_a_form_that_cannot_be_read_is_refused_at_once(
-    shared_wire: Wire, kind: str, raw: bytes
-) -> None:
-    """Given a faulty form, then 400 says what is wrong, soon, and nothing is kept."""
+async def test_rejects_a_faulty_form_at_once(shared_wire: Wire, kind: str, raw: bytes) -> None:
+    """Given a faulty form, then 400 names the fault within a second, and nothing is stored."""
     before = await shared_wire.rows()
     began = time.process_time()
     answer = await post_form(shared_wire, raw, kind)
@@ -67,32 +65,36 @@ async def test_a_form_that_cannot_be_read_is_refused_at_once(
     assert await shared_wire.rows() == before
 
 
-async def test_a_body_that_is_no_form_is_refused(wire: Wire) -> None:
-    """Given JSON where a form belongs, then 415."""
+async def test_rejects_a_body_that_is_no_form(wire: Wire) -> None:
+    """Given JSON instead of a form, then 415."""
     assert (await wire.send("POST", "/v1/artifacts", json={})).status_code == 415
 
 
 @pytest.mark.parametrize("quoted", [False, True])
 @ON_ITS_LOOP
-async def test_a_proper_form_is_taken(shared_wire: Wire, quoted: bool) -> None:
-    """Given a form as browsers send it, with a file that has dashes of its own, then it is kept."""
+async def test_accepts_a_valid_form(shared_wire: Wire, quoted: bool) -> None:
+    """Given a form as browsers send it, whose file contains dashes, then it is stored."""
     kind = KIND.replace("frontier", '"frontier"') if quoted else KIND
     data = b"--frontie\r\n\r\n-- tea --frontier"
     raw = PART.replace(b"tea", data) + FIELD % (b"metadata", b'{"a": 1}') + END
     answer = await post_form(shared_wire, raw, kind)
-    made = answer.json()["data"]
-    assert (answer.status_code, made["metadata"], made["size_bytes"]) == (201, {"a": 1}, len(data))
-    content = await shared_wire.send("GET", f"/v1/artifacts/{made['id']}/content")
+    artifact = answer.json()["data"]
+    assert (answer.status_code, artifact["metadata"], artifact["size_bytes"]) == (
+        201,
+        {"a": 1},
+        len(data),
+    )
+    content = await shared_wire.send("GET", f"/v1/artifacts/{artifact['id']}/content")
     assert content.content == data
 
 
 def nest(depth: int) -> bytes:
-    """An object as the outermost of so many nested values."""
+    """Return an object with nested lists, of a depth in total."""
     return b'{"a": ' + b"[" * (depth - 1) + b"]" * (depth - 1) + b"}"
 
 
 @pytest.mark.parametrize(
-    ("taken", "refused"),
+    ("accepted", "rejected"),
     [
         (nest(64), nest(65)),
         (b'{"a": 1e308}', b'{"a": 1e309}'),
@@ -103,9 +105,11 @@ def nest(depth: int) -> bytes:
     ids=["depth", "number", "negative number", "integer", "negative integer"],
 )
 @ON_ITS_LOOP
-async def test_metadata_is_bounded(shared_wire: Wire, taken: bytes, refused: bytes) -> None:
-    """Given metadata at a bound of JSON and beyond it, then the one is kept, the other refused."""
-    for metadata, status in ((taken, 201), (refused, 400)):
+async def test_limits_the_values_of_metadata(
+    shared_wire: Wire, accepted: bytes, rejected: bytes
+) -> None:
+    """Given metadata at a limit and beyond it, then only the first is accepted."""
+    for metadata, status in ((accepted, 201), (rejected, 400)):
         raw = PART + FIELD % (b"metadata", metadata) + END
         answer = await post_form(shared_wire, raw)
         assert answer.status_code == status, answer.text
@@ -113,8 +117,8 @@ async def test_metadata_is_bounded(shared_wire: Wire, taken: bytes, refused: byt
 
 @pytest.mark.parametrize("short", range(-4, 20, 3))
 @ON_ITS_LOOP
-async def test_a_form_is_read_wherever_a_chunk_ends(shared_wire: Wire, short: int) -> None:
-    """Given a form whose last boundary lies across the chunks it is read in, then it is kept."""
+async def test_reads_a_boundary_across_chunks(shared_wire: Wire, short: int) -> None:
+    """Given a form whose last boundary lies across two chunks, then the file is stored."""
     tail = b"\r\n" + END
     data = b"t" * (CHUNK_BYTES - len(PART) - len(tail) + len(b"tea\r\n") + short)
     raw = PART.replace(b"tea\r\n", data) + tail
@@ -125,75 +129,69 @@ async def test_a_form_is_read_wherever_a_chunk_ends(shared_wire: Wire, short: in
 LARGE = bytes(range(256)) * 4096 * 4  # four megabytes
 
 
-async def test_half_uploads_take_no_memory_and_are_bounded_by_key(wire: Wire) -> None:
-    """Given uploads that do not end, then a key may have so many, and others go on."""
+async def test_limits_unfinished_uploads_by_key(wire: Wire) -> None:
+    """Given unfinished uploads, then their number is limited by key."""
     release = asyncio.Event()
 
-    async def half() -> AsyncIterator[bytes]:
+    async def send_slowly() -> AsyncIterator[bytes]:
         yield PART[:-5]
         await release.wait()
         yield b"tea\r\n" + END
 
     async def upload(headers: dict[str, str] | None = None) -> int:
-        # Without a length it may be as large as any.
-        sent = {"Content-Type": KIND, **(headers or wire.headers)}
-        answer = await wire.send("POST", "/v1/artifacts", content=half(), headers=sent)
+        # Without a length, any size is possible.
+        kind = {"Content-Type": KIND, **(headers or wire.headers)}
+        answer = await wire.send("POST", "/v1/artifacts", content=send_slowly(), headers=kind)
         return answer.status_code
 
-    other = await wire.sign_up("half@example.org")
-    coming = {asyncio.create_task(upload()) for _ in range(MAX_UPLOADS_PER_KEY + 1)}
-    refused, coming = await asyncio.wait(coming, return_when=asyncio.FIRST_COMPLETED)
-    assert [one.result() for one in refused] == [429]
-    theirs = asyncio.create_task(upload(other))
+    bobs_headers = await wire.sign_up("half@example.org")
+    uploads = {asyncio.create_task(upload()) for _ in range(MAX_UPLOADS_PER_KEY + 1)}
+    rejected, uploads = await asyncio.wait(uploads, return_when=asyncio.FIRST_COMPLETED)
+    assert [task.result() for task in rejected] == [429]
+    bobs_upload = asyncio.create_task(upload(bobs_headers))
     release.set()
-    assert await theirs == 201
-    assert {await one for one in coming} == {201}
+    assert await bobs_upload == 201
+    assert {await task for task in uploads} == {201}
     assert await upload() == 201
 
 
-async def test_a_download_is_read_as_it_is_taken(wire: Wire) -> None:
-    """Given a large artifact, then it is sent in chunks, and its ranges are as they were."""
-    made = await wire.send("POST", "/v1/artifacts", files={"file": ("a.bin", LARGE)})
-    path = f"/v1/artifacts/{made.json()['id']}/content"
-    whole = await wire.send("GET", path)
-    assert (whole.status_code, whole.content == LARGE) == (200, True)
-    assert whole.headers["content-length"] == str(len(LARGE))
-    ranged = {**wire.headers, "Range": f"bytes=5-{CHUNK_BYTES * 2}"}
-    part = await wire.send("GET", path, headers=ranged)
-    assert (part.status_code, part.content == LARGE[5 : CHUNK_BYTES * 2 + 1]) == (206, True)
-    sizes: list[int] = []
+async def test_sends_a_download_in_chunks(wire: Wire) -> None:
+    """Given a large artifact, then it is sent whole, in chunks of a limited size."""
+    upload = await wire.send("POST", "/v1/artifacts", files={"file": ("a.bin", LARGE)})
+    path = f"/v1/artifacts/{upload.json()['id']}/content"
+    chunks: list[bytes] = []
 
     async def send(message: dict[str, Any]) -> None:
-        sizes.append(len(message.get("body", b"")))
+        chunks.append(message.get("body", b""))
 
     await call_app(create_app(wire.engine), path, wire.headers, send)
-    assert max(sizes) == CHUNK_BYTES
-    assert sum(sizes) == len(LARGE)
+    assert max(map(len, chunks)) == CHUNK_BYTES
+    assert b"".join(chunks) == LARGE
 
 
-async def test_downloads_are_bounded_by_key(wire: Wire) -> None:
-    """Given as many downloads that are not taken as a key may have, then it waits for the next."""
-    made = await wire.send("POST", "/v1/artifacts", files={"file": ("a.bin", LARGE)})
-    path = f"/v1/artifacts/{made.json()['id']}/content"
-    app, release, going = create_app(wire.engine), asyncio.Event(), asyncio.Semaphore(0)
+async def test_limits_downloads_by_key(wire: Wire) -> None:
+    """Given as many open downloads as a key may have, then the next gets 429."""
+    upload = await wire.send("POST", "/v1/artifacts", files={"file": ("a.bin", LARGE)})
+    path = f"/v1/artifacts/{upload.json()['id']}/content"
+    app, release, has_started = create_app(wire.engine), asyncio.Event(), asyncio.Semaphore(0)
     statuses: list[int] = []
 
     async def send(message: dict[str, Any]) -> None:
         if "status" in message:
             statuses.append(message["status"])
         elif len(message.get("body", b"")) == CHUNK_BYTES:
-            going.release()
+            has_started.release()
             await release.wait()
 
-    taking = [
+    downloads = [
         asyncio.create_task(call_app(app, path, wire.headers, send))
         for _ in range(MAX_DOWNLOADS_PER_KEY)
     ]
-    for _ in taking:
-        await going.acquire()
+    for _ in downloads:
+        await has_started.acquire()
     await call_app(app, path, wire.headers, send)
     assert statuses == [200] * MAX_DOWNLOADS_PER_KEY + [429]
     release.set()
-    await asyncio.gather(*taking)
+    await asyncio.gather(*downloads)
     await call_app(app, path, wire.headers, send)
     assert statuses[-1] == 200

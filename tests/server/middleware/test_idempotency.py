@@ -1,4 +1,4 @@
-"""`Idempotency-Key`: whatever is posted, however often and whenever, is done once."""
+"""`Idempotency-Key`: a request that is sent several times is executed once."""
 
 import asyncio
 import contextlib
@@ -7,22 +7,17 @@ from typing import Any
 
 import pytest
 
-from tests.server.conftest import Wire, connect_caller, open_wire, serve_wire
+from tests.server.conftest import Wire, connect_caller, open_service, open_wire
 from tests.support.timing import wait_until_async
 from toolkit.contract.base import format_rfc3339
 from toolkit.contract.operations.table import OPERATIONS
 from toolkit.engine.services.idempotency import IdempotencyStore
-from toolkit.local import open_engine
 from toolkit.sandbox import Faults
 from toolkit.settings import Settings
 from toolkit.store import UpdateRow
 
 WAIT = {"Prefer": "wait=60"}
-RUN = {
-    "target": "capability",
-    "name": "llm.generate",
-    "input": {"objective": "One line on tea"},
-}
+RUN = {"target": "capability", "name": "llm.generate", "input": {"objective": "One line on tea"}}
 TASK = {"objective": "A social card about tea"}
 FLOW = {"name": "tea", "nodes": [{"id": "a", "capability": "llm.generate", "input": RUN["input"]}]}
 LONG = {
@@ -32,7 +27,7 @@ LONG = {
         for i, after in enumerate([[], *([f"n{i}"] for i in range(99))])
     ],
 }
-# A body for every path that can be posted to; `MADE` is what has to be there before.
+# A body for each path that accepts POST; CREATED has the resources that `{}` names.
 POSTS: dict[str, Any] = {
     "/v1/runs": RUN,
     "/v1/route": RUN,
@@ -70,12 +65,12 @@ POSTS: dict[str, Any] = {
     "/v1/tasks/{ended}/reviews": {"decision": "fail"},
     "/v1/agents": {"name": "summarist", "objective": "A summary of {topic}"},
 }
-COPIES = 16  # of a request that is sent at once
+COPIES = 16  # of a request, sent at once
 EXCEPTED = {"/v1/account", "/v1/account/keys", "/v1/account/keys/{id}/rotate"}
 
 
-# What a path or a body names, and how it is made before.
-MADE: dict[str, tuple[str, Any, dict[str, str]]] = {
+# Resources that a path or a body names: the path, body and headers of their creation.
+CREATED: dict[str, tuple[str, Any, dict[str, str]]] = {
     "run": ("/v1/runs", RUN, {}),
     "workflow": ("/v1/workflows", FLOW, {}),
     "task": ("/v1/tasks", TASK, {}),
@@ -88,13 +83,13 @@ MADE: dict[str, tuple[str, Any, dict[str, str]]] = {
 
 
 async def prepare_post(wire: Wire, path: str, body: Any) -> tuple[str, dict[str, Any]]:
-    """The path and options of a post, with what they name made before."""
+    """Return the path and options of a post, after creating the resources that it names."""
     names: dict[str, str] = {}
     text = f"{path} {body}"
-    for name, (where, what, headers) in MADE.items():
+    for name, (collection, content, headers) in CREATED.items():
         if "{" + name + "}" in text:
-            made = await wire.send("POST", where, json=what, headers=headers)
-            names[name] = made.json()["id"]
+            resource = await wire.send("POST", collection, json=content, headers=headers)
+            names[name] = resource.json()["id"]
     if "{failed}" in text:
         await wire.send("POST", f"/v1/workflows/{names['failed']}/cancel")
     if "{job}" in text:
@@ -102,9 +97,9 @@ async def prepare_post(wire: Wire, path: str, body: Any) -> tuple[str, dict[str,
     if "{connection}" in text:
         listed = await wire.send("GET", "/v1/providers/connections")
         names["connection"] = listed.json()["data"]["items"][0]["id"]
-    if path.endswith("/share"):  # for operators
-        own = (await wire.send("GET", "/v1/account")).json()["id"]
-        await wire.engine.core.store.write([UpdateRow("accounts", own, {"operator": True})])
+    if path.endswith("/share"):  # only operators share
+        account_id = (await wire.send("GET", "/v1/account")).json()["id"]
+        await wire.engine.core.store.write([UpdateRow("accounts", account_id, {"operator": True})])
     for name, value in names.items():
         path = path.replace("{" + name + "}", value)
     if body == "a file":
@@ -114,22 +109,24 @@ async def prepare_post(wire: Wire, path: str, body: Any) -> tuple[str, dict[str,
     return path, {"json": {k: names.get(str(v).strip("{}"), v) for k, v in body.items()}}
 
 
-def test_every_post_is_in_the_table() -> None:
-    """Given the routes, then each that can be posted to is tried below, or excepted."""
+def test_table_has_every_post() -> None:
+    """Given the routes, then each route that accepts POST is in the table, or excepted."""
+
+    def get_shape(path: str) -> str:
+        return path.partition("{")[0] + path.rpartition("}")[2]
+
     posts = {operation.path for operation in OPERATIONS if operation.method == "POST"}
-    shape = {path.split("{")[0] + path.rpartition("}")[2] for path in posts - EXCEPTED}
-    assert shape == {path.split("{")[0] + path.rpartition("}")[2] for path in POSTS}
+    assert {get_shape(path) for path in posts - EXCEPTED} == {get_shape(path) for path in POSTS}
 
 
 @pytest.mark.parametrize("path", POSTS)
-async def test_many_at_once_do_the_work_once(wire: Wire, path: str) -> None:
-    """Given a key, when its request is sent many times at once, then all have the first answer."""
-    if "{blocked}" in path:  # as nothing is connected
-        path_, options = await prepare_post(wire, path, POSTS[path])
+async def test_concurrent_copies_are_executed_once(wire: Wire, path: str) -> None:
+    """Given a key, when its request is sent many times at once, then all get the first answer."""
+    if "{blocked}" not in path:  # a task is blocked only without a connection
         await connect_caller(wire)
-    else:
+    path_, options = await prepare_post(wire, path, POSTS[path])
+    if "{blocked}" in path:
         await connect_caller(wire)
-        path_, options = await prepare_post(wire, path, POSTS[path])
     before = await wire.rows()
     headers = {"Idempotency-Key": "once"}
     answers = await asyncio.gather(
@@ -145,7 +142,7 @@ async def test_many_at_once_do_the_work_once(wire: Wire, path: str) -> None:
         assert (await wire.rows())[table] == before[table] + 1
 
 
-async def test_vendors_are_called_once(settings: Settings) -> None:
+async def test_concurrent_copies_are_paid_once(settings: Settings) -> None:
     """Given sixteen copies of a run, then the vendor is called, and paid, once."""
     faults = Faults()
     async with open_wire(settings, faults=faults) as wire:
@@ -157,41 +154,38 @@ async def test_vendors_are_called_once(settings: Settings) -> None:
 
 
 @pytest.mark.parametrize("path", [p for p in POSTS if "{" not in p and p != "/v1/route"])
-async def test_a_crash_before_the_answer(
+async def test_crash_before_the_answer_repeats_nothing(
     settings: Settings, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Given a process that dies before it answers, then the next one does not do it again."""
+    """Given a process that dies before its answer, then the next does not repeat the work."""
     async with open_wire(settings) as wire:
         await connect_caller(wire)
         path, options = await prepare_post(wire, path, POSTS[path])
         headers = {"Idempotency-Key": "once"}
 
-        async def dies(*_: object) -> None:
+        async def fail(*_: object) -> None:
             raise RuntimeError("the process died here")
 
-        monkeypatch.setattr(IdempotencyStore, "save", dies)
+        monkeypatch.setattr(IdempotencyStore, "save", fail)
         assert (await wire.send("POST", path, headers=headers, **options)).status_code == 500
         monkeypatch.undo()
         before = await wire.rows()
 
-    engine = await open_engine(settings)
-    async with serve_wire(engine) as again:
+    async with open_service(settings) as again:
         again.headers = wire.headers
         answer = await again.send("POST", path, headers=headers, **options)
         assert answer.status_code in (201, 202), answer.text
         assert answer.headers["idempotency-replayed"] == "true"
-        here = await again.send("GET", f"{path}/{answer.json()['id']}")
-        assert here.status_code == 200
-        made = path.removeprefix("/v1/").replace("providers/", "").replace("runs", "jobs")
-        assert (await again.rows())[made] == before[made]
-    await engine.close(0)
+        record = await again.send("GET", f"{path}/{answer.json()['id']}")
+        assert record.status_code == 200
+        table = path.removeprefix("/v1/").replace("providers/", "").replace("runs", "jobs")
+        assert (await again.rows())[table] == before[table]
 
 
-async def test_two_processes_do_it_once(settings: Settings) -> None:
-    """Given two engines on one directory, when both are asked at once, then one of them does it."""
-    engines = [await open_engine(settings) for _ in range(2)]
+async def test_two_engines_execute_a_request_once(settings: Settings) -> None:
+    """Given two engines on a directory, when both get a request at once, then one executes it."""
     async with contextlib.AsyncExitStack() as stack:
-        wires = [await stack.enter_async_context(serve_wire(engine)) for engine in engines]
+        wires = [await stack.enter_async_context(open_service(settings)) for _ in range(2)]
         headers = await wires[0].sign_up("ada@example.org")
         for wire in wires:
             wire.headers = headers
@@ -203,12 +197,10 @@ async def test_two_processes_do_it_once(settings: Settings) -> None:
             assert {answer.status_code for answer in answers} == {202}
             assert len({answer.json()["id"] for answer in answers}) == 1
         assert (await wires[0].rows())["jobs"] == 10
-    for engine in engines:
-        await engine.close(0)
 
 
-async def test_the_same_key_for_something_else(wire: Wire) -> None:
-    """Given a key that was used, then another body or path is refused, and another account not."""
+async def test_rejects_a_key_that_another_request_used(wire: Wire) -> None:
+    """Given a used key, then another body or path is rejected; another account may use the key."""
     await connect_caller(wire)
     headers = {"Idempotency-Key": "once"}
     first = await wire.send("POST", "/v1/runs", json=RUN, headers=headers)
@@ -216,14 +208,14 @@ async def test_the_same_key_for_something_else(wire: Wire) -> None:
         refused = await wire.send("POST", path, json=body, headers=headers)
         assert refused.status_code == 422
         assert refused.json()["error"]["code"] == "IDEMPOTENCY_CONFLICT"
-    other = Wire(wire.http, wire.engine, await wire.sign_up("grace@example.org"))
-    await connect_caller(other)
-    theirs = await other.send("POST", "/v1/runs", json=RUN, headers=headers)
+    stranger = Wire(wire.http, wire.engine, await wire.sign_up("grace@example.org"))
+    await connect_caller(stranger)
+    theirs = await stranger.send("POST", "/v1/runs", json=RUN, headers=headers)
     assert theirs.json()["id"] != first.json()["id"]
 
 
-async def test_what_was_refused_may_be_sent_again(wire: Wire) -> None:
-    """Given a refusal, then nothing is kept of it: the same key works once it can be done."""
+async def test_stores_no_answer_of_a_rejected_request(wire: Wire) -> None:
+    """Given a rejected request, then its key works once the request can be executed."""
     headers = {"Idempotency-Key": "once"}
     refused = await wire.send("POST", "/v1/runs", json=RUN, headers=headers)
     assert refused.json()["error"]["code"] == "CREDENTIALS_MISSING"
@@ -231,8 +223,8 @@ async def test_what_was_refused_may_be_sent_again(wire: Wire) -> None:
     assert (await wire.send("POST", "/v1/runs", json=RUN, headers=headers)).status_code == 202
 
 
-async def test_the_first_answer_stays(wire: Wire) -> None:
-    """Given a run that has ended since, then its key still has the first answer."""
+async def test_replays_the_first_answer_after_the_end(wire: Wire) -> None:
+    """Given a run that has ended, then its key still gets the first answer."""
     await connect_caller(wire)
     headers = {"Idempotency-Key": "once"}
     first = await wire.send("POST", "/v1/runs", json=RUN, headers=headers)
@@ -240,59 +232,44 @@ async def test_the_first_answer_stays(wire: Wire) -> None:
     assert (await wire.send("POST", "/v1/runs", json=RUN, headers=headers)).content == first.content
 
 
-@pytest.mark.parametrize("path", ["/v1/runs", "/v1/agents", "/v1/route"])
-async def test_an_earlier_version_shares_the_directory(wire: Wire, path: str) -> None:
-    """Given an answer, then its row is what earlier versions replay, and theirs is replayed."""
-    await connect_caller(wire)
-    headers = {"Idempotency-Key": "once"}
-    first = await wire.send("POST", path, json=POSTS[path], headers=headers)
-    store = wire.engine.core.store
-    (row,) = await store.find_rows("idempotency")
-    assert (row["status"], row["body"]) == (first.status_code, first.text)
-    theirs = {"status": 201, "body": '{"id":"run_1","data":{"id":"run_1","then":"more"}}'}
-    await store.write([UpdateRow("idempotency", row["id"], theirs)])
-    again = await wire.send("POST", path, json=POSTS[path], headers=headers)
-    assert (again.status_code, again.text) == (theirs["status"], theirs["body"])
-
-
-@pytest.mark.parametrize(("hours", "kept"), [(24, True), (26, False)])
-async def test_how_long_a_key_is_kept(wire: Wire, hours: int, kept: bool) -> None:
-    """Given a key of a day ago, then it holds; of longer ago, then it is new again."""
+@pytest.mark.parametrize(("hours", "is_replayed"), [(24, True), (26, False)])
+async def test_key_expires_after_a_day(wire: Wire, hours: int, is_replayed: bool) -> None:
+    """Given a key that is a day old, then its answer is replayed; an older key is new again."""
     await connect_caller(wire)
     headers = {"Idempotency-Key": "once"}
     first = await wire.send("POST", "/v1/runs", json=RUN, headers=headers)
     store = wire.engine.core.store
     await store.write([])
     (row,) = await store.find_rows("idempotency")
-    then = datetime.fromisoformat(row["created_at"]) - timedelta(hours=hours)
-    await store.write([UpdateRow("idempotency", row["id"], {"created_at": format_rfc3339(then)})])
+    created_at = datetime.fromisoformat(row["created_at"]) - timedelta(hours=hours)
+    update = {"created_at": format_rfc3339(created_at)}
+    await store.write([UpdateRow("idempotency", row["id"], update)])
     again = await wire.send("POST", "/v1/runs", json=RUN, headers=headers)
-    assert (again.json()["id"] == first.json()["id"]) is kept
+    assert (again.json()["id"] == first.json()["id"]) is is_replayed
 
 
-async def test_accounts_are_excepted_and_strangers_refused(wire: Wire) -> None:
-    """Given a key, then an account is opened each time, and nobody without a key is answered."""
+async def test_replays_no_account_and_needs_an_api_key(wire: Wire) -> None:
+    """Given a key, then each request opens an account; a request without an API key gets 401."""
     headers = {"Idempotency-Key": "once"}
     for email in ("b@example.org", "c@example.org"):
-        made = await wire.http.post("/v1/account", json={"email": email}, headers=headers)
-        assert made.status_code == 201
+        answer = await wire.http.post("/v1/account", json={"email": email}, headers=headers)
+        assert answer.status_code == 201
     assert (await wire.http.post("/v1/runs", json=RUN, headers=headers)).status_code == 401
     assert "sk_live_" not in str(await wire.engine.core.store.find_rows("idempotency"))
 
 
-async def test_old_answers_are_swept_up(wire: Wire) -> None:
-    """Given an answer of the day before yesterday, then it is forgotten without being asked for."""
+async def test_deletes_expired_answers(wire: Wire) -> None:
+    """Given an answer older than a day, then a sweep deletes it."""
     await connect_caller(wire)
-    await wire.send("POST", "/v1/runs", json=RUN, headers={"Idempotency-Key": "old"})
-    await wire.send("POST", "/v1/runs", json=RUN, headers={"Idempotency-Key": "new"})
+    for key in ("old", "new"):
+        await wire.send("POST", "/v1/runs", json=RUN, headers={"Idempotency-Key": key})
     store = wire.engine.core.store
     first = (await store.find_rows("idempotency"))[0]
     await store.write([UpdateRow("idempotency", first["id"], {"created_at": "2020-01-01"})])
     sweeper = asyncio.create_task(wire.engine.idempotency.sweep_expired())
 
     async def is_swept() -> bool:
-        return len(await store.find_rows("idempotency")) == 1
+        return [row["id"] == first["id"] for row in await store.find_rows("idempotency")] == [False]
 
     await wait_until_async(is_swept)
     sweeper.cancel()
-    assert (await store.find_rows("idempotency"))[0]["id"] != first["id"]

@@ -1,4 +1,4 @@
-"""Limits of what one caller may ask for, and what is answered beyond them."""
+"""Limits of what a caller may ask for, and the errors beyond them."""
 
 import sqlite3
 import time
@@ -9,12 +9,11 @@ from unittest.mock import AsyncMock
 
 import httpx
 import pytest
-from typer.testing import CliRunner
 
 from tests.server.conftest import POINTER, Wire, build_scope, open_wire
+from tests.support.commands import say
 from tests.support.timing import wait_until_async
 from toolkit import Client
-from toolkit.cli import app
 from toolkit.engine.concurrency.token_buckets import MAX_BUCKETS, TokenBuckets, UnitPace
 from toolkit.sandbox import Fault, Faults
 from toolkit.server import create_app
@@ -29,38 +28,38 @@ Opened = Callable[..., Any]
 
 @pytest.fixture
 async def open_with(settings: Settings) -> AsyncIterator[Opened]:
-    """Opens a signed-up caller of an engine with other settings."""
+    """Open a signed-up caller of an engine with other settings."""
     async with AsyncExitStack() as stack:
 
         async def open_changed(faults: Faults | None = None, **update: object) -> Wire:
-            update["connection_test_s"] = 0.0  # a vendor that is slow is so when it works
+            update["connection_test_s"] = 0.0  # because some tests need a slow vendor
             changed = settings.model_copy(update=update)
             return await stack.enter_async_context(open_wire(changed, faults=faults))
 
         yield open_changed
 
 
-def get_refusal(answer: httpx.Response) -> tuple[int, str]:
-    """The status and code of a refusal, which has to say something."""
+def read_error(answer: httpx.Response) -> tuple[int, str]:
+    """Return the status and the code of an error, whose message is a sentence."""
     error = answer.json()["error"]
     assert error["message"].endswith(".")
     return answer.status_code, error["code"]
 
 
-async def test_a_key_asks_so_often(open_with: Opened) -> None:
-    """Given three at once, then the fourth request is 429 with Retry-After, and others go on."""
+async def test_limits_the_rate_of_a_key(open_with: Opened) -> None:
+    """Given a burst of three, then the fourth request gets 429; another key is served."""
     wire = await open_with(rate_limit_per_s=0.1, rate_limit_burst=3)
-    other = await wire.sign_up("bob@example.org")
+    bobs_headers = await wire.sign_up("bob@example.org")
     answers = [await wire.send("GET", "/v1/account") for _ in range(4)]
     assert [answer.status_code for answer in answers] == [200, 200, 200, 429]
-    assert get_refusal(answers[3]) == (429, "RATE_LIMITED")
+    assert read_error(answers[3]) == (429, "RATE_LIMITED")
     assert 9 <= int(answers[3].headers["retry-after"]) <= 10
-    assert (await wire.send("GET", "/v1/account", headers=other)).status_code == 200
+    assert (await wire.send("GET", "/v1/account", headers=bobs_headers)).status_code == 200
     assert (await wire.send("GET", "/v1/health")).status_code == 200
 
 
-async def test_a_request_counts_once(open_with: Opened) -> None:
-    """Given an idempotency key, for which the caller is asked for earlier, then it counts once."""
+async def test_counts_a_request_with_an_idempotency_key_once(open_with: Opened) -> None:
+    """Given idempotency keys, then each request counts once for the rate limit."""
     wire = await open_with(rate_limit_per_s=0.001, rate_limit_burst=2)
     answers = [
         await wire.send("POST", "/v1/route", json=CARD, headers={"Idempotency-Key": str(i)})
@@ -69,21 +68,21 @@ async def test_a_request_counts_once(open_with: Opened) -> None:
     assert [answer.status_code for answer in answers] == [200, 200, 429]
 
 
-def test_a_notebook_on_its_own_engine_asks_as_often_as_it_likes(settings: Settings) -> None:
-    """Given the embedded engine, then no rate is kept to."""
+def test_embedded_engine_has_no_rate_limit(settings: Settings) -> None:
+    """Given an embedded engine, then no rate limit applies."""
     rare = settings.model_copy(update={"rate_limit_per_s": 0.001, "rate_limit_burst": 1})
     with Client.local(settings=rare) as client:
         assert len({client.account.get().id for _ in range(5)}) == 1
 
 
-def test_rates_fill_up_again_and_are_forgotten() -> None:
-    """Given time, then there is one again, no more than the burst; and no name is kept for ever."""
-    at = 0.0
-    rates = TokenBuckets(UnitPace(per_s=2, burst=2), clock=lambda: at)
+def test_token_bucket_refills_up_to_the_burst() -> None:
+    """Given elapsed time, then tokens return up to the burst; the buckets are bounded."""
+    now_s = 0.0
+    rates = TokenBuckets(UnitPace(per_s=2, burst=2), clock=lambda: now_s)
     assert [rates.acquire_delay_s("a") for _ in range(3)] == [0, 0, 0.5]
-    at = 0.5
+    now_s = 0.5
     assert [rates.acquire_delay_s("a") for _ in range(2)] == [0, 0.5]
-    at = 1000.0
+    now_s = 1000.0
     assert [rates.acquire_delay_s("a") for _ in range(3)] == [0, 0, 0.5]
     for i in range(2 * MAX_BUCKETS):
         rates.acquire_delay_s(str(i))
@@ -91,40 +90,38 @@ def test_rates_fill_up_again_and_are_forgotten() -> None:
 
 
 @pytest.mark.parametrize("kind", ["runs", "workflows", "tasks"])
-async def test_so_much_is_not_done_yet(open_with: Opened, kind: str) -> None:
-    """Given a full queue, then more is 429, for this account alone, until something is done."""
+async def test_limits_the_queue_of_an_account(open_with: Opened, kind: str) -> None:
+    """Given a full queue, then its account gets 429 until a job ends."""
     faults = Faults()
     faults.add(Fault("minimax", delay_ms=20_000, times=None))
     wire = await open_with(faults, max_queued=1)
+    nodes = [{"id": "a", "capability": "llm.generate", "input": LINE["input"]}]
     body: dict[str, Any] = {
         "runs": LINE,
-        "workflows": {
-            "name": "w",
-            "nodes": [{"id": "a", "capability": "llm.generate", "input": LINE["input"]}],
-        },
+        "workflows": {"name": "w", "nodes": nodes},
         "tasks": {"objective": "A social card about tea"},
     }[kind]
-    other = await wire.sign_up("bob@example.org")
-    for headers in (wire.headers, other):
+    bobs_headers = await wire.sign_up("bob@example.org")
+    for headers in (wire.headers, bobs_headers):
         await wire.send("POST", "/v1/providers/connections", json=POINTER, headers=headers)
     first = await wire.send("POST", "/v1/runs", json=LINE)
     before = await wire.rows()
     refused = await wire.send("POST", f"/v1/{kind}", json=body)
-    assert get_refusal(refused) == (429, "RATE_LIMITED")
+    assert read_error(refused) == (429, "RATE_LIMITED")
     assert int(refused.headers["retry-after"]) >= 1
     assert await wire.rows() == before
-    accepted = await wire.send("POST", f"/v1/{kind}", json=body, headers=other)
+    accepted = await wire.send("POST", f"/v1/{kind}", json=body, headers=bobs_headers)
     assert accepted.status_code == 202
     await wire.send("POST", f"/v1/runs/{first.json()['id']}/cancel")
 
-    async def is_let_in() -> bool:
+    async def is_accepted() -> bool:
         return (await wire.send("POST", "/v1/runs", json=CARD)).status_code == 202
 
-    await wait_until_async(is_let_in)
+    await wait_until_async(is_accepted)
 
 
-async def test_so_many_bytes_are_kept(open_with: Opened) -> None:
-    """Given room for one upload, then the next is 413, and work is refused where nothing fits."""
+async def test_limits_the_stored_bytes_of_an_account(open_with: Opened) -> None:
+    """Given room for one upload, then the next gets 413, and a large result fails."""
     wire = await open_with(max_stored_bytes=20_000)
 
     async def upload(size: int, **options: Any) -> httpx.Response:
@@ -135,7 +132,7 @@ async def test_so_many_bytes_are_kept(open_with: Opened) -> None:
     assert large.status_code == 201
     before = await wire.rows()
     refused = await upload(6_000)
-    assert get_refusal(refused) == (413, "PAYLOAD_TOO_LARGE")
+    assert read_error(refused) == (413, "PAYLOAD_TOO_LARGE")
     assert "MB of artifacts and" in refused.json()["error"]["message"]
     assert await wire.rows() == before
     assert (await upload(15_000, headers=await wire.sign_up("bob@example.org"))).status_code == 201
@@ -148,70 +145,61 @@ async def test_so_many_bytes_are_kept(open_with: Opened) -> None:
     assert (await upload(10_000)).status_code == 201
 
 
-def sums(wire: Wire) -> list[tuple[str, int, int]]:
-    """The accounts whose sums are not what they keep."""
+def find_wrong_sums(wire: Wire) -> list[tuple[str, int, int]]:
+    """Return the accounts whose recorded sums differ from their stored bytes."""
     with closing(sqlite3.connect(wire.engine.settings.data_dir / "state.db")) as database:
         return database.execute(build_shortfall_query("sqlite")).fetchall()
 
 
-async def test_records_count(open_with: Opened) -> None:
-    """Given an account without artifacts, then its records fill it, and the refusal says so."""
+async def test_records_count_as_stored_bytes(open_with: Opened) -> None:
+    """Given an account without artifacts, then its records reach the limit."""
     wire = await open_with(max_stored_bytes=100_000)
     text = "tea " * 2_000
-    agent = {"name": "reader", "objective": text}
-    made = 0
-    while True:
-        answer = await wire.send("POST", "/v1/agents", json={**agent, "version": str(made + 1)})
-        if answer.status_code != 201:
-            break
-        made += 1
-    assert get_refusal(answer) == (413, "PAYLOAD_TOO_LARGE")
-    assert 5 < made < 100_000 / len(text)
+    count, status = 0, 201
+    while status == 201:
+        count += 1
+        body = {"name": "reader", "objective": text, "version": str(count)}
+        answer = await wire.send("POST", "/v1/agents", json=body)
+        status = answer.status_code
+    assert read_error(answer) == (413, "PAYLOAD_TOO_LARGE")
+    assert 6 < count <= 100_000 / len(text)
     assert "ask the operator to remove old work" in answer.json()["error"]["message"]
-    assert sums(wire) == []
+    assert find_wrong_sums(wire) == []
 
 
-async def test_pruned_records_give_room_back(open_with: Opened, settings: Settings) -> None:
-    """Given workflows that fill an account, when they are pruned, then there is room again."""
+async def test_pruning_frees_stored_bytes(open_with: Opened, settings: Settings) -> None:
+    """Given a full account, when old records are pruned, then it has room again."""
     wire = await open_with(max_stored_bytes=400_000)
-    flow = {
-        "name": "w",
-        "nodes": [
-            {"id": i, "capability": "llm.generate", "input": {"objective": "tea " * 4_000}}
-            for i in ("a", "b", "c")
-        ],
-    }
+    objective = {"objective": "tea " * 4_000}
+    nodes = [{"id": i, "capability": "llm.generate", "input": objective} for i in ("a", "b", "c")]
+    flow = {"name": "w", "nodes": nodes}
     await wire.send("POST", "/v1/providers/connections", json=POINTER)
     answer = await wire.send("POST", "/v1/workflows", json=flow, headers=WAIT)
     while answer.status_code == 202:
         answer = await wire.send("POST", "/v1/workflows", json=flow, headers=WAIT)
-    assert get_refusal(answer) == (413, "PAYLOAD_TOO_LARGE")
-    assert sums(wire) == []
-    gone = CliRunner().invoke(
-        app, ["prune", "--older-than", "0h", "--data-dir", str(settings.data_dir)]
-    )
-    assert gone.exit_code == 0, gone.output
-    assert sums(wire) == []
-    again = await wire.send("POST", "/v1/workflows", json=flow)
-    assert again.status_code == 202
+    assert read_error(answer) == (413, "PAYLOAD_TOO_LARGE")
+    assert find_wrong_sums(wire) == []
+    say("prune", "--older-than", "0h", "--data-dir", settings.data_dir)
+    assert find_wrong_sums(wire) == []
+    assert (await wire.send("POST", "/v1/workflows", json=flow)).status_code == 202
 
 
-async def test_an_account_has_so_many_jobs_under_way(open_with: Opened) -> None:
-    """Given one job at once for each account, then another account's does not wait for it."""
+async def test_limits_the_running_jobs_of_an_account(open_with: Opened) -> None:
+    """Given a limit of one running job, then a job of another account does not wait."""
     faults = Faults()
     faults.add(Fault("minimax", delay_ms=20_000, times=None))
     wire = await open_with(faults, max_concurrent_jobs_per_account=1)
     await wire.send("POST", "/v1/providers/connections", json=POINTER)
-    made = [(await wire.send("POST", "/v1/runs", json=LINE)).json()["id"] for _ in range(2)]
-    other = await wire.sign_up("bob@example.org")
-    theirs = await wire.send("POST", "/v1/runs", json=CARD, headers={**other, **WAIT})
+    run_ids = [(await wire.send("POST", "/v1/runs", json=LINE)).json()["id"] for _ in range(2)]
+    bobs_headers = await wire.sign_up("bob@example.org")
+    theirs = await wire.send("POST", "/v1/runs", json=CARD, headers={**bobs_headers, **WAIT})
     assert theirs.json()["status"] == "completed"
-    states = [(await wire.send("GET", f"/v1/runs/{run}")).json()["status"] for run in made]
+    states = [(await wire.send("GET", f"/v1/runs/{run}")).json()["status"] for run in run_ids]
     assert states == ["running", "queued"]
 
 
 @pytest.mark.parametrize(
-    ("given", "why"),
+    ("fields", "why"),
     [
         ({"title": "x" * 41}, "longer than 40 characters"),
         ({"title": list(range(41))}, "more than 40 items"),
@@ -219,13 +207,13 @@ async def test_an_account_has_so_many_jobs_under_way(open_with: Opened) -> None:
         ({"x" * 41: 1}, "longer than 40 characters"),
     ],
 )
-async def test_parts_of_a_body_have_sizes(
-    open_with: Opened, given: dict[str, object], why: str
+async def test_limits_the_parts_of_a_body(
+    open_with: Opened, fields: dict[str, object], why: str
 ) -> None:
-    """Given a text, list or object that is too large, wherever it stands, then 400 says which."""
+    """Given a text, list or object that is too large, then 400 names the limit."""
     wire = await open_with(max_text=40, max_items=40, max_members=40)
-    answer = await wire.send("POST", "/v1/runs", json={**CARD, "input": given})
-    assert get_refusal(answer) == (400, "INVALID_REQUEST")
+    answer = await wire.send("POST", "/v1/runs", json={**CARD, "input": fields})
+    assert read_error(answer) == (400, "INVALID_REQUEST")
     assert why in answer.json()["error"]["details"][0]["message"]
 
 
@@ -239,10 +227,10 @@ async def test_parts_of_a_body_have_sizes(
     ],
     ids=["quotes", "quotes and a backslash", "texts", "one dependency 9,999 times"],
 )
-async def test_no_body_takes_long_to_refuse(open_with: Opened, raw: bytes) -> None:
-    """Given a body made to be slow to look through, then it is refused about as soon as others.
+async def test_rejects_hostile_bodies_quickly(open_with: Opened, raw: bytes) -> None:
+    """Given a body that is slow to parse, then it is rejected as fast as other bodies.
 
-    Sought anew from each quote, the first took 20 s, and hours where it filled a body.
+    A search from each quote took 20 s for the first body, and hours for a body of full size.
     """
     wire = await open_with()
     headers = {"Content-Type": "application/json"}
@@ -262,55 +250,57 @@ async def test_no_body_takes_long_to_refuse(open_with: Opened, raw: bytes) -> No
     ],
     ids=["query", "path", "many headers", "long header"],
 )
-async def test_targets_and_headers_have_sizes(
+async def test_limits_the_target_and_the_headers(
     open_with: Opened, path: str, headers: dict[str, str]
 ) -> None:
-    """Given a target or headers that are too large, then 400 says how large they may be."""
+    """Given a target or headers that are too large, then 400 names the limit."""
     wire = await open_with()
     answer = await wire.send("GET", path, headers=headers)
-    assert get_refusal(answer) == (400, "INVALID_REQUEST")
+    assert read_error(answer) == (400, "INVALID_REQUEST")
     assert "at most" in answer.json()["error"]["message"]
     assert answer.headers["x-request-id"]
 
 
-async def test_pages_of_named_origins_may_ask(open_with: Opened) -> None:
-    """Given an origin that is named, then its page may ask without cookies; no other may."""
-    page, other = {"Origin": "https://board.example.org"}, {"Origin": "https://evil.example.org"}
+async def test_cors_allows_only_named_origins(open_with: Opened) -> None:
+    """Given a named origin, then only its pages may send requests, without cookies."""
+    page, evil = {"Origin": "https://board.example.org"}, {"Origin": "https://evil.example.org"}
     wire = await open_with(cors_origins=frozenset(page.values()))
-    asked = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "prefer"}
-    preflight = await wire.http.options("/v1/runs", headers={**page, **asked})
+    ask = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "prefer"}
+    preflight = await wire.http.options("/v1/runs", headers={**page, **ask})
     assert preflight.status_code == 200
     assert preflight.headers["access-control-allow-origin"] == page["Origin"]
     assert preflight.headers["x-request-id"]
     for answer in (
         await wire.send("GET", "/v1/account", headers=page),
-        await wire.http.get("/v1/account", headers=page),  # refused, but readable
+        await wire.http.get("/v1/account", headers=page),  # rejected, but readable
     ):
         assert answer.headers["access-control-allow-origin"] == page["Origin"]
         assert "access-control-allow-credentials" not in answer.headers
     for answer in (
-        await wire.send("GET", "/v1/account", headers=other),
-        await wire.http.options("/v1/runs", headers={**other, **asked}),
+        await wire.send("GET", "/v1/account", headers=evil),
+        await wire.http.options("/v1/runs", headers={**evil, **ask}),
     ):
         assert not [name for name in answer.headers if name.startswith("access-control")]
 
 
-async def test_no_page_may_ask_unless_told(wire: Wire) -> None:
-    """Given no origins, then no answer has anything of CORS."""
+async def test_cors_is_off_by_default(wire: Wire) -> None:
+    """Given no origins, then no answer has a CORS header."""
     answer = await wire.send("GET", "/v1/account", headers={"Origin": "https://board.example.org"})
     assert not [name for name in answer.headers if name.startswith("access-control")]
 
 
 @pytest.mark.parametrize("origin", ["*", "https://*.example.org", "example.org", "https://x.org/"])
-def test_origins_are_exact(origin: str) -> None:
-    """Given what is no exact origin, then it is no setting."""
+def test_rejects_an_inexact_origin(origin: str) -> None:
+    """Given an inexact origin, then the settings reject it."""
     with pytest.raises(ValueError, match="exact origin"):
         Settings(cors_origins=frozenset({origin}))
 
 
 @pytest.mark.parametrize("hosts", [[], ["a.test", "b.test"]], ids=["none", "two"])
-async def test_a_request_names_one_host(open_with: Opened, hosts: list[str]) -> None:
-    """Given no Host or two, then 400: who takes the one, and who the other, would be fooled."""
+async def test_rejects_a_request_without_exactly_one_host(
+    open_with: Opened, hosts: list[str]
+) -> None:
+    """Given no Host header or two, then 400, because proxies would disagree on the host."""
     wire = await open_with()
     scope = build_scope(httpx.Request("GET", "http://service.test/v1/health"))
     scope["headers"] = [(b"host", host.encode()) for host in hosts]

@@ -1,4 +1,4 @@
-"""More work at once than can be accepted: some is refused, and what is accepted stays fast."""
+"""More work at once than the server can accept: a part is rejected, the rest stays fast."""
 
 import asyncio
 import math
@@ -14,44 +14,43 @@ from toolkit.sandbox import Fault, Faults
 from toolkit.server import create_app
 from toolkit.settings import Settings
 
+Answer = tuple[int, dict[bytes, bytes], float]
 BURST, BURSTS, PLACES = 300, 3, 16
 LINE = {"target": "capability", "name": "llm.generate", "input": {"objective": "One line on tea"}}
 
 
 class Service:
-    """A server over an engine whose vendor is slow, so that work is accepted and not done."""
+    """A server over an engine with a slow vendor, so that accepted work does not end."""
 
     def __init__(self, engine: Engine) -> None:
         self._app = create_app(engine)
         self._engine = engine
 
     async def sign_up(self, email: str) -> str:
-        """The key of a new account with a connection."""
+        """Create an account with a connection, and return its key."""
         account = await self._engine.accounts.sign_up(AccountCreate(email=email), "")
         await self.post(account.api_key, "/v1/providers/connections", POINTER)
         return account.api_key
 
-    async def post(
-        self, key: str, path: str, body: dict[str, Any]
-    ) -> tuple[int, dict[bytes, bytes], float]:
-        """The status and headers of an answer, and the seconds that it took."""
+    async def post(self, key: str, path: str, body: dict[str, Any]) -> Answer:
+        """Return the status and headers of an answer, and its seconds."""
         sent: list[dict[str, Any]] = []
 
-        async def keep(message: dict[str, Any]) -> None:
+        async def record(message: dict[str, Any]) -> None:
             sent.append(message)
 
         headers = {"authorization": f"Bearer {key}"}
         began = time.perf_counter()
-        await call_app(self._app, path, headers, keep, "POST", json=body)
+        await call_app(self._app, path, headers, record, "POST", json=body)
         return sent[0]["status"], dict(sent[0]["headers"]), time.perf_counter() - began
 
-    async def burst(self, key: str) -> list[tuple[int, dict[bytes, bytes], float]]:
-        """So many requests for work at once."""
+    async def burst(self, key: str) -> list[Answer]:
+        """Send a burst of requests for work at once."""
         return await asyncio.gather(*(self.post(key, "/v1/runs", LINE) for _ in range(BURST)))
 
 
 async def open_service(settings: Settings, places: int) -> tuple[Engine, Service]:
-    """A service with so many places."""
+    """Open a service with a number of places."""
     faults = Faults()
     faults.add(Fault("minimax", delay_ms=20_000, times=None))
     update = {
@@ -62,47 +61,46 @@ async def open_service(settings: Settings, places: int) -> tuple[Engine, Service
     return engine, Service(engine)
 
 
-def find_p99_s(answers: list[tuple[int, dict[bytes, bytes], float]]) -> float:
-    """The 99th percentile of the time that accepted requests took."""
-    taken = sorted(seconds for status, _, seconds in answers if status == 202)
-    return taken[math.ceil(len(taken) * 0.99) - 1]
+def find_p99_s(answers: list[Answer]) -> float:
+    """Return the 99th percentile of the seconds of accepted requests."""
+    times_s = sorted(seconds for status, _, seconds in answers if status == 202)
+    return times_s[math.ceil(len(times_s) * 0.99) - 1]
 
 
-async def test_a_burst_is_refused_in_part(settings: Settings) -> None:
-    """Given a burst, then what has no place is 503 at once, and more is accepted afterwards."""
+async def test_rejects_a_part_of_a_burst(settings: Settings) -> None:
+    """Given a burst, then requests without a place get 503, and later requests are accepted."""
     engine, service = await open_service(settings, PLACES)
     try:
-        key, other = await service.sign_up("a@example.org"), await service.sign_up("b@example.org")
-        *answers, others = await asyncio.gather(
+        key, bobs_key = [await service.sign_up(f"{name}@example.org") for name in ("ada", "bob")]
+        *answers, bobs_answer = await asyncio.gather(
             *(service.post(key, "/v1/runs", LINE) for _ in range(BURST)),
-            service.post(other, "/v1/runs", LINE),
+            service.post(bobs_key, "/v1/runs", LINE),
         )
         statuses = Counter(status for status, _, _ in answers)
         assert set(statuses) == {202, 503}
         assert statuses[202] >= PLACES // 2
-        assert {headers[b"retry-after"] for status, headers, _ in answers if status == 503} == {
-            b"1"
-        }
-        assert others[0] == 202  # half of the places are not for one account
+        rejections = [headers for status, headers, _ in answers if status == 503]
+        assert {headers[b"retry-after"] for headers in rejections} == {b"1"}
+        assert bobs_answer[0] == 202  # an account gets at most half of the places
         assert (await service.post(key, "/v1/runs", LINE))[0] == 202
         assert (await service.post(key, "/v1/account/keys", {}))[0] == 201
     finally:
         await engine.close(0)
 
 
-async def test_what_is_accepted_stays_fast(settings: Settings) -> None:
-    """Given bursts, then the slowest of what is accepted waits for few, and not for all.
+async def test_accepted_requests_stay_fast(settings: Settings) -> None:
+    """Given bursts, then the slowest accepted request waits for a few others, and not for all.
 
-    Both are measured in turns, as others may have the cores for a while.
+    Both are measured in turns, because other programs may use the cores for a while.
     """
     services = {n: await open_service(settings, n) for n in (PLACES, 100 * BURST)}
     worst: dict[int, list[float]] = {places: [] for places in services}
     try:
-        keys = {n: await one.sign_up("a@example.org") for n, (_, one) in services.items()}
+        keys = {n: await service.sign_up("a@example.org") for n, (_, service) in services.items()}
         for turn in range(1 + 2 * BURSTS):
             for places, (_, service) in services.items():
-                took_s = find_p99_s(await service.burst(keys[places]))
-                worst[places] += [took_s] if turn else []  # the first one warms
+                p99_s = find_p99_s(await service.burst(keys[places]))
+                worst[places] += [p99_s] if turn else []  # the first burst warms the caches
     finally:
         for engine, _ in services.values():
             await engine.close(0)

@@ -1,4 +1,4 @@
-"""Hooks that schemathesis loads, for what no OpenAPI document can say of the wire."""
+"""Hooks of schemathesis, for facts about the API that no OpenAPI document can state."""
 
 from typing import Any
 
@@ -10,15 +10,15 @@ from toolkit.contract.operations.queries import MAX_POLL_S, make_cursor
 from toolkit.contract.operations.table import OPERATIONS
 
 LARGEST = 2**63 - 1
-# A cursor is opaque: only one that a list gave is one, and only for that list.
+# A cursor is opaque: only a list gives cursors, and each cursor is of one list.
 ANY_CURSOR = make_cursor(new_id(Prefix.RUN))
-ID_PREFIXES = {one.path: one.resource.prefix for one in OPERATIONS}
+ID_PREFIXES = {operation.path: operation.resource.prefix for operation in OPERATIONS}
 schemathesis.openapi.format("cursor", strategies.just(ANY_CURSOR))
 
 
 @schemathesis.hook
 def before_call(context: Any, case: Any, kwargs: dict[str, Any]) -> None:
-    """Hold no answer, and give each list cursors of its own kind."""
+    """Hold no answer, and give each list cursors with its own prefix."""
     query = case.query or {}
     if str(query.get("wait", "")).isdigit() and int(query["wait"]) <= MAX_POLL_S:
         query["wait"] = 0
@@ -28,18 +28,18 @@ def before_call(context: Any, case: Any, kwargs: dict[str, Any]) -> None:
 
 @schemathesis.hook
 def filter_body(context: Any, body: Any) -> bool:
-    """Leave out numbers that JSON Schema calls integers and strict JSON does not."""
-    return not _odd(body)
+    """Leave out numbers that are integers in JSON Schema, but not in strict JSON."""
+    return not _has_odd_number(body)
 
 
-def _odd(value: Any) -> bool:
+def _has_odd_number(value: Any) -> bool:
     match value:
         case float():
             return value.is_integer()
         case int():
             return abs(value) > LARGEST
         case dict():
-            return any(_odd(member) for member in value.values())
+            return any(_has_odd_number(member) for member in value.values())
         case list():
-            return any(_odd(item) for item in value)
+            return any(_has_odd_number(item) for item in value)
     return False

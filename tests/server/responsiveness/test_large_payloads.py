@@ -1,8 +1,8 @@
-"""Nothing large holds the loop: uploads and vendors' replies of the worst kind (promise P36).
+"""Large uploads and vendor answers do not block the loop (promise P36).
 
-They are dealt with in threads, which hold the loop up all the same where they do not let go of the
-interpreter: so what is measured is the processor time of the whole process between two turns of a
-loop that is never idle for more than a moment. `test_loop_blocking` says what it is compared with.
+They are processed in threads, which block the loop if they hold the interpreter lock. So each test
+measures the processor time of the whole process between two turns of a loop that is never idle for
+long. `test_loop_blocking` explains the unit of comparison.
 """
 
 import asyncio
@@ -41,12 +41,12 @@ KIND = "multipart/form-data; boundary=frontier"
 
 
 def repeat_unit(unit: bytes, size: int) -> bytes:
-    """So many bytes, or a few less."""
+    """Return a repeated unit of at most a size."""
     return unit * (size // len(unit))
 
 
 async def longest_ms(work: Callable[[], Coroutine[Any, Any, None]]) -> float:
-    """The longest time between two turns of the loop while something is done, as promised."""
+    """Return the longest time between two turns of the loop during some work, in promised ms."""
     tries = []
     for _ in range(TRIES):
         units = [unit_s()]
@@ -57,7 +57,7 @@ async def longest_ms(work: Callable[[], Coroutine[Any, Any, None]]) -> float:
             longest = max(longest, time.process_time() - began)
         await working
         units.append(unit_s())
-        # To copy bytes takes as long on a machine that is quicker at all else.
+        # Copying bytes takes as long on a machine whose other work is faster.
         tries.append(longest * min(1000, UNIT_MS / max(units)))
         if tries[-1] < PROMISED_MS * 0.8:
             break
@@ -74,8 +74,8 @@ UPLOADS: dict[str, tuple[Callable[[], bytes], str]] = {
 
 
 @pytest.mark.parametrize("name", UPLOADS)
-async def test_no_upload_holds_the_loop(wire: Wire, name: str) -> None:
-    """Given the largest upload there may be, sent once for all, then the loop has its turns."""
+async def test_no_upload_blocks_the_loop(wire: Wire, name: str) -> None:
+    """Given the largest upload, sent as fast as possible, then the loop has its turns."""
     make, media_type = UPLOADS[name]
     data, tries = make(), 0
 
@@ -97,8 +97,8 @@ async def test_no_upload_holds_the_loop(wire: Wire, name: str) -> None:
     assert await longest_ms(upload) < MAX_MS
 
 
-def chat(content: bytes) -> bytes:
-    """An answer of a chat that says something."""
+def build_chat_answer(content: bytes) -> bytes:
+    """Build an answer of a chat."""
     usage = b'"usage":{"prompt_tokens":3,"completion_tokens":9}'
     message = b'{"role":"assistant","content":"' + content + b'"}'
     choices = b'"choices":[{"finish_reason":"stop","message":' + message + b"}]"
@@ -106,7 +106,7 @@ def chat(content: bytes) -> bytes:
 
 
 def build_speech_answer(audio: bytes) -> bytes:
-    """An answer that has an audio in it."""
+    """Build an answer with audio."""
     return b'{"data":{"audio":"' + audio + b'"},"base_resp":{"status_code":0}}'
 
 
@@ -119,8 +119,8 @@ REPLIES: dict[str, tuple[tuple[str, dict[str, object]], Callable[[], bytes], str
     "an audio of letters": (SAY, lambda: build_speech_answer(repeat_unit(b"z", REPLIED)), BAD),
     "lists": (WRITE, lambda: b"[" + repeat_unit(b"[],", REPLIED) + b"0]", BAD),
     "texts": (WRITE, lambda: b"[" + repeat_unit(b'"t",', REPLIED) + b"0]", BAD),
-    "a long text": (WRITE, lambda: chat(repeat_unit(b"tea ", 4 * MIB)), "completed"),
-    "too long a text": (WRITE, lambda: chat(repeat_unit(b'\\"a', 24 * MIB)), BAD),
+    "a long text": (WRITE, lambda: build_chat_answer(repeat_unit(b"tea ", 4 * MIB)), "completed"),
+    "too long a text": (WRITE, lambda: build_chat_answer(repeat_unit(b'\\"a', 24 * MIB)), BAD),
 }  # fmt: skip
 
 
@@ -131,7 +131,7 @@ class LargeAnswerTransport(httpx.AsyncBaseTransport):
         self._body = body
 
     async def handle_async_request(self, _request: httpx.Request) -> httpx.Response:
-        """Answer as vendors do, a piece at a time."""
+        """Answer piece by piece, as vendors do."""
 
         async def pieces() -> AsyncIterator[bytes]:
             for at in range(0, len(self._body), 64 * 1024):
@@ -142,14 +142,14 @@ class LargeAnswerTransport(httpx.AsyncBaseTransport):
 
 
 @pytest.mark.parametrize("name", REPLIES)
-async def test_no_reply_holds_the_loop(
+async def test_no_answer_blocks_the_loop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    """Given the largest reply there may be, of use or not, then the loop has its turns."""
-    (capability, given), make, expected = REPLIES[name]
+    """Given the largest vendor answer, usable or not, then the loop has its turns."""
+    (capability, fields), make, expected = REPLIES[name]
     monkeypatch.setenv("MINIMAX_API_KEY", "a-key-of-some-length-that-may-be-echoed")
-    own = VendorSettings(base_urls={"api": "http://vendor.test"})
-    settings = Settings(data_dir=tmp_path / "data", vendors={"minimax": own}, retries=0)
+    vendor = VendorSettings(base_urls={"api": "http://vendor.test"})
+    settings = Settings(data_dir=tmp_path / "data", vendors={"minimax": vendor}, retries=0)
     engine = await Engine.open(settings, transport=LargeAnswerTransport(make()))
     owner, _ = await engine.accounts.open_local_account()
     context = RequestContext(owner.id)
@@ -157,15 +157,15 @@ async def test_no_reply_holds_the_loop(
         provider="minimax", connection_type="environment", secret_ref="MINIMAX_API_KEY"
     )
     await engine.connections.create(context, pointer, tested=False)
-    ended: list[Run] = []
+    runs: list[Run] = []
 
     async def run() -> None:
-        made = await engine.runs.create(context, RunCreate(name=capability, input=given))
-        await engine.wait(context, made.id, 60)
-        ended.append(await engine.runs.get(context, made.id))
+        created = await engine.runs.create(context, RunCreate(name=capability, input=fields))
+        await engine.wait(context, created.id, 60)
+        runs.append(await engine.runs.get(context, created.id))
 
     longest = await longest_ms(run)
     await engine.close(0)
-    told = {run.error.code if run.error else run.status for run in ended}
-    assert told == {expected}, json.dumps([run.model_dump(mode="json") for run in ended])[:2000]
+    outcomes = {run.error.code if run.error else run.status for run in runs}
+    assert outcomes == {expected}, json.dumps([run.model_dump(mode="json") for run in runs])[:2000]
     assert longest < MAX_MS

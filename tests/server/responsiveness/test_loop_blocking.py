@@ -1,19 +1,17 @@
-"""The longest time for which a request keeps all others waiting, whatever it holds (promise P36).
+"""The longest time for which a request blocks all others (promise P36).
 
-What is measured is the processor time of the loop's own thread in one turn of the loop: others may
-use this machine's cores meanwhile without being counted. It is compared with a piece of plain work
-done beside it on the same thread, which takes about 50 ms on the machine that the promise was
-measured on: a slower machine, or a busier one, is allowed as much longer as that piece takes there.
-The least of a few tries counts, as a collection of garbage may fall into any of them; the caches
-that other programs use up are allowed for, too (`NOISE`).
+Each test measures the processor time of the loop's thread in a turn of the loop, which excludes
+other programs. The unit of comparison is a piece of plain work on the same thread, which takes
+about 50 ms on the machine of the promise: a slower machine may take longer in proportion. The best
+of a few tries counts, because garbage collection may fall into any of them; `NOISE` allows for
+caches that other programs use.
 """
 
 import asyncio
 import gc
 import json
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -24,7 +22,7 @@ from tests.support.timing import yield_turns
 from toolkit.settings import Settings
 
 PROMISED_MS = 100
-# Memory that others are busy with makes large bodies slower than the plain work beside them.
+# Large bodies are slower than plain work while other programs use the memory.
 NOISE = 1.5
 MAX_MS = PROMISED_MS * NOISE
 UNIT_MS = 50
@@ -36,18 +34,18 @@ Longest = Callable[[Route, bytes], float]
 
 
 class GaugedLoop(asyncio.SelectorEventLoop):
-    """A loop that knows the longest of its turns, in seconds of its thread's processor time."""
+    """A loop that measures its longest turn, in seconds of its thread's processor time."""
 
     longest_s = 0.0
 
     def _run_once(self) -> None:
         began = time.thread_time()
-        super()._run_once()  # type: ignore[misc]  # asyncio's own, which no stub has
+        super()._run_once()  # type: ignore[misc]  # private in asyncio's stubs
         self.longest_s = max(self.longest_s, time.thread_time() - began)
 
 
 def unit_s() -> float:
-    """Seconds that a piece of plain work takes on this thread."""
+    """Return the seconds of a piece of plain work on this thread."""
     began = time.thread_time()
     total = 0
     for number in range(750_000):
@@ -55,15 +53,17 @@ def unit_s() -> float:
     return time.thread_time() - began
 
 
-def fill_body(before: str, unit: str, after: str, most: int | None = None) -> bytes:
-    """As many equal parts as a body may hold, in a list or behind each other."""
+def fill_body(before: str, unit: str, after: str, limit: int | None = None) -> bytes:
+    """Return a list with as many equal items as a body may hold."""
     times = (SIZE - len(before) - len(after)) // (len(unit) + 1)
-    parts = ",".join([unit] * min(times, most or times))
+    parts = ",".join([unit] * min(times, limit or times))
     return f"{before}{parts}{after}".encode()
 
 
 DEEP = "[" * 50 + "]" * 50
-# Unfit for every model: as deep, wide, long and wrong as a body can be.
+INVALID_NODE = '{"id":1,"capability":2,"input":3,"depends_on":4,"options":5,"x":6}'
+INVALID_OPTIONS = '{"options":{"max_cost_usd":"a","deadline_s":"b","provider":1}}'
+# Invalid for every model: as deep, wide, long and wrong as a body can be.
 HOSTILE: dict[str, bytes] = {
     "deep": fill_body('{"input":{"a":[', DEEP, "]}}"),
     "as deep as is read": fill_body('{"input":{"a":[', DEEP, "]}}", 590),
@@ -76,44 +76,22 @@ HOSTILE: dict[str, bytes] = {
     "brackets": b"[]" * (SIZE // 2),
     "unknown members": b"{" + b",".join(b'"m%d":1' % i for i in range(999)) + b"}",
     "wrong nodes": fill_body('{"nodes":[', "1", "]}", 29_000),
-    "nodes that are wrong all over": fill_body(
-        '{"nodes":[',
-        '{"id":1,"capability":2,"input":3,"depends_on":4,"options":5,"x":6}',
-        "]}",
-        4_100,
-    ),
-    "wrong options": fill_body(
-        '{"name":1,"nodes":[',
-        '{"options":{"max_cost_usd":"a","deadline_s":"b","provider":1}}',
-        "]}",
-        5_700,
-    ),
-    "as many wrong options as nodes may have": fill_body(
-        '{"name":1,"nodes":[',
-        '{"options":{"max_cost_usd":"a","deadline_s":"b","provider":1}}',
-        "]}",
-        1_000,
-    ),
-}  # fmt: skip
+    "nodes that are wrong all over": fill_body('{"nodes":[', INVALID_NODE, "]}", 4_100),
+    "wrong options": fill_body('{"name":1,"nodes":[', INVALID_OPTIONS, "]}", 5_700),
+    "wrong options of 1,000 nodes": fill_body('{"name":1,"nodes":[', INVALID_OPTIONS, "]}", 1_000),
+}
 
 
-def graph(nodes: list[dict[str, Any]]) -> bytes:
-    """A workflow of some nodes, as large as it may be at most."""
-    body = json.dumps({"name": "large", "nodes": nodes}).encode()
-    assert len(body) <= SIZE, len(body)
-    return body
-
-
-def text_node(i: int, depends_on: list[str], width: int = 4, **given: Any) -> dict[str, Any]:
-    """A node that asks for a text."""
+def build_node(i: int, depends_on: list[str], width: int = 4, **fields: Any) -> dict[str, Any]:
+    """Build a node that asks for a text."""
     return {
         "id": f"{i:0{width}}", "capability": "llm.generate", "depends_on": depends_on,
-        "input": {"objective": "Tea", **given},
+        "input": {"objective": "Tea", **fields},
     }  # fmt: skip
 
 
-def chain(i: int, ups: int) -> list[str]:
-    """The nodes before one."""
+def list_upstream(i: int, ups: int) -> list[str]:
+    """Return the ids of the nodes before a node."""
     return [f"{j:04}" for j in range(max(0, i - ups), i)]
 
 
@@ -121,33 +99,29 @@ SCHEMA = {
     "type": "object",
     "properties": {f"p{i:03}": {"type": "string", "maxLength": i + 1} for i in range(30)},
 }
-GRAPHS: dict[str, Callable[[], bytes]] = {
-    "an ordinary thousand": lambda: graph([text_node(i, chain(i, 1)) for i in range(1_000)]),
-    "a thousand at once": lambda: graph([text_node(i, []) for i in range(1_000)]),
-    "a thousand, and long": lambda: graph(
-        [text_node(i, chain(i, 1), objective="Tea " * 200) for i in range(1_000)]
-    ),
-    "all edges": lambda: graph([text_node(i, chain(i, 10)) for i in range(1_000)]),
-    "schemas": lambda: graph([text_node(i, [], output_schema=SCHEMA) for i in range(500)]),
-    "a knot": lambda: graph(
-        [text_node(i, [f"{(i + j) % 1000:04}" for j in range(1, 11)]) for i in range(1_000)]
-    ),
-    "unknown upstreams": lambda: graph(
-        [text_node(i, [f"z{j}" for j in range(10)], 200) for i in range(1_000)]
-    ),
-    "one id": lambda: graph([text_node(0, ["0000"] * 10) for _ in range(1_000)]),
-    "unfit inputs": lambda: graph([text_node(i, [], x=1, objective=2) for i in range(1_000)]),
-    "long texts": lambda: graph([text_node(0, [], objective="\ufdfa" * 99_000)]),
+# The number of nodes of a graph, and each node by its number.
+GRAPHS: dict[str, tuple[int, Callable[[int], dict[str, Any]]]] = {
+    "an ordinary thousand": (1_000, lambda i: build_node(i, list_upstream(i, 1))),
+    "a thousand at once": (1_000, lambda i: build_node(i, [])),
+    "long texts": (1_000, lambda i: build_node(i, list_upstream(i, 1), objective="Tea " * 200)),
+    "all edges": (1_000, lambda i: build_node(i, list_upstream(i, 10))),
+    "schemas": (500, lambda i: build_node(i, [], output_schema=SCHEMA)),
+    "a knot": (1_000, lambda i: build_node(i, [f"{(i + j) % 1000:04}" for j in range(1, 11)])),
+    "unknown upstreams": (1_000, lambda i: build_node(i, [f"z{j}" for j in range(10)], 200)),
+    "one id": (1_000, lambda _: build_node(0, ["0000"] * 10)),
+    "invalid inputs": (1_000, lambda i: build_node(i, [], x=1, objective=2)),
+    "one long text": (1, lambda i: build_node(i, [], objective="\ufdfa" * 99_000)),
 }
 
 
 @pytest.fixture
 def longest(settings: Settings) -> Iterator[Longest]:
-    """Measures the longest turn of the loop while a body is posted, in milliseconds as promised."""
+    """Measure the longest turn of the loop while a body is posted, in promised milliseconds."""
     rates: dict[str, Any] = {"rate_limit_per_s": 10_000, "rate_limit_burst": 10_000}
     with asyncio.Runner(loop_factory=GaugedLoop) as runner:
-        served = _serve_wire(settings.model_copy(update=rates))
-        wire = runner.run(served.__aenter__())
+        service = open_wire(settings.model_copy(update=rates))
+        wire = runner.run(service.__aenter__())
+        runner.run(wire.send("POST", "/v1/providers/connections", json=POINTER))
         loop = runner.get_loop()
         assert isinstance(loop, GaugedLoop)
         gc.freeze()  # as `toolkit serve` does once it is ready
@@ -166,34 +140,29 @@ def longest(settings: Settings) -> Iterator[Longest]:
 
         yield measure
         gc.unfreeze()
-        runner.run(served.__aexit__(None, None, None))
-
-
-@asynccontextmanager
-async def _serve_wire(settings: Settings) -> AsyncIterator[Wire]:
-    async with open_wire(settings) as wire:
-        await wire.send("POST", "/v1/providers/connections", json=POINTER)
-        yield wire
+        runner.run(service.__aexit__(None, None, None))
 
 
 async def _post(wire: Wire, route: Route, body: bytes) -> None:
-    """Post a body, and end what came of it once it is under way."""
+    """Post a body, and cancel the work that it starts."""
     headers = {"Content-Type": "application/json"}
     path = route.at("x")
     answer = await wire.send("POST", path, content=body, headers=headers)
     assert answer.status_code < 500, answer.text[:500]
     if answer.status_code == 202:
         await yield_turns(30)
-        place = f"{path}/{answer.json()['id']}"
-        for method, at in (("GET", place), ("GET", path), ("POST", f"{place}/cancel")):
-            await yield_turns()  # one of its own for each
-            assert (await wire.send(method, at)).status_code in (200, 404, 405)
+        record_path = f"{path}/{answer.json()['id']}"
+        for method, target in (
+            ("GET", record_path), ("GET", path), ("POST", f"{record_path}/cancel"),
+        ):  # fmt: skip
+            await yield_turns()  # a turn of its own for each request
+            assert (await wire.send(method, target)).status_code in (200, 404, 405)
 
 
 CREATE = next(route for route in ROUTES if route.name == "workflows_create")
 BODIED = [route for route in ROUTES if route.method == "POST" and "requestBody" in route.told]
 JSON_BODIED = [r for r in BODIED if "application/json" in r.told["requestBody"]["content"]]
-# What some routes do with a text or a schema before they answer.
+# Bodies whose texts or schemas some routes process before they answer.
 LARGE: dict[str, dict[str, Any]] = {
     "a run's text": {"name": "llm.generate", "input": {"objective": "\ufdfa" * 300_000}},
     "a run's words": {"name": "llm.generate", "input": {"objective": "tea " * 120_000}},
@@ -210,40 +179,48 @@ LARGE: dict[str, dict[str, Any]] = {
     "an objective of numbers": {"objective": "12 images, " * 900},
     "an objective in signs": {"objective": "\u6f6e" * 10_000},
 }
-ASKED = {"run": ("runs_create", "route_create"), "objective": ("plans_create", "tasks_create")}
+ROUTE_NAMES = {
+    "run": ("runs_create", "route_create"),
+    "objective": ("plans_create", "tasks_create"),
+}
 
 
 @pytest.mark.parametrize("body", HOSTILE)
-def test_no_unfit_body_holds_the_loop(longest: Longest, body: str) -> None:
-    """Given a body that is read to be refused, then the loop has its turns meanwhile."""
+def test_no_invalid_body_blocks_the_loop(longest: Longest, body: str) -> None:
+    """Given an invalid body, then the loop has its turns while it is rejected."""
     assert longest(CREATE, HOSTILE[body]) < MAX_MS
 
 
-def test_no_unfit_plan_holds_the_loop(longest: Longest) -> None:
-    """Given a plan of many nodes that are all wrong, then the loop has its turns."""
+def test_no_invalid_plan_blocks_the_loop(longest: Longest) -> None:
+    """Given a plan of many invalid nodes, then the loop has its turns."""
     body = b'{"objective":"x","plan":' + HOSTILE["wrong options"] + b"}"
     (route,) = [route for route in ROUTES if route.name == "tasks_create"]
     assert longest(route, body) < MAX_MS
 
 
 @pytest.mark.parametrize("route", name_parameters(JSON_BODIED))
-def test_no_post_holds_the_loop(longest: Longest, route: Route) -> None:
-    """Given any post there is, then what is refused does not hold the loop there either."""
+def test_no_post_blocks_the_loop(longest: Longest, route: Route) -> None:
+    """Given any route that accepts POST, then rejecting a body there blocks nothing."""
     for body in ("deep objects", "unknown members"):
         assert longest(route, HOSTILE[body]) < MAX_MS
 
 
 @pytest.mark.parametrize("name", GRAPHS)
-def test_no_graph_holds_the_loop(longest: Longest, name: str) -> None:
-    """Given a graph as large as it may be, accepted or not, then the loop has its turns."""
-    assert longest(CREATE, GRAPHS[name]()) < MAX_MS
+def test_no_graph_blocks_the_loop(longest: Longest, name: str) -> None:
+    """Given the largest graph, accepted or not, then the loop has its turns."""
+    count, make_node = GRAPHS[name]
+    nodes = [make_node(i) for i in range(count)]
+    body = json.dumps({"name": "large", "nodes": nodes}).encode()
+    assert len(body) <= SIZE
+    assert longest(CREATE, body) < MAX_MS
 
 
 @pytest.mark.parametrize("name", LARGE)
-def test_no_text_holds_the_loop(longest: Longest, name: str) -> None:
-    """Given a text or a schema as large as it may be, then the loop has its turns."""
-    body = LARGE[name]
+def test_no_text_blocks_the_loop(longest: Longest, name: str) -> None:
+    """Given the largest text or schema, then the loop has its turns."""
+    body, kind = LARGE[name], "objective" if "objective" in LARGE[name] else "run"
     for route in ROUTES:
-        if route.name in ASKED["objective" if "objective" in body else "run"]:
-            given = body if "objective" in body else {"target": "capability", **body}
-            assert longest(route, json.dumps(given, ensure_ascii=False).encode()) < MAX_MS
+        if route.name in ROUTE_NAMES[kind]:
+            target = {"target": "capability"} if kind == "run" else {}
+            raw = json.dumps({**target, **body}, ensure_ascii=False).encode()
+            assert longest(route, raw) < MAX_MS
