@@ -53,7 +53,6 @@ BEHIND_DOORS = {
     "store/test_store.py": "a failing disk, and values that are not cached",
     "cli/test_login.py": "that a client stores no key",
     "cli/test_login_keyring.py": "a keyring that does not answer",
-    "client/test_client.py": "that the two clients are alike",
 }
 # Private names of other packages that are documented, or that have no public alternative.
 OTHERS = {"_request_id", "_actions", "_custom_shell_complete", "_transport", "_current_frames"}

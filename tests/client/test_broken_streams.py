@@ -1,4 +1,4 @@
-"""Streams that break while a text is written: nothing of it is told twice, and nothing is lost."""
+"""Streams that break while a text is written: its readers get each piece once."""
 
 import json
 from collections.abc import Iterator
@@ -11,38 +11,31 @@ from toolkit.client import TextPiece
 DONE = {**RUN, "status": "completed", "output": {"text": "High tide"}}
 
 
-class Stream(httpx.SyncByteStream):
-    """A stream of events that may break off."""
+def stream(*items: dict[str, object], breaks: bool = False) -> httpx.Response:
+    """Build a stream of events, which may break at its end."""
 
-    def __init__(self, *items: dict[str, object], breaks: bool = False) -> None:
-        self._items, self._breaks = items, breaks
-
-    def __iter__(self) -> Iterator[bytes]:
-        for item in self._items:
+    def write() -> Iterator[bytes]:
+        for item in items:
             kind = item.get("type", "delta")
             yield f"event: {kind}\ndata: {json.dumps(item)}\n\n".encode()
-        if self._breaks:
-            raise httpx.ReadError("the wire is cut")
+        if breaks:
+            raise httpx.ReadError("the connection broke")
 
-
-def stream(*items: dict[str, object], breaks: bool = False) -> httpx.Response:
-    """An answer that is a stream."""
-    kind = {"content-type": "text/event-stream"}
-    return httpx.Response(200, headers=kind, stream=Stream(*items, breaks=breaks))
+    return httpx.Response(200, headers={"content-type": "text/event-stream"}, content=write())
 
 
 def delta(text: str, attempt: int = 1) -> dict[str, object]:
-    """A piece of a text."""
+    """Build an event with a piece of a text."""
     return {"resource_id": "run_1", "job_id": "job_1", "attempt": attempt, "text": text}
 
 
 def event(n: int, kind: str) -> dict[str, object]:
-    """An event of the run."""
+    """Build an event of the run."""
     return {"n": n, "resource_id": "run_1", "type": kind, "at": AT, "data": {"id": "run_1"}}
 
 
-def test_a_text_is_streamed_on_where_the_stream_broke() -> None:
-    """Given a stream that breaks, then its text goes on where it was."""
+def test_stream_continues_after_a_break() -> None:
+    """Given a stream that breaks, then the next stream continues its text."""
     first = stream(event(1, "run.running"), delta("Hi"), delta("gh"), breaks=True)
     second = stream(delta("High ti"), delta("de"), event(2, "run.completed"))
     service = ListedService(envelope(RUN), first, second, envelope(DONE))
@@ -51,8 +44,8 @@ def test_a_text_is_streamed_on_where_the_stream_broke() -> None:
     assert not any(piece.restarts for piece in pieces)
 
 
-def test_who_follows_is_told_a_text_once() -> None:
-    """Given a stream that breaks, then who follows is told what is new of the text, and its end."""
+def test_follow_yields_each_piece_once() -> None:
+    """Given streams that break, then a follower gets each new piece once, until the end."""
     first = stream(event(1, "run.running"), delta("Hi"), delta("gh"), breaks=True)
     second = stream(delta("High ti"), delta("de"), delta("Low", attempt=2))
     third = stream(delta("Low", attempt=2), delta(" tide", attempt=2), event(2, "run.completed"))
@@ -60,8 +53,10 @@ def test_who_follows_is_told_a_text_once() -> None:
         *(envelope(RUN), events(), envelope(RUN), first, second, envelope(RUN), events()),
         *(envelope(RUN), third, envelope(DONE)),
     )
-    told = [one for batch in service.client().runs.get("run_1").follow(texts=True) for one in batch]
-    pieces = [(str(one), one.restarts) for one in told if isinstance(one, TextPiece)]
+    items = [
+        item for batch in service.client().runs.get("run_1").follow(texts=True) for item in batch
+    ]
+    pieces = [(str(item), item.restarts) for item in items if isinstance(item, TextPiece)]
     assert pieces == [
         ("Hi", False), ("gh", False), (" ti", False), ("de", False),
         ("Low", True), (" tide", False),

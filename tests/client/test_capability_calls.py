@@ -1,4 +1,4 @@
-"""Calls of single capabilities: signatures of their own, and what they send."""
+"""Methods for single capabilities: their signatures and requests."""
 
 import inspect
 from collections.abc import Iterator
@@ -7,26 +7,20 @@ from typing import get_args
 
 import pytest
 
-from scripts import capability_calls
 from tests.support.worker_capability import load_work_registry
 from toolkit import AsyncClient, Client
 
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
-    """A sandbox with one capability more."""
+    """A sandbox with an additional capability."""
     folder = tmp_path_factory.mktemp("calls")
     with Client.local(folder, sandbox=True, registry=load_work_registry()) as opened:
         yield opened
 
 
-def test_the_calls_are_current() -> None:
-    """Given the capabilities' schemas, then the module is what the script writes."""
-    assert capability_calls.TARGET.read_text(encoding="utf-8") == capability_calls.write_module()
-
-
-def test_a_call_is_a_run(client: Client) -> None:
-    """Given fields, options and a version, then each goes where it belongs."""
+def test_call_creates_a_run(client: Client) -> None:
+    """Given fields, options and a version, then the run has each of them."""
     run = client.capabilities.llm_generate(
         objective="A line on tides",
         max_tokens=60,
@@ -38,8 +32,8 @@ def test_a_call_is_a_run(client: Client) -> None:
     assert (run.capability, run.provider) == ("llm.generate@1", "openai")
 
 
-def test_a_call_has_a_signature(client: Client) -> None:
-    """Given a call, then its signature has types and defaults, and its help says what they are."""
+def test_call_has_a_typed_signature(client: Client) -> None:
+    """Given a call, then its signature has types and defaults, and its help describes them."""
     call = client.capabilities.composition_layout
     parameters = inspect.signature(call).parameters
     assert parameters["title"].default is inspect.Parameter.empty
@@ -49,34 +43,29 @@ def test_a_call_has_a_signature(client: Client) -> None:
     assert list(parameters)[-2:] == ["version", "options"]
 
 
-def test_a_capability_of_somebody_else_has_its_call(client: Client) -> None:
-    """Given a capability that is not built in, then it is called by its name, too."""
+def test_plugin_capability_has_a_call(client: Client) -> None:
+    """Given a capability that is not built in, then the client has a method of its name."""
     assert "test_work" in dir(client.capabilities)
-    made = getattr(client.capabilities, "test_work")(task="double", args=[21])  # noqa: B009
-    assert made.wait(progress=False).output == {"result": 42}
+    run = getattr(client.capabilities, "test_work")(task="double", args=[21])  # noqa: B009
+    assert run.wait(progress=False).output == {"result": 42}
 
 
-async def test_the_async_client_has_the_same_calls(tmp_path: Path) -> None:
+async def test_async_client_has_calls(tmp_path: Path) -> None:
     """Given the async client, then its calls are awaited."""
-    client = AsyncClient.local(tmp_path, sandbox=True)
-    try:
+    async with AsyncClient.local(tmp_path, sandbox=True) as client:
         run = await client.capabilities.llm_generate(objective="Tides")
         assert (await run.wait(progress=False)).status == "completed"
-    finally:
-        await client.aclose()
 
 
 @pytest.mark.parametrize(
-    ("fields", "told"),
+    ("fields", "hint"),
     [
         ({"objectiv": "x"}, "did you mean `objective`"),
         ({}, "give `objective`"),
         ({"objective": "x", "options": {"providr": "openai"}}, "did you mean `provider`"),
     ],
 )
-def test_a_wrong_argument_is_a_type_error(
-    client: Client, fields: dict[str, object], told: str
-) -> None:
-    """Given a field or an option that there is not, then it is a TypeError before any request."""
-    with pytest.raises(TypeError, match=told):
+def test_rejects_wrong_arguments(client: Client, fields: dict[str, object], hint: str) -> None:
+    """Given an unknown or missing field or option, then the call raises a TypeError."""
+    with pytest.raises(TypeError, match=hint):
         getattr(client.capabilities, "llm_generate")(**fields)  # noqa: B009

@@ -1,10 +1,12 @@
-"""The budget of `client.map` against the vendor's own ledger, whoever interrupts or shares it."""
+"""The budget of `client.map` against the vendor's ledger, with interrupts and shared maps."""
 
 import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from decimal import Decimal
 from pathlib import Path
 
@@ -23,15 +25,15 @@ from toolkit.settings import Settings
 pytestmark = pytest.mark.usefixtures("heed_interrupts")
 
 ROWS = 14
-# Billed by the character, and long enough that a call costs its bound.
-TEXT = "Item {n} of a long list, of which each is told in turn. " + "It goes on and on. " * 25
+# Speech is billed by the character. The text is so long that a call costs its bound.
+TEXT = "Item {n} of a long list, which is read in turn. " + "It goes on and on. " * 25
 
 
 @pytest.fixture(scope="module")
 def cloud() -> Iterator[CloudProcess]:
-    """A vendor in a process of its own, which bills by its own books."""
+    """A vendor in a process of its own, with its own ledger."""
     with open_cloud(LEDGER_MODULE, latency_ms=10) as opened:
-        # Calls that end one by one have others begin while some are still in flight.
+        # Calls end at different times, so that others begin while some are still in flight.
         slow = {"vendor": "minimax", "delay_ms": 125, "spread_ms": 120, "times": None}
         httpx.post(f"{opened.url}/_sandbox/faults", json=slow, trust_env=False).raise_for_status()
         yield opened
@@ -39,18 +41,18 @@ def cloud() -> Iterator[CloudProcess]:
 
 @pytest.fixture
 def bill(cloud: CloudProcess, monkeypatch: pytest.MonkeyPatch) -> "Bill":
-    """The bill of this test's calls; engines that it opens call that vendor."""
+    """The bill of the test's calls. Engines that the test opens call the vendor."""
     for name, value in cloud.environment().items():
         monkeypatch.setenv(name, value)
     return Bill(cloud)
 
 
 class Bill:
-    """The part of the vendor's ledger that one test causes."""
+    """The part of the vendor's ledger that a test causes."""
 
     def __init__(self, cloud: CloudProcess) -> None:
         self._cloud = cloud
-        # So that those of other tests are not told again each time that the calls are counted.
+        # A count reads all calls, so calls of other tests would slow each count.
         httpx.delete(f"{cloud.url}/_sandbox/calls", trust_env=False).raise_for_status()
         self._before = len(read_ledger(cloud.url))
 
@@ -59,7 +61,7 @@ class Bill:
         return len(self._cloud.calls())
 
     def sum_usd(self) -> Decimal:
-        """Sum up the calls, once all of them have been answered."""
+        """Sum the cost of the calls after all of them are answered."""
         self._cloud.wait_until_quiet()
         calls = read_ledger(self._cloud.url)[self._before :]
         return sum((call.usd for call in calls), Decimal(0))
@@ -80,30 +82,39 @@ def _map(
 
 
 def _find_bound(client: Client) -> float:
-    given = {"text": TEXT.format(n=10)}
-    bound = client.route("speech.generate", given, provider="minimax").record.reservation_usd
+    fields = {"text": TEXT.format(n=10)}
+    bound = client.route("speech.generate", fields, provider="minimax").record.reservation_usd
     assert bound is not None
     return bound
 
 
-def _interrupt_map(client: Client, limit: float, bill: Bill, calls: int) -> None:
-    """Interrupt a map once it has made so many calls, unless it ends before."""
+def _interrupt_map(
+    client: Client, limit: float | None, bill: Bill, calls: int, rows: int = ROWS
+) -> bool:
+    """Interrupt a map after it has made a number of calls; return False if it ends before."""
     before, is_over = bill.count_calls(), threading.Event()
 
-    def interrupt() -> None:
+    def interrupt() -> bool:
         wait_until(lambda: is_over.is_set() or bill.count_calls() >= before + calls)
-        if not is_over.is_set():
-            signal.raise_signal(signal.SIGINT)
+        if is_over.is_set():
+            return False
+        signal.raise_signal(signal.SIGINT)
+        return True
 
-    interrupting = threading.Thread(target=interrupt)
-    interrupting.start()
-    try:
-        _map(client, limit)
-    except KeyboardInterrupt:
-        pass
-    finally:
+    with ThreadPoolExecutor(1) as executor:
+        interrupted = executor.submit(interrupt)
+        with suppress(KeyboardInterrupt):
+            _map(client, limit, rows)
         is_over.set()
-        interrupting.join()
+    return interrupted.result()
+
+
+@contextmanager
+def _serve(settings: Settings) -> Iterator[tuple[str, str]]:
+    """Serve an engine; yield its URL and the key of an account that has connected minimax."""
+    server = Server(Settings(data_dir=settings.data_dir, sandbox=True))
+    yield server.url, server.sign_up("minimax")
+    server.close()
 
 
 @pytest.fixture(params=["embedded", "server"])
@@ -111,27 +122,19 @@ def client(
     request: pytest.FixtureRequest, tmp_path: Path, bill: Bill, settings: Settings
 ) -> Iterator[Client]:
     """A client of an engine that calls the vendor with the ledger."""
-    del bill  # it has set the vendors' addresses
     if request.param == "embedded":
-        with Client.local(tmp_path, sandbox=True) as made:
-            yield made
-        return
-    server = Server(Settings(data_dir=settings.data_dir, sandbox=True, connection_test_s=0.0))
-    with Client(server.url) as stranger:
-        key = stranger.account.create("ada@example.org").api_key
-    with Client(server.url, key) as made:
-        made.connections.connect("minimax")
-        yield made
-    server.close()
+        with Client.local(tmp_path, sandbox=True) as client:
+            yield client
+    else:
+        with _serve(settings) as (url, key), Client(url, key) as client:
+            yield client
 
 
 @pytest.mark.parametrize("bounds", [2.5, 4.5])
-def test_an_interrupted_map_stays_within_its_budget(
-    client: Client, bill: Bill, bounds: float
-) -> None:
-    """Given three interrupts and a call to the end, then the vendor billed no more than the limit.
+def test_interrupted_map_stays_within_its_budget(client: Client, bill: Bill, bounds: float) -> None:
+    """Given three interrupts and a full call, then the vendor billed no more than the limit.
 
-    What is under way when a call is interrupted goes on, and is paid.
+    Runs that are under way when a call is interrupted continue, and are paid.
     """
     limit = _find_bound(client) * bounds
     for calls in (2, 2, 2):
@@ -149,32 +152,22 @@ def test_two_kernels_share_the_budget_of_one_map(
 ) -> None:
     """Given one map by two clients at once, then both together stay within its limit.
 
-    They begin at either end of the table, so that neither finds the other's rows at first. When no
-    run is under way, both may begin a row at the same moment: so one row more is allowed.
+    They begin at opposite ends of the table, so that neither finds the other's rows at first. If
+    no run is under way, both may begin a row at the same moment: so one more row is allowed.
     """
-    server = Server(Settings(data_dir=settings.data_dir, sandbox=True, connection_test_s=0.0))
-    with Client(server.url) as stranger:
-        key = stranger.account.create("ada@example.org").api_key
-    with Client(server.url, key) as client:
-        client.connections.connect("minimax")
-        bound = _find_bound(client)
-        limit = bound * bounds
     start = threading.Barrier(2)
-    tables: list[pd.DataFrame] = []
+    with _serve(settings) as (url, key):
+        with Client(url, key) as client:
+            bound = _find_bound(client)
+        limit = bound * bounds
 
-    def work(*, from_end: bool) -> None:
-        with Client(server.url, key) as kernel:
-            start.wait()
-            tables.append(_map(kernel, limit, from_end=from_end))
+        def work(from_end: bool) -> None:
+            with Client(url, key) as kernel:
+                start.wait()
+                _map(kernel, limit, from_end=from_end)
 
-    kernels = [threading.Thread(target=work, kwargs={"from_end": one}) for one in (False, True)]
-    for kernel in kernels:
-        kernel.start()
-    for kernel in kernels:
-        kernel.join()
-    server.close()
-
-    assert len(tables) == 2
+        with ThreadPoolExecutor(2) as kernels:
+            list(kernels.map(work, (False, True)))
     assert 0 < bill.sum_usd() <= Decimal(limit + bound)
 
 
@@ -194,16 +187,14 @@ with Client.local(data_dir, sandbox=True) as client:
 
 
 @pytest.mark.usefixtures("fork_programs")
-def test_two_processes_on_one_directory_share_the_budget_of_one_map(
-    tmp_path: Path, bill: Bill
-) -> None:
+def test_two_processes_share_the_budget_of_one_map(tmp_path: Path, bill: Bill) -> None:
     """Given the same call by two engines on one directory, then both stay within its limit."""
     with Client.local(tmp_path, sandbox=True) as client:
         limit = _find_bound(client) * 4.5
-    given = [str(tmp_path), str(limit), str(ROWS), TEXT]
+    arguments = [str(tmp_path), str(limit), str(ROWS), TEXT]
     kernels = [
         subprocess.Popen(
-            [sys.executable, "-c", _KERNEL, *given],
+            [sys.executable, "-c", _KERNEL, *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -219,26 +210,14 @@ def test_two_processes_on_one_directory_share_the_budget_of_one_map(
     assert 0 < bill.sum_usd() <= Decimal(limit)
 
 
-def test_runs_of_a_call_without_a_limit_count_before_others_begin(
-    client: Client, bill: Bill
-) -> None:
-    """Given runs under way that have no limit, then a call with one waits to see their cost."""
+def test_budget_counts_runs_of_a_call_without_a_limit(client: Client, bill: Bill) -> None:
+    """Given runs under way that have no limit, then a call with a limit waits for their cost."""
     limit = _find_bound(client) * 10
-    before, is_over = bill.count_calls(), threading.Event()
-
-    def interrupt() -> None:
-        wait_until(lambda: is_over.is_set() or bill.count_calls() >= before + 8)
-        signal.raise_signal(signal.SIGINT)
-
-    interrupting = threading.Thread(target=interrupt)
-    interrupting.start()
-    with pytest.raises(KeyboardInterrupt):
-        _map(client, None, rows=8)
-    interrupting.join()
+    assert _interrupt_map(client, None, bill, calls=8, rows=8)
     table = _map(client, limit)
 
-    unlimited, others = table.head(8), table.tail(ROWS - 8)
-    left = max(0.0, limit - float(unlimited["cost_usd"].sum()))
+    unlimited, limited = table.head(8), table.tail(ROWS - 8)
+    remainder = max(0.0, limit - float(unlimited["cost_usd"].sum()))
     assert set(unlimited["status"]) == {"completed"}
-    assert float(others["cost_usd"].sum()) <= left + 1e-9
+    assert float(limited["cost_usd"].sum()) <= remainder + 1e-9
     assert bill.sum_usd() >= Decimal(str(float(unlimited["cost_usd"].sum()))) - Decimal("1e-9")

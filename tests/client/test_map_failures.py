@@ -1,4 +1,4 @@
-"""Rows of a map that fail: how many are paid for the same mistake, and what is told of it."""
+"""Rows of a map that fail: the number of calls for one mistake, and its report."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,14 +18,19 @@ from toolkit.settings import Settings
 def client(tmp_path: Path, faults: Faults) -> Iterator[Client]:
     """A client of its own engine, with simulated vendors that can fail."""
     settings = Settings(data_dir=tmp_path, retry_base_s=0.01, breaker_cooldown_s=0.1)
-    with Client.local(settings=settings, faults=faults) as made:
-        yield made
+    with Client.local(settings=settings, faults=faults) as client:
+        yield client
 
 
-def _ask(client: Client, count: int, **more: Any) -> pd.DataFrame:
+def _ask(client: Client, count: int, **options: Any) -> pd.DataFrame:
     rows = [{"n": n} for n in range(count)]
-    given = {"objective": "On {n}", "options": {"provider": "openai"}, "progress": False, **more}
-    return client.map("llm.generate", rows, **given)
+    arguments = {
+        "objective": "On {n}",
+        "options": {"provider": "openai"},
+        "progress": False,
+        **options,
+    }
+    return client.map("llm.generate", rows, **arguments)
 
 
 def _count_calls(faults: Faults) -> int:
@@ -35,94 +40,68 @@ def _count_calls(faults: Faults) -> int:
 class Verdict(BaseModel):
     """An answer that no text of this file fits."""
 
-    sure: bool
+    certain: bool
 
 
 @pytest.mark.parametrize(
     ("on_error", "paid", "rows"), [("stop", 10, 60), (2, 2, 60), (1, 1, 60), ("continue", 25, 25)]
 )
-def test_a_mistake_in_all_rows_is_paid_for_a_few(
+def test_map_stops_at_the_limit_of_failures(
     client: Client, faults: Faults, on_error: Any, paid: int, rows: int
 ) -> None:
-    """Given a call that fails for each row, then it stops at the limit, if any, to the row."""
+    """Given a call that fails for each row, then the map stops exactly at the limit, if any."""
     faults.fail("openai", status=400)
 
-    found = _ask(client, rows, on_error=on_error)
+    table = _ask(client, rows, on_error=on_error)
 
-    assert list(found["status"]) == ["failed"] * paid + ["not begun"] * (rows - paid)
+    assert list(table["status"]) == ["failed"] * paid + ["not begun"] * (rows - paid)
     assert _count_calls(faults) == paid
-    assert found["error"][paid:].str.contains("failed with PROVIDER_REJECTED").all()
+    assert table["error"][paid:].str.contains("failed with PROVIDER_REJECTED").all()
 
 
-def test_answers_that_do_not_fit_the_model_stop_a_map_too(client: Client, faults: Faults) -> None:
-    """Given answers that never fit the output model, then ten of them are enough."""
+def test_invalid_answers_stop_a_map(client: Client, faults: Faults) -> None:
+    """Given answers that never fit the output model, then the map stops after ten."""
     faults.say("openai", *["no JSON"] * 200)
 
-    found = _ask(client, 40, output_model=Verdict)
+    table = _ask(client, 40, output_model=Verdict)
 
-    assert (found["status"] != "not begun").sum() == 10
-    assert found["error"][:10].str.startswith("INVALID_OUTPUT").all()
+    assert (table["status"] != "not begun").sum() == 10
+    assert table["error"][:10].str.startswith("INVALID_OUTPUT").all()
 
 
-def test_a_vendor_that_is_away_for_a_moment_does_not_stop_a_map(
-    client: Client, faults: Faults
+@pytest.mark.parametrize(("status", "on_error"), [(500, 1), (400, "stop")])
+def test_map_continues_after_few_or_transient_failures(
+    client: Client, faults: Faults, status: int, on_error: Any
 ) -> None:
-    """Given a row that fails for a cause that passes, then a limit of one does not stop the map."""
-    faults.fail("openai", status=500, times=9)
-
-    found = _ask(client, 6, on_error=1)
-
-    assert set(found["status"]) == {"failed", "completed"}
+    """Given an outage, or fewer failures than the limit, then no row is left out."""
+    faults.fail("openai", status=status, times=9)
+    table = _ask(client, 30, on_error=on_error)
+    assert set(table["status"]) == {"failed", "completed"}
 
 
-def test_some_failures_among_many_rows_do_not_stop_a_map(client: Client, faults: Faults) -> None:
-    """Given fewer failures than the limit, then all other rows are completed."""
-    faults.fail("openai", status=400, times=9)
-
-    found = _ask(client, 30)
-
-    assert (found["status"] == "completed").sum() == 21
-
-
-def test_a_map_that_stopped_goes_on_by_the_same_call(client: Client, faults: Faults) -> None:
-    """Given a map that stopped, when the cause is gone, then the same call runs all rows."""
-    faults.fail("openai", status=400, times=10)
-    first = _ask(client, 20)
-
-    again = _ask(client, 20)
-
-    assert (first["status"] == "completed").sum() == 0
-    assert set(again["status"]) == {"completed"}
-
-
-def test_three_rows_are_tried_before_the_others(client: Client, faults: Faults) -> None:
-    """Given rows that all take a while, then three are under way until one has succeeded."""
+def test_runs_three_rows_before_the_others(client: Client, faults: Faults) -> None:
+    """Given slow rows, then only three are under way until the first succeeds."""
     faults.add(Fault("openai", delay_ms=150))
-
-    found = _ask(client, 9)
-
-    runs = sorted((client.runs.get(id) for id in found["run_id"]), key=lambda run: run.created_at)
+    table = _ask(client, 9)
+    runs = sorted((client.runs.get(id) for id in table["run_id"]), key=lambda run: run.created_at)
     first_end = min(run.completed_at for run in runs if run.completed_at is not None)
     assert sum(run.created_at < first_end for run in runs) == 3
 
 
-@pytest.mark.parametrize("given", [0, -1, True, "never", None])
-def test_a_limit_that_is_none_is_refused(client: Client, faults: Faults, given: Any) -> None:
-    """Given a value that says nothing, then no row is begun."""
+@pytest.mark.parametrize("limit", [0, True, "never", None])
+def test_rejects_unknown_limits_of_failures(client: Client, faults: Faults, limit: Any) -> None:
+    """Given a value that is no limit, then no row begins."""
     with pytest.raises(RequestError, match="on_error is"):
-        _ask(client, 3, on_error=given)
-
+        _ask(client, 3, on_error=limit)
     assert not _count_calls(faults)
 
 
-def test_the_end_tells_why_rows_failed(
+def test_reports_reasons_of_failed_rows(
     client: Client, faults: Faults, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Given rows that failed, then the last lines count the reasons and have an error of each."""
+    """Given failed rows, then the last lines count the reasons and have an error of each."""
     faults.fail("openai", status=400)
-
     _ask(client, 30, progress=True)
-
     line, rejected, stopped = capsys.readouterr().err.strip().splitlines()
     assert line.startswith(
         "30 of 30 rows, 10 failed (PROVIDER_REJECTED), 20 not begun (stopped), $0"

@@ -1,11 +1,10 @@
-"""Mistakes of a beginner when making a client, each told in one line with what to do."""
+"""Mistakes in a client's configuration raise errors of one line, with advice."""
 
 import socket
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import httpx
 import pytest
 
 from tests.conftest import Server
@@ -32,8 +31,8 @@ def get_message(error: ToolkitError) -> str:
 
 @pytest.mark.parametrize("kind", [Client, AsyncClient])
 @pytest.mark.parametrize("address", [None, "", "  "])
-def test_no_address(kind: type[Client], address: str | None) -> None:
-    """Given no address, then the error names the engine right here, and how a server is named."""
+def test_rejects_a_missing_address(kind: type[Client], address: str | None) -> None:
+    """Given no address, then the error names the local engine and the options of an address."""
     with pytest.raises(ServiceError) as refused:
         kind(address)
     for way in ("Client.local()", "base_url", "TOOLKIT_BASE_URL"):
@@ -43,8 +42,8 @@ def test_no_address(kind: type[Client], address: str | None) -> None:
 @pytest.mark.parametrize(
     "address", ["127.0.0.1:8000", "localhost", "./.toolkit", "ftp://a.test", "http://", KEY]
 )
-def test_what_is_no_address(address: str) -> None:
-    """Given a host alone, a folder or a key as the address, then it is refused at once."""
+def test_rejects_invalid_addresses(address: str) -> None:
+    """Given a host alone, a folder or a key as the address, then an error is raised at once."""
     with pytest.raises(RequestError) as refused:
         Client(address, KEY)
     assert refused.value.code is ErrorCode.INVALID_REQUEST
@@ -55,14 +54,12 @@ def test_what_is_no_address(address: str) -> None:
     ("key", "says"),
     [
         ("sk_live_c4nary\x00", "copy it again"),
-        ("sk_live_c4nary…", "not ASCII"),
         ("sk_live_c4nary\u00a0b", "not ASCII"),
-        ("sk_live_\nc4nary", "a line end"),
         ("sk_live_\r\nc4nary", "a line end"),
     ],
 )
-def test_what_is_no_key(key: str, says: str) -> None:
-    """Given a key with what no header can carry, then it is refused at once and not echoed."""
+def test_rejects_invalid_keys(key: str, says: str) -> None:
+    """Given a key with characters that no header takes, then the error does not show it."""
     with pytest.raises(RequestError) as refused:
         Client("http://127.0.0.1:8000", key)
     assert refused.value.code is ErrorCode.UNAUTHENTICATED
@@ -70,28 +67,26 @@ def test_what_is_no_key(key: str, says: str) -> None:
 
 
 @pytest.mark.parametrize("tail", ["", "/", "/v1", "/v1/"])
-def test_an_address_with_or_without_its_version(server: Server, tail: str) -> None:
+def test_accepts_addresses_with_a_version(server: Server, tail: str) -> None:
     """Given an address with a slash or `/v1` at its end, then it is the same address."""
     with Client(f" {server.url}{tail} ") as client:
         assert client.health().status == "ok"
         assert repr(client) == f"<Client {server.url}/v1>"
 
 
-def test_a_key_with_the_end_of_its_line(server: Server) -> None:
-    """Given a key as a file has it, then the end of its line is not part of it."""
-    with Client(server.url) as nobody:
-        key = nobody.account.create("ada@example.org").api_key
-    with Client(server.url, f"{key}\n") as client:
+def test_strips_the_line_end_of_a_key(server: Server) -> None:
+    """Given a key with a line end, as in a file, then the client strips it."""
+    with Client(server.url, f"{server.sign_up()}\n") as client:
         assert len(client.capabilities.list())
 
 
 @pytest.mark.parametrize(
     ("key", "ways"), [(None, ("api_key", "TOOLKIT_API_KEY", "account.create")), (KEY, ())]
 )
-def test_no_key_or_one_that_nobody_has(
+def test_reports_missing_and_unknown_keys(
     server: Server, key: str | None, ways: tuple[str, ...]
 ) -> None:
-    """Given no key, then the error says where one is given, and where one comes from."""
+    """Given no key, then the error names the options and the call that creates a key."""
     with Client(server.url, key) as client, pytest.raises(RequestError) as refused:
         client.runs.list()
     assert refused.value.code is ErrorCode.UNAUTHENTICATED
@@ -99,19 +94,19 @@ def test_no_key_or_one_that_nobody_has(
     assert [way for way in ways if way not in message] == []
 
 
-def test_a_port_where_nobody_listens() -> None:
-    """Given the wrong port, then the error names it."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port = taken.getsockname()[1]
+def test_reports_a_closed_port() -> None:
+    """Given a port without a server, then the error names it."""
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        port = holder.getsockname()[1]
         client = Client(f"http://127.0.0.1:{port}", KEY)
         with client, pytest.raises(ServiceError) as refused:
             client.account.create("ada@example.org")
     assert f"127.0.0.1:{port}" in get_message(refused.value)
 
 
-def test_https_where_http_is_spoken(server: Server) -> None:
-    """Given https for a server that speaks http, then the error says which to try."""
+def test_suggests_http_for_a_server_without_tls(server: Server) -> None:
+    """Given an https address of an http server, then the error suggests http."""
     client = Client(server.url.replace("http", "https"), KEY)
     with client, pytest.raises(ServiceError) as refused:
         client.account.create("ada@example.org")
@@ -120,7 +115,7 @@ def test_https_where_http_is_spoken(server: Server) -> None:
 
 @pytest.fixture
 def answering() -> Iterator[Callable[[bytes], str]]:
-    """The address of what answers every request alike, whatever it is."""
+    """Starts a server that sends the same bytes to each request; returns its address."""
     listener = socket.create_server(("127.0.0.1", 0))
 
     def start(answer: bytes) -> str:
@@ -151,20 +146,20 @@ def answering() -> Iterator[Callable[[bytes], str]]:
             b"HTTP/1.1 301 Moved\r\nLocation: https://a.test/v1\r\nContent-Length: 0\r\n\r\n",
             "points to https://a.test",
         ),
-        (b"\x15\x03\x01\x00\x02\x02\x46", "does it use http://"),  # as a TLS server refuses
+        (b"\x15\x03\x01\x00\x02\x02\x46", "does it use http://"),  # the alert of a TLS server
     ],
 )
-def test_a_server_of_something_else(
+def test_reports_responses_of_another_service(
     answering: Callable[[bytes], str], answer: bytes, says: str
 ) -> None:
-    """Given the address of something else, then the error says what came instead."""
+    """Given the address of another service, then the error has its status or location."""
     with Client(answering(answer), KEY) as client, pytest.raises(ServiceError) as refused:
         client.account.create("ada@example.org")
     assert says in get_message(refused.value)
 
 
-def test_a_proxy_that_takes_less(answering: Callable[[bytes], str]) -> None:
-    """Given a proxy that refuses a body for its size, then the request has to change, not wait."""
+def test_reports_a_body_too_large_for_a_proxy(answering: Callable[[bytes], str]) -> None:
+    """Given a proxy that rejects a large body, then the error is one of the request."""
     page = b"<html><h1>413 Request Entity Too Large</h1></html>"
     head = f"HTTP/1.1 413 Request Entity Too Large\r\nContent-Length: {len(page)}\r\n\r\n"
     address = answering(head.encode() + page)
@@ -175,10 +170,9 @@ def test_a_proxy_that_takes_less(answering: Callable[[bytes], str]) -> None:
     assert "base_url" not in get_message(refused.value)
 
 
-def test_a_client_says_where_its_engine_is(tmp_path: Path) -> None:
-    """Given an engine right here, then its client names its folder, and the sandbox."""
+def test_repr_names_the_data_directory(tmp_path: Path) -> None:
+    """Given a local engine, then the client's repr has its folder and mode."""
     with Client.local(tmp_path / "play", sandbox=True) as client:
         assert repr(client) == f"<Client in the sandbox, data in {tmp_path / 'play'}>"
     with Client.local(tmp_path / "work") as client:
         assert repr(client) == f"<Client live, data in {tmp_path / 'work'}>"
-    assert httpx.URL(Client("http://a.test:81").__repr__().split()[1].rstrip(">")).port == 81

@@ -12,24 +12,24 @@ from toolkit.contract.errors import RequestError, WorkError
 
 
 class Place(BaseModel):
-    """Where somebody is."""
+    """A place."""
 
     town: str = Field(min_length=1)
     postcode: str | None = None
 
 
 class Label(BaseModel):
-    """A label with what it came from."""
+    """A label with nested models."""
 
     label: Literal["tea", "salt"]
     score: float = Field(ge=0, le=1)
     place: Place
-    others: list[Place] = []
+    places: list[Place] = []
     seen_on: date
 
 
 class Coded(BaseModel):
-    """A code in a form of its own."""
+    """A code with a pattern."""
 
     code: str = Field(pattern=r"^\d+$")
 
@@ -51,8 +51,8 @@ class Tree(BaseModel):
     children: list["Tree"]
 
 
-def test_a_run_has_its_answer_as_an_instance_of_the_model(client: Client) -> None:
-    """Given models within a model, then strict modes take the schema, and the answer is of it."""
+def test_run_has_an_instance_of_its_model(client: Client) -> None:
+    """Given nested models, then the schema is strict, and the run has an instance of the model."""
     run = client.runs.create("llm.generate", {"objective": "Label tea"}, output_model=Label).wait()
 
     schema = run.input["output_schema"]
@@ -65,8 +65,8 @@ def test_a_run_has_its_answer_as_an_instance_of_the_model(client: Client) -> Non
     assert isinstance(run.parsed.place, Place)
 
 
-def test_a_pattern_is_sent_and_enforced(client: Client) -> None:
-    """Given a pattern, then it is sent, told in words, and no other text completes the run."""
+def test_enforces_patterns(client: Client) -> None:
+    """Given a pattern, then the schema and its description have it, and other texts fail."""
     run = client.runs.create("llm.generate", {"objective": "Tea"}, output_model=Coded)
 
     code = run.input["output_schema"]["properties"]["code"]
@@ -76,35 +76,33 @@ def test_a_pattern_is_sent_and_enforced(client: Client) -> None:
         run.wait()
 
 
-async def test_the_async_client_types_its_answer_too(tmp_path: Path) -> None:
-    """Given the async client, then its runs are read as models too."""
+async def test_async_run_has_an_instance_of_its_model(tmp_path: Path) -> None:
+    """Given the async client, then its run has an instance of the model."""
     async with AsyncClient.local(tmp_path, sandbox=True) as client:
         run = await client.runs.create("llm.generate", {"objective": "Tea"}, output_model=Place)
         assert (await run).parsed.town
 
 
-def test_an_answer_is_read_as_a_model_later_by_its_id(client: Client) -> None:
-    """Given the id of a run, then its answer is read as a model, once it is there."""
-    made = client.runs.create("llm.generate", {"objective": "Tea"}, output_model=Place)
+def test_reads_an_earlier_run_as_a_model(client: Client) -> None:
+    """Given the id of a completed run, then its answer can be read as a model."""
+    run = client.runs.create("llm.generate", {"objective": "Tea"}, output_model=Place)
     with pytest.raises(RequestError, match=r"\.wait\(\)"):
-        _ = made.parsed
+        _ = run.parsed
 
-    made.wait()
-    assert client.runs.get(made.id).parse(Place) == made.parsed
+    run.wait()
+    assert client.runs.get(run.id).parse(Place) == run.parsed
 
 
-def test_a_node_takes_a_model(client: Client) -> None:
+def test_node_takes_a_model(client: Client) -> None:
     """Given a model for a node, then the answer of its job fits it."""
     wf = Workflow("labels")
     wf.add("label", "llm.generate", objective="Label tea", output_model=Place)
-
-    done = client.workflows.submit(wf).wait()
-
-    assert done.job("label").parse(Place).town
+    workflow = client.workflows.submit(wf).wait()
+    assert workflow.job("label").parse(Place).town
 
 
-def test_an_answer_that_the_model_refuses_says_where_and_why(client: Client) -> None:
-    """Given an answer with the right form that the model refuses, then the error says all."""
+def test_reports_answers_that_a_validator_rejects(client: Client) -> None:
+    """Given an answer that a validator rejects, then the error names run, model and field."""
     run = client.runs.create("llm.generate", {"objective": "Tea"}, output_model=Doubtful).wait()
 
     with pytest.raises(WorkError) as refused:
@@ -116,16 +114,16 @@ def test_an_answer_that_the_model_refuses_says_where_and_why(client: Client) -> 
 
 
 @pytest.mark.parametrize(
-    ("model", "given", "kind", "words"),
+    ("model", "fields", "kind", "words"),
     [
         (Tree, {}, RequestError, "refers to itself"),
         (Place, {"output_schema": {"type": "object"}}, RequestError, "not both"),
         (dict, {}, TypeError, "pydantic model"),
     ],
 )
-def test_what_cannot_be_sent_is_refused_before(
-    client: Client, model: Any, given: dict[str, object], kind: type[Exception], words: str
+def test_rejects_models_before_a_request(
+    client: Client, model: Any, fields: dict[str, object], kind: type[Exception], words: str
 ) -> None:
-    """Given a model that no schema can say, two schemas, or no model, then nothing is sent."""
+    """Given a recursive model, two schemas, or no model, then no request is sent."""
     with pytest.raises(kind, match=words):
-        client.runs.create("llm.generate", {"objective": "x", **given}, output_model=model)
+        client.runs.create("llm.generate", {"objective": "x", **fields}, output_model=model)

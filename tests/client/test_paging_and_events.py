@@ -1,45 +1,41 @@
-"""Reading on: all pages of a list, all events of some work, and answers that got lost."""
+"""All pages of a list, and all events of a run."""
 
 import asyncio
-import json
-import socketserver
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from itertools import islice
 from typing import Any
 
 import httpx
 import pytest
 
-from tests.client.test_client import AT, KEY, RUN, ListedService, envelope, events
-from toolkit.client import AsyncClient, Client
-from toolkit.contract.errors import RequestError, ServiceError
+from tests.client.test_client import AT, KEY, RUN, URL, ListedService, envelope, events
+from toolkit.client import AsyncClient
+from toolkit.contract.errors import RequestError
 
 DONE = {**RUN, "status": "completed", "output": {"text": "x"}}
 
 
 def page(*ids: str, cursor: str | None = None, total: int | None = None) -> httpx.Response:
-    """A page of runs."""
+    """Build a page of runs."""
     items = [{**RUN, "id": i} for i in ids]
     data = {"items": items, "count": len(ids), "total": total, "next_cursor": cursor}
     return httpx.Response(200, json={"data": data})
 
 
 def serve_pages(total: int | None = 4) -> ListedService:
-    """A service with four runs on three pages."""
+    """Return a service with four runs on three pages."""
     return ListedService(
         page("run_1", "run_2", cursor="b", total=total), page("run_3", cursor="c"), page("run_4")
     )
 
 
 def list_queries(service: ListedService) -> list[dict[str, str]]:
-    """The queries that were sent."""
+    """Return the queries of the requests."""
     return [dict(request.url.params) for request in service.seen]
 
 
-def test_all_pages_are_read_as_they_are_needed() -> None:
-    """Given three pages, then a page is asked for only when the one before is used up."""
+def test_requests_pages_as_needed() -> None:
+    """Given three pages, then the client requests a page only after the previous page is used."""
     service = serve_pages()
     runs = service.client().runs.list(tag="a")
     assert runs
@@ -68,17 +64,15 @@ def test_all_pages_are_read_as_they_are_needed() -> None:
         (lambda runs: runs.cost_usd is None, 3),
     ],
 )
-def test_each_way_to_the_records_reads_what_it_needs(
-    read: Callable[[Any], bool], requests: int
-) -> None:
-    """Given three pages, then positions and ids read up to theirs, tables and sums all."""
+def test_access_reads_only_needed_pages(read: Callable[[Any], bool], requests: int) -> None:
+    """Given three pages, then an index or id reads up to its page, a table or sum all pages."""
     service = serve_pages()
     assert read(service.client().runs.list())
     assert len(service.seen) == requests
 
 
-def test_a_limit_ends_the_pages() -> None:
-    """Given a limit, then no more is asked for, and the display says how many there are."""
+def test_limit_ends_the_pages() -> None:
+    """Given a limit, then no further page is requested, and the display has the total."""
     service = serve_pages()
     runs = service.client().runs.list(limit=3)
     assert (len(runs), [run.id for run in runs]) == (3, ["run_1", "run_2", "run_3"])
@@ -88,8 +82,8 @@ def test_a_limit_ends_the_pages() -> None:
         runs[3]
 
 
-def test_a_list_without_a_total_is_counted_by_its_pages() -> None:
-    """Given no total, then the display says so, and only the length reads all pages."""
+def test_length_without_a_total_reads_all_pages() -> None:
+    """Given no total, then the display has a lower bound, and only the length reads all pages."""
     service = serve_pages(None)
     runs = service.client().runs.list()
     assert repr(runs) == "<more than 10,000 runs; the first 2 are shown>"
@@ -102,8 +96,8 @@ def test_a_list_without_a_total_is_counted_by_its_pages() -> None:
     assert len(service.seen) == 3
 
 
-async def test_two_readers_of_a_list_read_each_page_once() -> None:
-    """Given two tasks that read one list, then both have each record once."""
+async def test_concurrent_readers_get_each_record_once() -> None:
+    """Given two tasks that read a list, then both have each record once."""
     transport = httpx.MockTransport(
         ListedService(page("run_1", cursor="b"), page("run_2"), page("run_2"))
     )
@@ -111,13 +105,13 @@ async def test_two_readers_of_a_list_read_each_page_once() -> None:
     async def read(runs: Any) -> list[str]:
         return [run.id async for run in runs]
 
-    async with AsyncClient("http://service.test", KEY, transport=transport) as client:
+    async with AsyncClient(URL, KEY, transport=transport) as client:
         runs = await client.runs.list()
         assert await asyncio.gather(read(runs), read(runs)) == [["run_1", "run_2"]] * 2
 
 
-def test_events_are_read_to_the_end() -> None:
-    """Given work under way and a poll that breaks off, then each event comes once, in order."""
+def test_reads_events_to_the_end() -> None:
+    """Given a run under way and a failed poll, then each event comes once, in order."""
     service = ListedService(
         events("run.queued", "run.running"),
         httpx.ReadError("a dropped poll"),
@@ -127,90 +121,34 @@ def test_events_are_read_to_the_end() -> None:
         envelope(DONE),
         events(),
     )
-    found = [(event.n, event.type) for event in service.client().events("run_1")]
-    assert found == [(1, "run.queued"), (2, "run.running"), (3, "run.completed")]
+    listed = [(event.n, event.type) for event in service.client().events("run_1")]
+    assert listed == [(1, "run.queued"), (2, "run.running"), (3, "run.completed")]
     polls = [r.url.params["after"] for r in service.seen if r.url.path.endswith("/events")]
     assert polls == ["0", "2", "2", "2", "3"]
     assert service.answers == []
 
 
-def test_events_go_on_after_an_end_that_was_none() -> None:
-    """Given a workflow that failed and was retried, then the events of the retry come too."""
+def test_reads_events_of_a_retry() -> None:
+    """Given a workflow that failed and was retried, then the events of the retry follow."""
     wfl = {"id": "wfl_1", "name": "w", "nodes": [], "created_at": AT}
-
-    def build_event(kind: str, n: int) -> httpx.Response:
-        item = {"n": n, "resource_id": "wfl_1", "type": kind, "at": AT, "data": {"id": "wfl_1"}}
-        return httpx.Response(200, json={"data": {"items": [item], "count": 1}})
-
     service = ListedService(
-        build_event("workflow.failed", 1),
+        events("workflow.failed"),
         envelope({**wfl, "status": "running"}),
-        build_event("workflow.completed", 2),
+        events("workflow.completed", first=2),
         envelope({**wfl, "status": "completed"}),
         events(),
     )
     assert [event.n for event in service.client().events("wfl_1")] == [1, 2]
 
 
-def test_only_work_has_events() -> None:
-    """Given the id of something else, then it is refused before anything is asked."""
-    service = ListedService()
+def test_rejects_ids_without_events() -> None:
+    """Given the id of an artifact, then no request is sent."""
     with pytest.raises(RequestError, match="NOT_FOUND"):
-        list(service.client().events("art_1"))
-    assert service.seen == []
+        list(ListedService().client().events("art_1"))
 
 
-def test_an_id_is_enough_to_cancel() -> None:
-    """Given the id of work, then it is cancelled without being read first."""
+def test_cancels_by_id() -> None:
+    """Given the id of a run, then the client cancels it without reading it first."""
     service = ListedService(envelope({**RUN, "status": "cancelled"}))
     assert service.client().runs.cancel("run_1").status == "cancelled"
     assert [(r.method, r.url.path) for r in service.seen] == [("POST", "/v1/runs/run_1/cancel")]
-
-
-@contextmanager
-def serve_dropping(drops: int, answer: bytes) -> Iterator[tuple[str, list[bytes]]]:
-    """A server that reads requests whole and hangs up on the first; its URL, and what it read."""
-    seen: list[bytes] = []
-
-    class Handler(socketserver.StreamRequestHandler):
-        def handle(self) -> None:
-            head = b""
-            while not head.endswith(b"\r\n\r\n"):
-                head += self.rfile.readline()
-            lines = dict(line.lower().split(b": ", 1) for line in head.split(b"\r\n")[1:-2])
-            self.rfile.read(int(lines.get(b"content-length", 0)))
-            seen.append(lines.get(b"idempotency-key", b""))
-            if len(seen) > drops:
-                self.wfile.write(answer)
-
-    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_address[1]}", seen
-        server.shutdown()
-
-
-def build_answer(data: dict[str, object]) -> bytes:
-    """An answer as it is on the wire."""
-    body = json.dumps({"id": data["id"], "data": data}).encode()
-    return b"HTTP/1.1 202 Accepted\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s" % (
-        len(body), body,
-    )  # fmt: skip
-
-
-@pytest.mark.usefixtures("no_backoff")
-def test_a_connection_that_is_lost_costs_no_second_run() -> None:
-    """Given a server that hangs up after it read the request, then it is sent again as the same."""
-    with serve_dropping(2, build_answer(RUN)) as (url, seen), Client(url, KEY) as client:
-        assert client.runs.create("llm.generate", {"objective": "x"}).id == "run_1"
-    assert len(seen) == 3
-    assert len(set(seen)) == 1
-    assert len(seen[0]) == 32
-
-
-@pytest.mark.usefixtures("no_backoff")
-def test_what_is_told_a_single_time_is_not_asked_for_again() -> None:
-    """Given a lost answer to a request for a key, then none is made in secret beside it."""
-    refused = pytest.raises(ServiceError, match="could not be reached")
-    with serve_dropping(1, build_answer(RUN)) as (url, seen), Client(url, KEY) as client, refused:
-        client.api_keys.create()
-    assert seen == [b""]

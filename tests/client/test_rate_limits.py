@@ -1,117 +1,95 @@
-"""A server's rate limit of requests: the client keeps to it, and what was asked for is done."""
+"""The rate limit of a server: the client respects it, and all requests complete."""
 
 import asyncio
-import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from typing import Any
 
 import httpx
 import pytest
 
-from tests.client.test_client import KEY, RUN, ListedService, envelope, failure
+from tests.client.test_client import RUN, ListedService, envelope, failure
 from tests.support.proxied_service import ProxiedService, open_proxied_service
 from toolkit import AsyncClient, Client, ServiceError
 from toolkit.settings import Settings
 
-URL = "http://service.test"
 PER_S, BURST = 60.0, 10
 ROWS = 40
 
 
 @pytest.fixture
 def limited(settings: Settings) -> Iterator[ProxiedService]:
-    """A server that allows a key few requests a second."""
+    """A server with a low rate limit for each key."""
     low = {"rate_limit_per_s": PER_S, "rate_limit_burst": BURST}
-    with open_proxied_service(settings.model_copy(update=low)) as made:
-        yield made
+    with open_proxied_service(settings.model_copy(update=low)) as service:
+        yield service
 
 
 @pytest.mark.parametrize("limit", [None, 1.0], ids=["unlimited", "with a budget"])
 def test_map_completes_all_rows_within_the_rate_limit(
     limited: ProxiedService, limit: float | None
 ) -> None:
-    """Given more rows than the rate limit allows, then all complete, and few are refused."""
+    """Given more rows than the rate limit allows, then all complete, with few refusals."""
     rows = [{"n": n} for n in range(ROWS)]
+    options: dict[str, Any] = {"max_cost_usd": limit, "concurrency": 30, "progress": False}
     with Client(limited.url, limited.key) as client:
-        found = client.map(
-            "llm.generate",
-            rows,
-            objective="On {n}",
-            max_cost_usd=limit,
-            concurrency=30,
-            progress=False,
-        )
+        table = client.map("llm.generate", rows, objective="On {n}", **options)
 
-    assert set(found["status"]) == {"completed"}
+    assert set(table["status"]) == {"completed"}
     refused = limited.list_statuses().count(429)
-    assert refused <= 30, "those in flight when the limit was met, and hardly any after"
+    assert refused <= 30, "requests in flight at the limit are refused, and few later requests"
 
 
 async def test_concurrent_calls_all_complete(limited: ProxiedService) -> None:
-    """Given more calls at once than the rate limit allows, then every one of them completes."""
+    """Given more calls at once than the rate limit allows, then each of them completes."""
 
     async def call(client: AsyncClient, n: int) -> str:
         run = await client.runs.create("llm.generate", {"objective": f"On {n}"})
         return (await run.wait(progress=False)).status
 
     async with AsyncClient(limited.url, limited.key) as client:
-        ended = await asyncio.gather(*(call(client, n) for n in range(ROWS)))
-        made = [run.input["objective"] async for run in client.runs]
+        statuses = await asyncio.gather(*(call(client, n) for n in range(ROWS)))
+        objectives = [run.input["objective"] async for run in client.runs]
 
-    assert set(ended) == {"completed"}
-    assert sorted(made) == sorted(f"On {n}" for n in range(ROWS))
+    assert set(statuses) == {"completed"}
+    assert sorted(objectives) == sorted(f"On {n}" for n in range(ROWS))
 
 
 def test_two_clients_of_one_key_share_its_limit(limited: ProxiedService) -> None:
-    """Given two clients that each ask as often as the key may, then both complete."""
-    found: list[str] = []
+    """Given two clients that together exceed the limit of their key, then both complete."""
 
-    def work(name: str) -> None:
+    def work(name: str) -> set[str]:
         with Client(limited.url, limited.key) as client:
             rows = [{"n": f"{name}{n}"} for n in range(ROWS // 2)]
             table = client.map("llm.generate", rows, objective="On {n}", progress=False)
-            found.extend(table["status"])
+            return set(table["status"])
 
-    threads = [threading.Thread(target=work, args=(name,)) for name in "ab"]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert found == ["completed"] * ROWS
+    with ThreadPoolExecutor(2) as executor:
+        assert list(executor.map(work, "ab")) == [{"completed"}] * 2
 
 
 @contextmanager
 def _record_delays(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[float]]:
-    """Record the seconds that a client sleeps, on a clock that only its sleeps move."""
+    """Record the seconds that a client sleeps, on a clock that advances only by its sleeps."""
     delays: list[float] = []
-    at = 0.0
-
-    def sleep(seconds: float) -> None:
-        nonlocal at
-        at += seconds
-        delays.append(seconds)
-
-    def read_clock() -> float:
-        return at
-
     with monkeypatch.context() as patched:
-        patched.setattr(time, "sleep", sleep)
-        patched.setattr(time, "monotonic", read_clock)
+        patched.setattr(time, "sleep", delays.append)
+        patched.setattr(time, "monotonic", lambda: sum(delays))
         yield delays
 
 
-def _limit(retry_after: str | None, policy: str | None = None) -> httpx.Response:
-    headers = {"Retry-After": retry_after, "RateLimit-Policy": policy}
-    given = {name: value for name, value in headers.items() if value is not None}
-    return failure(429, "RATE_LIMITED", **given)
+def _limit(retry_after: str, policy: str | None = None) -> httpx.Response:
+    headers = {} if policy is None else {"RateLimit-Policy": policy}
+    return failure(429, "RATE_LIMITED", **{"Retry-After": retry_after}, **headers)
 
 
 @pytest.mark.parametrize("policy", [None, '"key";q=10;w=5'])
-def test_a_post_with_an_idempotency_key_waits_as_long_as_it_is_asked_to(
+def test_post_waits_as_long_as_requested(
     monkeypatch: pytest.MonkeyPatch, policy: str | None
 ) -> None:
-    """Given refusals by the rate limit, then the POST is sent again once each time is up."""
+    """Given refusals by the rate limit, then the POST is retried after each `Retry-After`."""
     service = ListedService(_limit("7", policy), _limit("30", policy), envelope(RUN, 202))
     with _record_delays(monkeypatch) as delays:
         service.client().runs.create("llm.generate", {"objective": "x"})
@@ -127,37 +105,27 @@ def test_a_post_with_an_idempotency_key_waits_as_long_as_it_is_asked_to(
         ([_limit("3")], {"max_wait_s": 2.0}, 1),
         ([_limit("1")] * 3, {"max_retries": 2}, 3),
     ],
-    ids=["at once", "in all", "a limit of the caller's", "a number of retries"],
+    ids=["single wait", "sum of waits", "max_wait_s", "max_retries"],
 )
-def test_a_wait_longer_than_the_client_allows_is_an_error(
+def test_raises_if_waits_exceed_the_limit(
     monkeypatch: pytest.MonkeyPatch,
     answers: list[httpx.Response],
     options: dict[str, float],
     sent: int,
 ) -> None:
-    """Given waits beyond the client's limit, then the error comes, and no request comes early."""
+    """Given waits beyond the client's limit, then it raises, and sends no early request."""
     service = ListedService(*answers)
-    transport = httpx.MockTransport(service)
-    with _record_delays(monkeypatch) as delays:
-        client = Client(URL, KEY, transport=transport, **options)
-        with pytest.raises(ServiceError, match="RATE_LIMITED"):
-            client.runs.create("llm.generate", {"objective": "x"})
+    with (
+        _record_delays(monkeypatch) as delays,
+        pytest.raises(ServiceError, match="RATE_LIMITED"),
+    ):
+        service.client(**options).runs.create("llm.generate", {"objective": "x"})
     assert len(service.seen) == sent
     assert sum(delays) <= 60
 
 
-def test_a_request_without_an_idempotency_key_is_sent_once(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Given a POST whose answer is shown once, when it is refused, then it is not sent again."""
-    service = ListedService(_limit("1"))
-    with _record_delays(monkeypatch) as delays, pytest.raises(ServiceError):
-        service.client().account.create("ada@example.org")
-    assert (len(service.seen), delays) == (1, [])
-
-
-def test_a_proxy_that_limits_requests_is_obeyed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Given a 429 that is not the service's own, then its `Retry-After` counts as well."""
+def test_respects_the_rate_limit_of_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given a 429 of a proxy, then the client waits for its `Retry-After` as well."""
     page = httpx.Response(429, html="<h1>Too many</h1>", headers={"Retry-After": "9"})
     service = ListedService(page, envelope(RUN, 202))
     with _record_delays(monkeypatch) as delays:
@@ -167,10 +135,8 @@ def test_a_proxy_that_limits_requests_is_obeyed(monkeypatch: pytest.MonkeyPatch)
         ListedService(*[page] * 7).client().runs.create("llm.generate", {"objective": "x"})
 
 
-def test_a_timeout_of_the_caller_ends_a_wait_for_the_rate_limit(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Given a wait shorter than `Retry-After`, then it ends in time, and as a timeout."""
+def test_timeout_ends_a_wait_for_the_rate_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given a timeout shorter than `Retry-After`, then the wait ends in time with a timeout."""
     service = ListedService(envelope(RUN), _limit("30", '"key";q=10;w=5'))
     with _record_delays(monkeypatch) as delays, pytest.raises(TimeoutError, match="work continues"):
         service.client().runs.get("run_1").wait(4.0, progress=False)

@@ -1,4 +1,4 @@
-"""Names of saved artifacts, as a server that is not ours may say them."""
+"""File names of saved artifacts, which a hostile server may choose."""
 
 import hashlib
 import os
@@ -25,7 +25,7 @@ HOSTILE = (
 
 @pytest.fixture
 def open_artifact() -> Callable[[str], Artifact]:
-    """Open an artifact of a server that gives it a name."""
+    """Opens an artifact with a name that the server chooses."""
 
     def answer(request: httpx.Request, name: str) -> httpx.Response:
         if request.url.path.endswith("/content"):
@@ -49,7 +49,7 @@ def open_artifact() -> Callable[[str], Artifact]:
 
 
 def check_saved(home: Path, folder: Path, saved: Path) -> None:
-    """Check that one plain file is in the folder, and nothing anywhere else."""
+    """Check that the folder has a single plain file, and that no other file exists."""
     assert [path.name for path in home.iterdir()] == [folder.name]
     assert [path.name for path in folder.iterdir()] == [saved.name]
     assert saved.parent == folder
@@ -64,26 +64,26 @@ def check_saved(home: Path, folder: Path, saved: Path) -> None:
 @given(st.one_of(st.sampled_from(HOSTILE), st.text(max_size=40)))
 @example(".bashrc")
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
-def test_a_name_from_a_server_is_made_safe(
+def test_makes_names_safe(
     open_artifact: Callable[[str], Artifact],
     tmp_path_factory: pytest.TempPathFactory,
     name: str,
 ) -> None:
-    """Given any name that a server says, then it is a plain file of the folder that was named."""
+    """Given any name from a server, then the artifact is a plain file in the chosen folder."""
     if any("\ud800" <= c <= "\udfff" for c in name):
-        return  # no JSON has them
+        return  # JSON cannot have surrogates
     home = tmp_path_factory.mktemp("home")
     folder = home / "folder"
     folder.mkdir()
     check_saved(home, folder, open_artifact(name).save(folder))
 
 
-def test_a_file_that_exists_is_replaced_only_if_asked(
+def test_replaces_an_existing_file_only_with_overwrite(
     open_artifact: Callable[[str], Artifact], tmp_path: Path
 ) -> None:
-    """Given another file of that name, or a link, then it stays until `overwrite` says otherwise.
+    """Given a file or link of that name, then it stays unless `overwrite` is True.
 
-    Saving the same again is no conflict, and a file that the caller names is replaced.
+    Saving equal bytes again is no conflict, and a file that the caller names is replaced.
     """
     artifact = open_artifact("notes.txt")
     saved, elsewhere = tmp_path / "notes.txt", tmp_path / "elsewhere"
@@ -105,22 +105,22 @@ def test_a_file_that_exists_is_replaced_only_if_asked(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["elsewhere", "notes.txt"]
 
 
-def test_the_command_replaces_only_if_asked(
+def test_command_replaces_only_with_overwrite(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Given a file of that name in the current folder, then the command keeps it unless asked."""
+    """Given a file of that name in the current folder, then the command needs `--overwrite`."""
     monkeypatch.chdir(tmp_path)
     data_dir = ["--sandbox", "--data-dir", "data"]
     with Client.local("data", sandbox=True) as client:
-        made = client.artifacts.upload(DATA)
-    Path(made.filename).write_text("mine")
-    command = ["artifacts", "save", made.id, *data_dir]
+        artifact = client.artifacts.upload(DATA)
+    Path(artifact.filename).write_text("mine")
+    command = ["artifacts", "save", artifact.id, *data_dir]
     refused = CliRunner().invoke(app, command)
     assert refused.exit_code != 0
     assert "--overwrite" in str(refused.exception)
-    assert Path(made.filename).read_text() == "mine"
+    assert Path(artifact.filename).read_text() == "mine"
     assert CliRunner().invoke(app, [*command, "--overwrite"]).exit_code == 0
-    assert Path(made.filename).read_bytes() == DATA
+    assert Path(artifact.filename).read_bytes() == DATA
 
 
 def test_names_the_missing_folder(open_artifact: Callable[[str], Artifact], tmp_path: Path) -> None:
