@@ -1,4 +1,4 @@
-"""Code that a caller may write: checked by mypy strict, never run."""
+"""Code that a caller may write. Strict mypy checks it, and it never runs."""
 
 from typing import assert_type
 
@@ -55,8 +55,8 @@ def draw(client: Client) -> None:
 
 
 def connect() -> None:
-    """A client takes what httpx takes."""
-    timeout = httpx.Timeout(5, connect=1)
-    with Client("http://team", http_client=httpx.Client(), timeout=timeout, max_retries=0) as one:
-        ask(one)
+    """A client takes an HTTP client and a timeout of httpx."""
+    http, timeout = httpx.Client(), httpx.Timeout(5, connect=1)
+    with Client("http://team", http_client=http, timeout=timeout, max_retries=0) as client:
+        ask(client)
     AsyncClient("http://team", http_client=httpx.AsyncClient(), timeout=None)

@@ -1,4 +1,4 @@
-"""Code that a caller must not write: mypy strict has an error in each of these lines; never run."""
+"""Code that a caller must not write. Strict mypy reports each of these lines; it never runs."""
 
 import httpx
 
@@ -6,7 +6,7 @@ from toolkit import Client, Workflow
 
 
 def ask(client: Client) -> None:
-    """Words of a closed set are checked where they are written."""
+    """Literal values and names of parameters are checked."""
     client.runs.create("llm.generate", {}, optimize_for="cheep")  # error: call-overload
     client.runs.create("llm.generate", {}, optimise_for="cost")  # error: call-overload
     client.runs.create("card", {}, target="robot")  # error: call-overload
@@ -28,7 +28,7 @@ def connect() -> None:
 
 
 def draw() -> None:
-    """So are those of a workflow and its nodes."""
+    """Options of a workflow and its nodes are checked."""
     flow = Workflow("card", optimize_for="cheep")  # error: arg-type
     flow.add("text", "llm.generate", options={"optimize_for": "cheep"})  # error: arg-type
     flow.add("text", "x", options={"providers": "openai"})  # error: arg-type

@@ -1,1 +1,1 @@
-"""Haiku for the capability toolkit, and a vendor who writes them."""
+"""A capability that writes haiku, and a vendor for it."""

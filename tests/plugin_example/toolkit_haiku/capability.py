@@ -1,4 +1,4 @@
-"""`haiku.write`: three lines on a topic, by whichever text vendor the router picks."""
+"""`haiku.write`: three lines on a topic, from the text vendor that the router chooses."""
 
 from pydantic import Field
 
@@ -35,16 +35,16 @@ class HaikuOutput(Record):
     lines: list[str]
 
 
-def make_request(given: HaikuInput) -> TextRequest:
-    """Make the request to a vendor; the same for the estimate and for the call."""
-    prompt = f"Write a haiku about {given.topic}: three lines, nothing else."
-    return TextRequest(prompt=f"{prompt}\n\n{given.context}".strip(), max_tokens=60)
+def make_request(haiku: HaikuInput) -> TextRequest:
+    """Build the request to a vendor, for the estimate and for the call."""
+    prompt = f"Write a haiku about {haiku.topic}: three lines, nothing else."
+    return TextRequest(prompt=f"{prompt}\n\n{haiku.context}".strip(), max_tokens=60)
 
 
 def write(call: Call[HaikuInput]) -> Flow[Result]:
-    """Ask for a haiku and keep its first three lines."""
+    """Request a haiku, and return its first three lines."""
     reply = yield from request_operation(make_request(call.input))
-    # A stranger wrote it, at any length: it is read where that can be ended.
+    # The text is untrusted and of any length, so a worker process reads it, which can be ended.
     lines = yield from run_in_process(first_lines, reply.text, 3)
     return Result({"lines": lines}, Blob("\n".join(lines).encode(), "text/plain"))
 

@@ -1,4 +1,4 @@
-"""The Verse Club: text by its own little wire, `POST /verses`."""
+"""The Verse Club, a vendor of texts with its own API: `POST /verses`."""
 
 from decimal import Decimal
 
@@ -26,7 +26,7 @@ CODES = {
 
 
 def text(operation: TextRequest, access: Access) -> Flow[TextReply]:
-    """Ask for a text; every failure has one of the toolkit's codes, and quotes no key."""
+    """Request a text. Every failure has a code of the toolkit, and no error has the key."""
     response = yield from send(
         httpx.Request(
             "POST",
@@ -57,13 +57,13 @@ VENDOR = Vendor(
         Model(
             id="bard-1",
             kind="text",
-            # What is not billed has the price 0; a price that is left out is unknown.
+            # A free meter has the price 0. A missing price is unknown.
             prices={"input_tokens": Decimal(0), "output_tokens": Decimal("0.00001")},
             default=True,
             as_of="2026-11-20",
             source="the club's price list",
         ),
     ),
-    # The most that it bills: without this, its models cannot be used under a budget.
-    bounds={TextRequest: TokenBound("the club's price list: no more words than were asked for")},
+    # The maximum bill. Without a bound, a budget excludes the vendor's models.
+    bounds={TextRequest: TokenBound("the club's price list: at most the requested words")},
 )
