@@ -1,4 +1,4 @@
-"""Asks servers for work, and remembers what they acknowledged and showed."""
+"""Callers that create work on servers, and record every acknowledgement and completed job."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -7,17 +7,11 @@ from random import Random
 
 import httpx
 
+from tests.conftest import POINTERS
 from tests.crash.processes import CloudProcess, Record, open_http
 from tests.support.timing import wait_until
 
 FINAL = frozenset({"completed", "failed", "cancelled"})
-VARIABLES = {
-    "minimax": "MINIMAX_API_KEY",
-    "openai": "OPENAI_API_KEY",
-    "anthropic": "ANTHROPIC_API_KEY",
-    "google": "GEMINI_API_KEY",
-    "elevenlabs": "ELEVENLABS_API_KEY",
-}
 WRITERS = ("minimax", "openai", "anthropic", "google")
 
 
@@ -31,7 +25,7 @@ class Person:
 
 @dataclass(frozen=True)
 class Kill:
-    """From when to when a server was killed, and how many calls the cloud had seen by then."""
+    """The begin and end of a kill of a server, and the number of calls of the cloud by its end."""
 
     at: datetime
     over: datetime
@@ -40,15 +34,16 @@ class Kill:
 
 @dataclass
 class Ledger:
-    """A record of what servers acknowledged and showed, and of when they were killed.
+    """A record of acknowledgements, of completed jobs that a caller has read, and of kills.
 
     Attributes:
-        people: the accounts that were acknowledged.
-        acknowledged: paths that have to answer 200 from then on, with whose they are.
-        open: paths of workflows, runs and tasks that were not yet seen to have ended.
-        completed: what was shown of a job as completed, and before which kill.
-        kills: the kills, in order.
-        first_call: the calls that the cloud had seen before all this.
+        people: accounts that were acknowledged.
+        acknowledged: paths that must answer 200 from then on, with their accounts.
+        open: paths of workflows, runs and tasks that no caller has read as ended yet.
+        completed: facts of each job that a caller has read as completed, with the account and
+            the number of kills before.
+        kills: kills in order.
+        first_call: number of calls of the cloud before the first entry.
     """
 
     people: list[Person] = field(default_factory=list)
@@ -58,16 +53,16 @@ class Ledger:
     kills: list[Kill] = field(default_factory=list)
     first_call: int = 0
 
-    def saw(self, job_id: str, shown: Record, person: Person) -> None:
-        """Remember what was shown of a completed job."""
-        facts = {name: shown[name] for name in ("status", "artifact_id", "cost_usd")}
+    def record_completed(self, job_id: str, record: Record, person: Person) -> None:
+        """Record the facts of a completed job, unless they are recorded."""
+        facts = {name: record[name] for name in ("status", "artifact_id", "cost_usd")}
         self.completed.setdefault(job_id, (facts, person, len(self.kills)))
 
 
 class Caller:
-    """Asks a server for work and looks at it, writing everything into the ledger.
+    """Creates work on a server and reads it, and records everything in the ledger.
 
-    Every method raises `httpx.TransportError` once the server is gone.
+    Every method raises `httpx.TransportError` if the server is gone.
     """
 
     def __init__(self, url: str, ledger: Ledger, random: Random, numbers: Iterator[int]) -> None:
@@ -77,20 +72,23 @@ class Caller:
         self._numbers = numbers
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         self._client.close()
 
     def get(self, path: str, person: Person) -> httpx.Response:
-        """Read something."""
+        """Read a path."""
         return self._receive(self._client.get(path, headers=person.headers))
 
     def _receive(self, answer: httpx.Response) -> httpx.Response:
-        """Take an answer, whatever it says."""
+        """Return a response; a subclass may reject it."""
         return answer
 
     def post(self, path: str, body: Record, person: Person) -> Record:
-        """Ask for something, and remember that it was acknowledged."""
+        """Create a resource, and record the acknowledgement."""
         answer = self._receive(self._client.post(path, json=body, headers=person.headers))
+        return self._record_acknowledged(path, answer, person)
+
+    def _record_acknowledged(self, path: str, answer: httpx.Response, person: Person) -> Record:
         assert answer.status_code in (201, 202), answer.text
         data: Record = answer.json()["data"]
         self._ledger.acknowledged[f"{path}/{data['id']}"] = person
@@ -99,7 +97,7 @@ class Caller:
         return data
 
     def sign_up(self, *providers: str) -> Person:
-        """Open an account and connect vendors."""
+        """Create an account and connect providers."""
         email = f"ada{next(self._numbers)}@example.org"
         answer = self._client.post("/v1/account", json={"email": email})
         assert answer.status_code == 201, answer.text
@@ -111,17 +109,17 @@ class Caller:
         return person
 
     def connect(self, person: Person, provider: str) -> None:
-        """Point to the key of a vendor."""
+        """Create a connection that refers to a key in the environment."""
         pointer = {
             "provider": provider,
             "connection_type": "environment",
-            "secret_ref": VARIABLES[provider],
+            "secret_ref": POINTERS[provider],
         }
-        made = self.post("/v1/providers/connections", pointer, person)
-        person.connections[provider] = made["id"]
+        connection = self.post("/v1/providers/connections", pointer, person)
+        person.connections[provider] = connection["id"]
 
     def work(self, person: Person) -> None:
-        """Ask for something at random."""
+        """Create a workflow, run or task at random."""
         draw = self._random.random()
         if draw < 0.70:
             self.workflow(person)
@@ -131,18 +129,18 @@ class Caller:
             self.task(person)
 
     def run(self, person: Person) -> None:
-        """Ask for a single text."""
+        """Create a run of a text."""
         provider = self._writer(person)
         body = {"name": "llm.generate", "input": self._words(), "options": pin(provider)}
         self.post("/v1/runs", body, person)
 
     def task(self, person: Person) -> None:
-        """Hand over an objective."""
+        """Create a task."""
         body = {"objective": f"A short text about tea house number {next(self._numbers)}"}
         self.post("/v1/tasks", body, person)
 
     def workflow(self, person: Person) -> None:
-        """Ask for a small graph: texts, now and then spoken or laid out."""
+        """Create a small workflow of texts, with some speech and cards."""
         nodes: list[Record] = []
         for i in range(self._random.randint(2, 6)):
             upstream = [node["id"] for node in nodes if self._random.random() < 0.4]
@@ -150,13 +148,14 @@ class Caller:
         self.post("/v1/workflows", {"name": "some graph", "nodes": nodes}, person)
 
     def create_fixed_workflow(self, person: Person) -> str:
-        """Ask for four nodes of three kinds; the id."""
+        """Create a workflow of four nodes of three kinds; return its id."""
+        speed = round(1 + next(self._numbers) % 1000 / 1001, 6)
         nodes = [
             {"id": "copy", "capability": "llm.generate", "input": self._words()},
             {
                 "id": "speech",
                 "capability": "speech.generate",
-                "input": {"speed": self._pace()},
+                "input": {"speed": speed},
                 "depends_on": ["copy"],
             },
             {"id": "line", "capability": "text.generate", "input": self._words()},
@@ -167,8 +166,8 @@ class Caller:
                 "depends_on": ["copy", "line"],
             },
         ]
-        made = self.post("/v1/workflows", {"name": "fixed", "nodes": nodes}, person)
-        return str(made["id"])
+        workflow = self.post("/v1/workflows", {"name": "fixed", "nodes": nodes}, person)
+        return str(workflow["id"])
 
     def _node(self, node_id: str, upstream: list[str], person: Person) -> Record:
         node: Record = {"id": node_id, "depends_on": upstream}
@@ -186,81 +185,77 @@ class Caller:
         return self._random.choice([name for name in WRITERS if name in person.connections])
 
     def _words(self) -> Record:
-        """A request that no other is equal to."""
+        """Return an input that differs from all others."""
         return {"objective": f"Line {next(self._numbers)} on tea"}
-
-    def _pace(self) -> float:
-        return round(1 + next(self._numbers) % 1000 / 1001, 6)
 
     def _card(self) -> Record:
         return {"title": f"Tea {next(self._numbers)}", "width": 240, "height": 200}
 
     def look(self, path: str) -> Record:
-        """Read a workflow, run or task, and remember what it shows as completed."""
+        """Read a workflow, run or task, and record its completed jobs."""
         person = self._ledger.open.get(path) or self._ledger.acknowledged[path]
         answer = self.get(path, person)
         assert answer.status_code == 200, f"{path}: {answer.text}"
         data: Record = answer.json()["data"]
-        for shown in [data, *data.get("nodes", [])]:
-            if shown.get("job_id") and shown["status"] == "completed":
-                self._ledger.saw(shown["job_id"], shown, person)
+        for record in [data, *data.get("nodes", [])]:
+            if record.get("job_id") and record["status"] == "completed":
+                self._ledger.record_completed(record["job_id"], record, person)
         if data["status"] in FINAL:
             self._ledger.open.pop(path, None)
         return data
 
     def look_around(self) -> None:
-        """Read one of what has not ended."""
+        """Read a random open workflow, run or task."""
         if self._ledger.open:
             self.look(self._random.choice(sorted(self._ledger.open)))
 
     def look_at_all(self) -> bool:
-        """Read all that has not ended; tell whether nothing is left of it."""
+        """Read everything that is open; return whether all of it has ended."""
         for path in list(self._ledger.open):
             self.look(path)
         return not self._ledger.open
 
     def list_all(self, path: str, person: Person) -> list[Record]:
-        """Every item of a list, page by page."""
-        found: list[Record] = []
+        """Return all items of a list, page by page."""
+        items: list[Record] = []
         cursor = None
         while True:
             after = f"&cursor={cursor}" if cursor else ""
             answer = self.get(f"{path}?limit=200{after}", person)
             assert answer.status_code == 200, answer.text
             data = answer.json()["data"]
-            found += data["items"]
+            items += data["items"]
             cursor = data["next_cursor"]
             if cursor is None:
-                return found
+                return items
 
     def wait_for_all(self) -> None:
-        """Wait until everything has ended: what was acknowledged, and what was not."""
+        """Wait until all work has ended, acknowledged or not."""
         for person in self._ledger.people:
             for area in ("workflows", "runs", "tasks"):
                 for item in self.list_all(f"/v1/{area}", person):
                     if item["status"] not in FINAL:
                         self._ledger.open.setdefault(f"/v1/{area}/{item['id']}", person)
-
-        wait_until(self.look_at_all, f"all comes to an end: {sorted(self._ledger.open)[:5]}", 60)
+        wait_until(self.look_at_all, f"all work ends: {sorted(self._ledger.open)[:5]}", 60)
 
 
 def pin(provider: str) -> Record:
-    """Options that leave the router no choice, so that a repeated call is an equal one."""
+    """Return options that fix the provider, so that a repeated call is equal."""
     return {"provider": provider}
 
 
-# The cloud accepts, reads and logs a call in a turn of its loop each; a request takes as many.
+# The cloud accepts, reads and logs a call in three turns of its loop, and so it does a request.
 ROUND_TRIPS = 3
 
 
 def record_kill(cloud: CloudProcess, ledger: Ledger, at: datetime, lasts_s: float = 0.0) -> None:
-    """Write a kill down that is over, once the calls that were on their way have arrived.
+    """Record a kill that is over, after the calls on their way to the cloud have arrived.
 
     Args:
         cloud: the vendor cloud.
-        ledger: where it is written.
-        at: when it began.
-        lasts_s: for how much longer something fails, where it was no kill.
+        ledger: receives the entry.
+        at: begin of the kill.
+        lasts_s: further seconds for which the fault lasts, if it was not a kill.
     """
     over = datetime.now(UTC) + timedelta(seconds=lasts_s)
     for _ in range(ROUND_TRIPS):

@@ -1,9 +1,9 @@
-"""Starts `toolkit` processes fast: imports everything once, and forks for each one.
+"""Starts `toolkit` processes fast: imports everything first, and forks for each process.
 
-A server that is killed hundreds of times would else spend most of its life on imports. What the
-child runs from then on is the module itself. Lines of JSON come in on stdin, one answer each goes
-out on stdout: `{"command": ["toolkit", ...], "env": {...}}` starts a child and tells its id,
-`{"poll": id}` tells how it ended, or null while it runs.
+Otherwise a server that is killed hundreds of times would spend most of its life on imports. The
+child then runs the module itself. Requests are lines of JSON on stdin, with a line each on stdout:
+`{"command": ["toolkit", ...], "env": {...}}` starts a child and returns its id, `{"poll": id}`
+returns its exit code, or null while it runs.
 """
 
 import ctypes
@@ -29,7 +29,7 @@ WORKERS = 2
 
 
 def preload() -> None:
-    """Import what a server imports by the time that it answers, and list what is installed."""
+    """Import all modules of a running server, and list the installed packages."""
     for module in (capabilities, vendors):
         patch.object(module, "entry_points", cache(entry_points)).start()
     import httpx_aiohttp  # noqa: F401
@@ -49,13 +49,13 @@ def preload() -> None:
 
 
 def allow_tracing() -> None:
-    """Let any process of the same user trace this one; where that is so anyway, nothing happens."""
+    """Let any process of the same user trace this process."""
     pr_set_ptracer, any_process = 0x59616D61, -1
     ctypes.CDLL(None).prctl(pr_set_ptracer, any_process, 0, 0, 0)
 
 
 def fork_command(command: list[str], env: dict[str, str], log: str) -> int:
-    """Fork a child that runs a module with arguments; its id."""
+    """Fork a child that runs a module with arguments; return its id."""
     child = os.fork()
     if child:
         return child
@@ -86,24 +86,25 @@ def main() -> None:
     load_functions([get_function_name(plan_objective), get_function_name(draw_card)])
     import miniaudio  # noqa: F401 - a worker measures sounds with it
 
-    gc.freeze()  # a collection would else write to all that a child shares with this process
-    ended: dict[int, int | None] = {}
+    gc.freeze()  # otherwise a collection would write to all memory that children share
+    codes: dict[int, int | None] = {}
     print("ready", flush=True)
     for line in sys.stdin:
-        asked: dict[str, Any] = json.loads(line)
-        if "command" in asked:
-            child = fork_command(asked["command"], asked["env"], asked["log"])
-            ended[child] = None
+        request: dict[str, Any] = json.loads(line)
+        if "command" in request:
+            child = fork_command(request["command"], request["env"], request["log"])
+            codes[child] = None
             print(child, flush=True)
             continue
-        child = asked["poll"]
-        if ended[child] is None:
-            done, status = os.waitpid(child, os.WNOHANG)
-            ended[child] = os.waitstatus_to_exitcode(status) if done else None
-        print(json.dumps(ended[child]), flush=True)
-    for child in [one for one, status in ended.items() if status is None]:
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
+        child = request["poll"]
+        if codes[child] is None:
+            pid, status = os.waitpid(child, os.WNOHANG)
+            codes[child] = os.waitstatus_to_exitcode(status) if pid else None
+        print(json.dumps(codes[child]), flush=True)
+    for child, code in codes.items():
+        if code is None:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Options from variables of the environment, read before tests are kept from seeing it."""
+"""Options from environment variables, read before the tests clear them."""
 
 import os
 
@@ -6,5 +6,5 @@ _GIVEN = {name: value for name, value in os.environ.items() if name.startswith("
 
 
 def get_option(name: str) -> str | None:
-    """A `TOOLKIT_CRASH_…` variable as it was when the tests were collected."""
+    """Return a `TOOLKIT_CRASH_…` variable as it was when the tests were collected."""
     return _GIVEN.get(name)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import httpx
 
@@ -23,7 +23,7 @@ from tests.support.ports import free_port
 from tests.support.timing import PATIENCE_S, wait_until
 
 LATENCY_MS = 40
-# As the vendors' own hosts have them: what stands before the paths that an adapter adds.
+# Prefixes of the paths that an adapter adds, as on the vendors' own hosts.
 BASE_URLS = {
     "MINIMAX__BASE_URLS__API": "/minimax",
     "OPENAI__BASE_URLS__API": "/openai/v1",
@@ -35,18 +35,18 @@ BASE_URLS = {
     "RUNPOD__BASE_URLS__JOBS": "/runpod-jobs",
     "RUNPOD__BASE_URLS__IMAGES": "/runpod-images",
 }
-# A client of httpx would read all certificates each time, which costs more than what it asks.
+# Otherwise each client of httpx would read all certificates, which costs more than its requests.
 NO_CERTIFICATES = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 Record = dict[str, Any]
 FindUrl = Callable[[Path], str | None]
 
 
 def open_http(url: str = "", *, max_kept: int | None = None) -> httpx.Client:
-    """Open a client of what is served on this machine.
+    """Open a client of a server on this machine.
 
     Args:
-        url: what stands before the paths that are asked for.
-        max_kept: how many connections are kept for the next request.
+        url: prefix of the requests' paths.
+        max_kept: maximum number of idle connections.
     """
     limits = httpx.Limits(max_keepalive_connections=max_kept)
     return httpx.Client(
@@ -54,24 +54,24 @@ def open_http(url: str = "", *, max_kept: int | None = None) -> httpx.Client:
     )
 
 
-# For requests to whoever, who may be away.
+# For requests to servers that may be away.
 HTTP = open_http(max_kept=0)
 
 
 class CloudProcess:
-    """The vendor cloud, and what it tells of the calls that reached it."""
+    """The vendor cloud, and its log of calls."""
 
     def __init__(self, url: str) -> None:
         self.url = url
         self._client = open_http(url)
 
     def calls(self) -> list[Record]:
-        """Every call so far, in the order of arrival."""
-        found: list[Record] = self._client.get("/_sandbox/calls").json()["calls"]
-        return found
+        """Return all calls so far, in the order of arrival."""
+        calls: list[Record] = self._client.get("/_sandbox/calls").json()["calls"]
+        return calls
 
     def wait_until_quiet(self) -> list[Record]:
-        """Every call, once all of them have been answered."""
+        """Wait until all calls are answered, and return them."""
         calls: list[Record] = []
 
         def answered() -> bool:
@@ -82,49 +82,64 @@ class CloudProcess:
         return calls
 
     def environment(self, engine: str = "") -> dict[str, str]:
-        """The settings of a server whose vendors are here.
+        """Return the settings of a server that calls the cloud's vendors.
 
         Args:
-            engine: a first word of the paths that it calls, for clouds that tell servers apart.
+            engine: first part of the server's paths, for clouds that distinguish servers.
         """
         url = f"{self.url}/{engine}" if engine else self.url
         urls = {f"TOOLKIT_VENDORS__{name}": url + path for name, path in BASE_URLS.items()}
-        # Callers here look around without a pause.
-        often = {"TOOLKIT_RATE_LIMIT_PER_S": "100000", "TOOLKIT_RATE_LIMIT_BURST": "100000"}
-        # The log is of the work; and what is served may be a copy, to be gone on with.
-        alone = {"TOOLKIT_CONNECTION_TEST_S": "0", "TOOLKIT_TAKE_UP": "true"}
-        return {**urls, **often, **alone, "TOOLKIT_ENCYCLOPEDIA_URL": f"{url}/encyclopedia"}
+        return {
+            **urls,
+            "TOOLKIT_ENCYCLOPEDIA_URL": f"{url}/encyclopedia",
+            # Callers poll without a pause.
+            "TOOLKIT_RATE_LIMIT_PER_S": "100000",
+            "TOOLKIT_RATE_LIMIT_BURST": "100000",
+            # A test of a connection would be a call that no work makes.
+            "TOOLKIT_CONNECTION_TEST_S": "0",
+            # A directory may be a copy, whose work must be resumed.
+            "TOOLKIT_TAKE_UP": "true",
+        }
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         self._client.close()
 
 
-def answers(url: str) -> bool:
-    """Tell whether something is served there."""
+def is_answering(url: str, timeout_s: float = PATIENCE_S) -> bool:
+    """Return whether a server answers a request with success."""
     try:
-        return HTTP.get(url).status_code < 500
+        return HTTP.get(url, timeout=timeout_s).status_code == 200
     except httpx.TransportError:
         return False
 
 
-class Process(Protocol):
-    """A process, as `Popen` has it."""
+class ForkedProcess:
+    """A process of the fork server."""
 
-    @property
-    def pid(self) -> int:
-        """Its id."""
+    def __init__(self, parent: "ForkServerClient", pid: int) -> None:
+        self.pid = pid
+        self._parent = parent
 
     def poll(self) -> int | None:
-        """Return its exit code; None while it runs."""
+        """Return the exit code, or None while the process runs."""
+        code: int | None = self._parent.ask(poll=self.pid)
+        return code
 
     def wait(self, timeout: float | None = None) -> int:
-        """Wait for its exit code."""
+        """Wait for the exit code."""
+        wait_until(lambda: self.poll() is not None, "it ends", timeout or PATIENCE_S)
+        code = self.poll()
+        assert code is not None
+        return code
 
     def send_signal(self, sig: int, /) -> None:
-        """Send it a signal, if it is still there."""
+        """Send a signal, unless the process has ended."""
+        with suppress(ProcessLookupError):
+            os.kill(self.pid, sig)
 
 
+Process = subprocess.Popen[bytes] | ForkedProcess
 Start = Callable[[Sequence[str], Mapping[str, str]], Process]
 
 
@@ -138,10 +153,10 @@ def start_python(command: Sequence[str], env: Mapping[str, str]) -> Process:
 def process(
     *command: str, env: Mapping[str, str], ready: str, start: Start = start_python
 ) -> Iterator[Process]:
-    """A child process that answers at `ready`; killed at the end if it still runs."""
+    """Start a process that answers at `ready`, and kill it at the end."""
     child = start(command, env)
     try:
-        wait_until(lambda: answers(ready) or child.poll() is not None)
+        wait_until(lambda: is_answering(ready) or child.poll() is not None)
         assert child.poll() is None, f"{command[0]} stopped with {child.poll()}"
         yield child
     finally:
@@ -153,7 +168,7 @@ def process(
 def open_cloud(
     module: str = "toolkit.sandbox", latency_ms: float = LATENCY_MS, start: Start = start_python
 ) -> Iterator[CloudProcess]:
-    """A vendor cloud in a process of its own, which a module serves."""
+    """Start a vendor cloud in a process of its own, which a module serves."""
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     command = (module, "--port", str(port), "--latency-ms", str(latency_ms))
@@ -173,27 +188,27 @@ def serve(
     start: Start = start_python,
     **env: str,
 ) -> Iterator[tuple[str, Process]]:
-    """A server that answers; its address, and the process."""
+    """Start a server and wait until it answers; yield its address and process."""
     port = free_port()
     url = f"http://127.0.0.1:{port}"
-    told = {**cloud.environment(), **name_database(database), **env}
+    settings = {**cloud.environment(), **name_database(database), **env}
     command = build_command(data_dir, port)
-    with process(*command, env=told, ready=f"{url}/v1/health", start=start) as child:
+    with process(*command, env=settings, ready=f"{url}/v1/health", start=start) as child:
         yield url, child
 
 
 def build_command(data_dir: Path, port: int) -> list[str]:
-    """Build the command of a server, with the module that has it."""
+    """Build the command of a server, with its module."""
     return ["toolkit", "serve", "--port", str(port), "--data-dir", str(data_dir), "--sandbox"]
 
 
 def name_database(url: str | None) -> dict[str, str]:
-    """Name a database to a server, unless it is a file in its data directory."""
+    """Return the setting of a server's database, unless it is a file in its data directory."""
     return {} if url is None else {"TOOLKIT_DATABASE": url}
 
 
 def sign_up(url: str) -> dict[str, str]:
-    """The headers of a new account that has connected minimax."""
+    """Create an account that has connected minimax; return the headers of its key."""
     answer = HTTP.post(f"{url}/v1/account", json={"email": "ada@example.org"})
     headers = {"Authorization": f"Bearer {answer.json()['data']['api_key']}"}
     pointer = {
@@ -201,17 +216,17 @@ def sign_up(url: str) -> dict[str, str]:
         "connection_type": "environment",
         "secret_ref": "MINIMAX_API_KEY",
     }
-    made = HTTP.post(f"{url}/v1/providers/connections", json=pointer, headers=headers)
-    assert made.status_code == 201
+    response = HTTP.post(f"{url}/v1/providers/connections", json=pointer, headers=headers)
+    assert response.status_code == 201
     return headers
 
 
 class ForkServerClient:
-    """Starts modules fast, as `python -m` would; see `fork_server.py`.
+    """Starts modules like `python -m`, but fast; see `fork_server.py`.
 
     Args:
-        log: where their lines go.
-        folder: where the package is.
+        log: file of the processes' output.
+        folder: folder of the package.
     """
 
     def __init__(self, log: Path, folder: Path = ROOT) -> None:
@@ -233,18 +248,18 @@ class ForkServerClient:
         assert line, "the fork server has died"
         return line
 
-    def ask(self, **asked: object) -> Any:
-        """Ask it for something; its answer."""
+    def ask(self, **request: object) -> Any:
+        """Send a request to the fork server; return its response."""
         assert self._child.stdin is not None
         with self._lock:
-            self._child.stdin.write(json.dumps(asked) + "\n")
+            self._child.stdin.write(json.dumps(request) + "\n")
             self._child.stdin.flush()
             return json.loads(self._read())
 
     def start(
         self, command: Sequence[str], env: Mapping[str, str], log: Path | None = None
-    ) -> "ForkedProcess":
-        """Start a module with arguments, with a log of its own or that of all."""
+    ) -> ForkedProcess:
+        """Start a module with arguments, with its own log or the common log."""
         return ForkedProcess(self, self.ask(command=command, env=env, log=str(log or self.log)))
 
     def serve(
@@ -256,14 +271,14 @@ class ForkServerClient:
         port: int | None = None,
         **env: str,
     ) -> "ServerProcess":
-        """Start a server; it does not answer yet."""
+        """Start a server, without waiting until it answers."""
         port = port or free_port()
-        told = {**cloud.environment(), **name_database(database), **env}
-        child = self.start(build_command(data_dir, port), told)
+        settings = {**cloud.environment(), **name_database(database), **env}
+        child = self.start(build_command(data_dir, port), settings)
         return ServerProcess(child, port, self.log, data_dir, database)
 
     def close(self) -> None:
-        """End it, and with it all that it has started."""
+        """End the fork server and all processes that it has started."""
         assert self._child.stdin is not None
         assert self._child.stdout is not None
         self._child.stdin.close()
@@ -271,40 +286,15 @@ class ForkServerClient:
         self._child.stdout.close()
 
 
-class ForkedProcess:
-    """A process of the fork server."""
-
-    def __init__(self, parent: ForkServerClient, pid: int) -> None:
-        self.pid = pid
-        self._parent = parent
-
-    def poll(self) -> int | None:
-        """Return its exit code; None while it runs."""
-        code: int | None = self._parent.ask(poll=self.pid)
-        return code
-
-    def wait(self, timeout: float | None = None) -> int:
-        """Wait for its exit code."""
-        wait_until(lambda: self.poll() is not None, "it ends", timeout or PATIENCE_S)
-        code = self.poll()
-        assert code is not None
-        return code
-
-    def send_signal(self, sig: int, /) -> None:
-        """Send it a signal, if it is still there."""
-        with suppress(ProcessLookupError):
-            os.kill(self.pid, sig)
-
-
 class ServerProcess:
-    """One server process.
+    """A server process.
 
     Args:
         child: the process.
-        port: where it answers.
-        log: has its lines, for who looks into how it ended.
-        data_dir: its data directory.
-        database: the address of its database; None where that is a file there.
+        port: port of the server.
+        log: file of its output, for the message of a failure.
+        data_dir: data directory.
+        database: address of the database, or None for a file.
     """
 
     def __init__(
@@ -318,18 +308,18 @@ class ServerProcess:
         self._data_dir = data_dir
 
     def has_closed_all(self) -> bool:
-        """Tell whether no work item is open in its directory, as far as that can be read now."""
+        """Return whether the store has no open work item; False while it cannot be read."""
         rows = open_rows(self._data_dir, self.database, read_only=True)
         with suppress(sqlite3.OperationalError), rows as store:
             return not store.execute("SELECT 1 FROM roots WHERE open").fetchall()
         return False
 
     def poll_exit_code(self) -> int | None:
-        """Return its exit code; none while it runs."""
+        """Return the exit code, or None while the server runs."""
         return self._child.poll()
 
     def wait_until_ready(self) -> bool:
-        """Wait until it answers, or has ended; whether it answers."""
+        """Wait until the server answers or has ended; return whether it answers."""
         with open_http(self.url) as client:
 
             def settled() -> bool:
@@ -341,22 +331,18 @@ class ServerProcess:
         return self.poll_exit_code() is None
 
     def kill(self, number: signal.Signals = signal.SIGKILL) -> None:
-        """Send it a signal, if it is still there."""
+        """Send a signal, unless the server has ended."""
         self._child.send_signal(number)
 
     def wait(self) -> int:
-        """Wait for its end; the exit code, or minus the signal.
-
-        Raises:
-            AssertionError: it stopped by a fault of its own.
-        """
-        ended = self._child.wait(PATIENCE_S)
-        assert ended in (0, -signal.SIGKILL), f"it ended with {ended}: {self._log.read_text()}"
-        return ended
+        """Wait for the exit code, which must be 0 or of a kill."""
+        code = self._child.wait(PATIENCE_S)
+        assert code in (0, -signal.SIGKILL), f"it ended with {code}: {self._log.read_text()}"
+        return code
 
 
 class DelayedKill:
-    """A server, killed at an instant that has nothing to do with what it is doing."""
+    """Kills a server after a delay, independently of its work."""
 
     def __init__(self, server: ServerProcess, after_s: float) -> None:
         self._server = server
@@ -369,7 +355,7 @@ class DelayedKill:
         self.at = datetime.now(UTC)
 
     def wait_until_dead(self) -> datetime:
-        """Wait until it is dead; when that was."""
+        """Wait until the server is dead; return the time of the kill."""
         self._timer.join()
         self._server.wait()
         assert self.at is not None

@@ -1,7 +1,7 @@
-"""The process killed before and after each write of one workflow, one after the other.
+"""A kill of the process before and after each write of a workflow.
 
-Sampling finds what happens often; this finds what happens between two particular writes. Each time
-others of the points are stepped over, as is told, and `TOOLKIT_CRASH_ALL=1` takes every one.
+Random kills find frequent faults; these tests find faults between two particular writes. Each run
+takes a sample of the points, which it prints; `TOOLKIT_CRASH_ALL=1` takes all points.
 """
 
 import random
@@ -18,16 +18,16 @@ from toolkit.store.crashpoints import CRASH_VARIABLE, find_crash_point
 ALL = get_option("TOOLKIT_CRASH_ALL") is not None
 STEP = 1 if ALL else 4
 SIDES = ("before", "after")
-# Where a restarted server is killed as it takes up what the first one left behind.
+# Points of a kill of the restarted server, while it resumes the work of the first server.
 AGAIN = [*product(("lease",), SIDES, (1,)), *product(("commit",), SIDES, (1, 2, 3))]
 
 
 def check_kill_points(
     bench: CrashBench, durability: str, points: list[str], totals: Counter[str]
 ) -> bool:
-    """Check all promises after a kill at each point; tell whether the first was never come to.
+    """Check all promises after a kill at each point; return whether the first was not reached.
 
-    Servers that take up what it left behind are killed at the other points, if they come to them.
+    Servers that resume the work are killed at the other points, if they reach them.
     """
     data_dir, ledger = bench.copy_directory("-".join((durability, *points))), bench.ledger()
     for i, point in enumerate(points):
@@ -42,9 +42,9 @@ def check_kill_points(
         if outlived and i == 0:
             return True
         bench.record_death(ledger)
-    found = bench.recover(data_dir, ledger)
-    assert not found.wrong, f"{points}: " + "\n".join(found.wrong)
-    totals += found.counts
+    issues = bench.recover(data_dir, ledger)
+    assert not issues.wrong, f"{points}: " + "\n".join(issues.wrong)
+    totals += issues.counts
     return False
 
 
@@ -52,60 +52,55 @@ def check_kill_points(
     "durability",
     ["normal", pytest.param("full", marks=pytest.mark.sqlite("when a commit is on its disk"))],
 )
-def test_a_kill_around_any_commit_breaks_no_promise(
+def test_kill_at_any_commit_breaks_no_promise(
     bench: CrashBench, durability: str, tell: Callable[[str], None]
 ) -> None:
     """Given a workflow, when killed before or after any commit of it, then all promises hold."""
     totals: Counter[str] = Counter()
-    # Commits to disk are slow enough for what must wait for them to go ahead where it does not.
+    # Commits to disk are slow, so code that does not wait for them acts before: a side is enough.
     sides = SIDES if ALL or durability == "normal" else ("before",)
     first = random.randint(1, STEP)
     for n in count(first, STEP):
         points = [[f"commit:{side}:{n}"] for side in sides]
-        if all([check_kill_points(bench, durability, one, totals) for one in points]):  # noqa: C419
+        if all([check_kill_points(bench, durability, names, totals) for names in points]):  # noqa: C419
             break
     tell(f"{durability}: from commit {first} on, of fewer than {n}: {dict(totals)}")
     assert n > 5, "the workflow had next to no commits"
 
 
-def test_a_kill_in_mid_recovery_breaks_no_promise(
+def test_kill_during_recovery_breaks_no_promise(
     bench: CrashBench, tell: Callable[[str], None]
 ) -> None:
-    """Given a killed workflow, when killed again as it is taken up, then all promises hold."""
+    """Given a killed workflow, when killed again as it resumes, then all promises hold."""
     totals: Counter[str] = Counter()
     first = random.randint(1, STEP)
     for n in count(first, STEP):
-        some = AGAIN if ALL else [AGAIN[n % len(AGAIN)]]
-        later = [":".join(map(str, point)) for point in some]
-        points = [[f"commit:after:{n}", point] for point in later]
-        if all([check_kill_points(bench, "normal", two, totals) for two in points]):  # noqa: C419
+        chosen = AGAIN if ALL else [AGAIN[n % len(AGAIN)]]
+        points = [[f"commit:after:{n}", ":".join(map(str, point))] for point in chosen]
+        if all([check_kill_points(bench, "normal", names, totals) for names in points]):  # noqa: C419
             break
     tell(f"in recovery, from commit {first} on: {dict(totals)}")
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_a_kill_around_the_writing_of_bytes_breaks_no_promise(bench: CrashBench, when: str) -> None:
-    """Given large artifacts, when killed as their bytes are put in place, then nothing is torn."""
+def test_kill_at_a_write_of_bytes_breaks_no_promise(bench: CrashBench, when: str) -> None:
+    """Given large artifacts, when killed at a write of bytes, then no artifact is incomplete."""
     numbers = count(1)
     while not check_kill_points(bench, "normal", [f"blob:{when}:{next(numbers)}"], Counter()):
         continue
     assert next(numbers) >= 4, "speech and card have bytes to write"
 
 
-@pytest.mark.parametrize(
-    "asked_for", ["commit", "commit:later:3", "tea:before:3", "commit:after:x"]
-)
-def test_a_crash_point_that_does_not_exist_is_refused(
-    asked_for: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Given a name that is no crash point, when a store opens, then it says so."""
-    monkeypatch.setenv(CRASH_VARIABLE, asked_for)
+@pytest.mark.parametrize("name", ["commit", "commit:later:3", "tea:before:3", "commit:after:x"])
+def test_rejects_unknown_crash_points(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given a name that is no crash point, then the error has an example."""
+    monkeypatch.setenv(CRASH_VARIABLE, name)
     with pytest.raises(ValueError, match="commit:before:17"):
         find_crash_point("commit")
 
 
-def test_crash_points_are_off_unless_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Given no variable, or one about other writes, then a moment does nothing."""
+def test_crash_points_are_off_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given no variable, or a variable for other writes, then a crash point does nothing."""
     find_crash_point("commit")("before")
     monkeypatch.setenv(CRASH_VARIABLE, "blob:before:1")
     find_crash_point("commit")("before")

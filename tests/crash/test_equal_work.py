@@ -1,4 +1,4 @@
-"""Equal work in two processes at once: each input is paid once, by the vendor's own log."""
+"""Equal work in two processes at once: the vendor's log has each input once."""
 
 from collections import Counter
 from pathlib import Path
@@ -12,7 +12,7 @@ from tests.support.timing import wait_until
 
 
 @pytest.mark.parametrize("database", BOTH_DATABASES)
-def test_two_kernels_that_map_equal_rows_pay_each_row_once(
+def test_two_kernels_with_equal_rows_pay_each_row_once(
     database: str, fork_server: ForkServerClient, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     """Given two kernels that map the same rows at once, then no input is billed twice."""

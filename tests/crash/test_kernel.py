@@ -1,4 +1,4 @@
-"""A notebook's kernel that is killed in mid-workflow, and the next one that goes on."""
+"""A notebook's kernel that is killed during a workflow, and the next kernel that resumes it."""
 
 import json
 import signal
@@ -49,11 +49,11 @@ print(json.dumps({{
 
 
 class Kernel:
-    """A kernel, and who asks it.
+    """A kernel and its client.
 
     Args:
-        process: the kernel.
-        client: has its cells run.
+        process: process of the kernel.
+        client: runs cells in the kernel.
     """
 
     def __init__(self, process: Process, client: BlockingKernelClient) -> None:
@@ -61,7 +61,7 @@ class Kernel:
         self._client = client
 
     def run(self, cell: str) -> str:
-        """Run a cell, and return what it prints."""
+        """Run a cell, and return its output."""
         printed: list[str] = []
 
         def keep(message: dict[str, object]) -> None:
@@ -79,7 +79,7 @@ class Kernel:
 def start_kernel(
     fork_server: ForkServerClient, tmp_path: Path, find_url: FindUrl
 ) -> Callable[[], AbstractContextManager[Kernel]]:
-    """Starts a kernel as JupyterLab does; its first cell opens the data directory."""
+    """Starts a kernel like JupyterLab; its first cell opens the data directory."""
     data_dir = tmp_path / "data"
     cell = OPEN.format(folder=str(data_dir), database=find_url(data_dir))
 
@@ -90,7 +90,7 @@ def start_kernel(
         process = fork_server.start(command, {"TOOLKIT_LEASE_S": LEASE_S})
         client = BlockingKernelClient(connection_file=file)
         client.load_connection_file()
-        client.start_channels(hb=False)  # on a busy machine it may well miss a beat
+        client.start_channels(hb=False)  # a busy machine may miss a heartbeat
         try:
             client.wait_for_ready(timeout=60)
             kernel = Kernel(process, client)
@@ -104,28 +104,28 @@ def start_kernel(
     return start
 
 
-def test_a_killed_kernel_loses_nothing(
+def test_killed_kernel_loses_no_completed_node(
     start_kernel: Callable[[], AbstractContextManager[Kernel]],
 ) -> None:
-    """Given a kernel that is killed again and again, then the next finds what ran and goes on.
+    """Given a kernel that is killed repeatedly, then the next kernel resumes the workflow.
 
-    What one kernel has shown as completed keeps its job and its artifact; a node in flight is run
-    again at most once for each kill, and says that it was interrupted.
+    A node that a kernel has read as completed keeps its job and its artifact. A node in flight
+    runs again at most once for each kill, and its attempt is interrupted.
     """
-    workflow_id, shown = "", dict[str, list[str]]()
+    workflow_id, completed = "", dict[str, list[str]]()
     for turn in range(KILLS):
         with start_kernel() as running:
             workflow_id = workflow_id or running.run(SUBMIT).splitlines()[-1]
-            told = running.run(SHOW.format(id=workflow_id, enough=5 * (turn + 1)))
-            shown |= json.loads(told.splitlines()[-1])
+            output = running.run(SHOW.format(id=workflow_id, enough=5 * (turn + 1)))
+            completed |= json.loads(output.splitlines()[-1])
             running.process.send_signal(signal.SIGKILL)
     with start_kernel() as last:
-        told = json.loads(last.run(FINISH.format(id=workflow_id)).splitlines()[-1])
-    assert told["status"] == "completed"
-    assert len(shown) >= 5 * KILLS
-    assert {name: told["nodes"][name] for name in shown} == shown
-    tries = [status for attempts in told["attempts"] for status in attempts]
+        output = json.loads(last.run(FINISH.format(id=workflow_id)).splitlines()[-1])
+    assert output["status"] == "completed"
+    assert len(completed) >= 5 * KILLS
+    assert {name: output["nodes"][name] for name in completed} == completed
+    tries = [status for attempts in output["attempts"] for status in attempts]
     assert tries.count("interrupted") <= KILLS
     assert len(tries) == 40 + tries.count("interrupted")
-    assert [attempts[-1] for attempts in told["attempts"]] == ["completed"] * 40
-    assert told["whole"]
+    assert [attempts[-1] for attempts in output["attempts"]] == ["completed"] * 40
+    assert output["whole"]

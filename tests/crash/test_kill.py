@@ -1,10 +1,11 @@
-"""`kill -9` of a real server in mid-workflow, then a restart on the same data directory."""
+"""`kill -9` of a real server during a workflow, then a restart on the same data directory."""
 
 import json
 import signal
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,13 +26,13 @@ NODES = 12
 
 @pytest.fixture
 def cloud(fork_server: ForkServerClient) -> Iterator[CloudProcess]:
-    """The vendors, slow enough for a server to be stopped in mid-workflow."""
+    """Vendors that are so slow that a server can be stopped during a workflow."""
     with open_cloud(latency_ms=60, start=fork_server.start) as opened:
         yield opened
 
 
-def chain() -> dict[str, object]:
-    """Texts in a row, each asking for something of its own so that calls can be told apart."""
+def chain() -> dict[str, Any]:
+    """Build a chain of texts with different inputs, so that their calls differ."""
     return {
         "name": "chain",
         "nodes": [
@@ -47,22 +48,22 @@ def chain() -> dict[str, object]:
 
 
 def states(url: str, headers: dict[str, str], workflow_id: str) -> dict[str, str]:
-    """The status of each node."""
+    """Return the status of each node."""
     data = HTTP.get(f"{url}/v1/workflows/{workflow_id}", headers=headers).json()["data"]
     return {node["id"]: node["status"] for node in data["nodes"]}
 
 
 @pytest.mark.parametrize("stop", [signal.SIGKILL, signal.SIGTERM], ids=["kill -9", "SIGTERM"])
-def test_a_stopped_server_loses_nothing_and_repeats_nothing(
+def test_stopped_server_loses_and_repeats_nothing(
     cloud: CloudProcess,
     fork_server: ForkServerClient,
     tmp_path: Path,
     stop: signal.Signals,
     find_url: FindUrl,
 ) -> None:
-    """Given a workflow under way, when the server is stopped and started, then it completes.
+    """Given a workflow under way, when the server stops and starts, then it completes.
 
-    No node that was shown as completed is called again, and the node in flight at most once more.
+    No completed node is called again, and the node in flight at most once more.
     """
     data_dir = tmp_path / "data"
     start = partial(
@@ -81,15 +82,15 @@ def test_a_stopped_server_loses_nothing_and_repeats_nothing(
 
     with start() as (url, _):
         wait_until(lambda: set(states(url, headers, workflow_id).values()) == {"completed"})
-        shown = HTTP.get(f"{url}/v1/workflows/{workflow_id}", headers=headers).json()
-    assert shown["status"] == "completed"
+        workflow = HTTP.get(f"{url}/v1/workflows/{workflow_id}", headers=headers).json()
+    assert workflow["status"] == "completed"
 
     calls = cloud.calls()
-    made = [call for call in calls if call["vendor"] == "minimax" and call["status"] == 200]
-    digests = [call["digest"] for call in made]
+    successes = [call for call in calls if call["vendor"] == "minimax" and call["status"] == 200]
+    digests = [call["digest"] for call in successes]
     assert len(set(digests)) == NODES, json.dumps(calls)[:2000]
     again = len(digests) - len(set(digests))
     assert again <= (1 if stop is signal.SIGKILL else 0)
     first = [digests.index(d) for d in dict.fromkeys(digests)]
-    done = sum(status == "completed" for status in before.values())
-    assert all(digests.count(digests[i]) == 1 for i in first[:done])
+    completed = sum(status == "completed" for status in before.values())
+    assert all(digests.count(digests[i]) == 1 for i in first[:completed])

@@ -1,8 +1,8 @@
 """Three engines on one database of PostgreSQL, while engines, the database and the network fail.
 
-`TOOLKIT_CRASH_FAULTS` is how often something fails, `TOOLKIT_CRASH_SEED` repeats what a failure has
-printed (the work and the faults; what the engines are doing at that instant is the machine's).
-However few the faults are, an engine is killed, and the database is killed or restarted.
+`TOOLKIT_CRASH_FAULTS` is the number of faults. `TOOLKIT_CRASH_SEED` repeats the work and the faults
+of a printed seed, but not the timing of the machine. Even with few faults, an engine is killed, and
+the database is killed or restarted.
 """
 
 from collections.abc import Callable, Iterator
@@ -28,23 +28,23 @@ def deployment(fork_server: ForkServerClient, tmp_path: Path) -> Iterator[Postgr
         cluster = start_cluster()
         stack.callback(cluster.remove)
         cloud = stack.enter_context(open_cloud(LEDGER_MODULE, LATENCY_MS, fork_server.start))
-        made = PostgresDeployment(cluster, cloud, tmp_path, Random(draw_seed()), fork_server)
-        stack.callback(made.close)
-        yield made
+        deployment = PostgresDeployment(cluster, cloud, tmp_path, Random(draw_seed()), fork_server)
+        stack.callback(deployment.close)
+        yield deployment
 
 
-def test_faults_lose_nothing_and_repeat_only_what_was_in_flight(
+def test_faults_lose_nothing_and_repeat_only_calls_in_flight(
     deployment: PostgresDeployment, tell: Callable[[str], None]
 ) -> None:
-    """Given busy engines, when anything fails at any time, then all that was promised holds.
+    """Given busy engines, when any part fails at any time, then all promises hold.
 
-    What was acknowledged is there, what was shown as completed stays and is not called again, a
-    provider is called again only for what the very engine that failed had in flight, money is equal
-    to the last digit, limits hold as the provider sees them, and everything comes to its end.
+    Acknowledged work exists, and completed work stays and is not called again. A provider is called
+    again only for calls in flight at the engine that failed. Money is equal to the last digit,
+    limits hold in the provider's ledger, and all work ends.
     """
-    found = run_trial(deployment, FAULTS, Random(0))
-    assert found.counts["kill_engine"] > 0
-    assert found.counts["restart_database"] + found.counts["kill_database"] > 0
-    tell(f"{dict(found.counts)}, wrong: {len(found.wrong)}")
-    assert not found.wrong, "\n".join(found.wrong)
-    assert found.counts["billed"] > FAULTS, "too little was going on to tell anything"
+    issues = run_trial(deployment, FAULTS, Random(0))
+    assert issues.counts["kill_engine"] > 0
+    assert issues.counts["restart_database"] + issues.counts["kill_database"] > 0
+    tell(f"{dict(issues.counts)}, wrong: {len(issues.wrong)}")
+    assert not issues.wrong, "\n".join(issues.wrong)
+    assert issues.counts["billed"] > FAULTS, "too little work to find faults"

@@ -1,7 +1,7 @@
-"""One server, killed again and again at random instants while it works, on one directory.
+"""A server that is killed repeatedly at random moments while it works, on one directory.
 
-`TOOLKIT_CRASH_KILLS` is how often, `TOOLKIT_CRASH_SEED` repeats what a failure has printed (the
-work and the delays; what the server is doing at that instant is the machine's).
+`TOOLKIT_CRASH_KILLS` is the number of kills. `TOOLKIT_CRASH_SEED` repeats the work and the delays
+of a printed seed, but not the timing of the machine.
 """
 
 import itertools
@@ -33,11 +33,11 @@ MOST_PEOPLE = 4
 
 
 def keep_busy(caller: Caller, ledger: Ledger, random: Random) -> None:
-    """Ask for work and look at it until the server is gone."""
+    """Create work and read it until the server is gone."""
     while True:
         few = len(ledger.people) < MOST_PEOPLE and random.random() < 0.05
         if not ledger.people:
-            caller.sign_up("minimax")  # whose tasks are asked of nobody else
+            caller.sign_up("minimax")  # only accounts with this provider alone create tasks
         elif few:
             caller.sign_up("minimax", random.choice(WRITERS[1:]))
         elif len(ledger.open) < MOST_OPEN:
@@ -51,13 +51,13 @@ def keep_busy(caller: Caller, ledger: Ledger, random: Random) -> None:
         caller.look_around()
 
 
-def test_kills_at_random_lose_nothing_and_repeat_only_what_was_in_flight(
+def test_random_kills_lose_nothing_and_repeat_only_calls_in_flight(
     fork_server: ForkServerClient, tmp_path: Path, tell: Callable[[str], None], find_url: FindUrl
 ) -> None:
-    """Given a busy server, when it is killed at random, then all it promised holds.
+    """Given a busy server, when it is killed at random, then all promises hold.
 
-    What was acknowledged is there, what was shown as completed stays and is not called again, a
-    vendor is called again only for what was in flight, and everything comes to its end.
+    Acknowledged work exists, and completed work stays and is not called again. A vendor is called
+    again only for calls in flight, and all work ends.
     """
     seed = int(get_option("TOOLKIT_CRASH_SEED") or time.time_ns() % 1_000_000)
     print(f"TOOLKIT_CRASH_SEED={seed}")
@@ -70,7 +70,7 @@ def test_kills_at_random_lose_nothing_and_repeat_only_what_was_in_flight(
             return fork_server.serve(cloud, data_dir, find_url(data_dir), TOOLKIT_LEASE_S=LEASE_S)
 
         for kill in range(MOST_LIVES * KILLS):
-            # A server on a busy machine may be killed before it has called anybody.
+            # A server on a busy machine may be killed before it has called a vendor.
             if kill >= KILLS and sum(call["billed"] for call in cloud.calls()) > KILLS / 4:
                 break
             killed_at = _run_one_life(serve(), ledger, random, numbers)
@@ -79,21 +79,21 @@ def test_kills_at_random_lose_nothing_and_repeat_only_what_was_in_flight(
         assert server.wait_until_ready()
         caller = Caller(server.url, ledger, random, numbers)
         caller.wait_for_all()
-        found = check_promises(caller, cloud, ledger)
+        issues = check_promises(caller, cloud, ledger)
         caller.close()
         server.kill()
         server.wait()
     took = time.monotonic() - began
-    tell(f"seed {seed}, {took:.1f} s: {dict(found.counts)}, wrong: {len(found.wrong)}")
-    assert not found.wrong, "\n".join(found.wrong)
+    tell(f"seed {seed}, {took:.1f} s: {dict(issues.counts)}, wrong: {len(issues.wrong)}")
+    assert not issues.wrong, "\n".join(issues.wrong)
     assert is_database_intact(data_dir, find_url(data_dir))
-    assert found.counts["billed"] > KILLS / 4, "too little was going on to tell anything"
+    assert issues.counts["billed"] > KILLS / 4, "too little work to find faults"
 
 
 def _run_one_life(
     server: ServerProcess, ledger: Ledger, random: Random, numbers: Iterator[int]
 ) -> datetime:
-    """Have a server work, and kill it: one time in six while it still starts; when that was."""
+    """Keep a server busy and kill it, at times while it starts; return the time of the kill."""
     early = random.random() < 1 / 6
     killing = DelayedKill(server, random.uniform(0, 0.3)) if early else None
     if server.wait_until_ready():

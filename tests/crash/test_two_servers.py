@@ -1,4 +1,4 @@
-"""Two real servers on one directory: one that stands still loses its work, and money is shared."""
+"""Two real servers on one directory: a frozen server loses its work, and both share budgets."""
 
 import os
 import signal
@@ -6,15 +6,16 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
 
+from tests.crash.callers import FINAL
 from tests.crash.processes import (
     CloudProcess,
     ForkServerClient,
     Process,
+    Record,
     open_cloud,
     open_http,
     serve,
@@ -26,12 +27,11 @@ from tests.support.timing import wait_until
 
 RUNS = int(os.environ.get("TOOLKIT_TRIAL_RUNS", "24"))
 LEASE_S = 1.0
-FINAL = {"completed", "failed", "cancelled"}
 
 
 @dataclass
 class Pair:
-    """Two servers, the cloud that both call, and a caller who has connected a vendor."""
+    """Two servers, their cloud, and a caller's account that has connected a vendor."""
 
     cloud: CloudProcess
     data_dir: Path
@@ -42,16 +42,16 @@ class Pair:
     http: httpx.Client
 
     def states(self, number: int, workflow_id: str) -> set[str]:
-        """The states of the nodes of a workflow, as one of the servers tells them."""
+        """Return the statuses of a workflow's nodes, read from a server."""
         place = f"{self.urls[number]}/v1/workflows/{workflow_id}"
         data = self.http.get(place, headers=self.headers).json()["data"]
         return {node["status"] for node in data["nodes"]}
 
     def stop_between_writes(self) -> None:
-        """Stop the first server where it does not hold the database.
+        """Freeze the first server at a moment when it does not lock the database.
 
-        One that is stopped in the middle of a write to SQLite keeps everyone from writing, and
-        nobody can take over (`docs/reliability.md`): it is sent on and stopped again.
+        A server that is frozen during a write to SQLite blocks all other writers, so no other
+        server can take over (`docs/reliability.md`). It continues and is frozen again.
         """
         place, files = f"{self.urls[1]}/v1/artifacts", {"file": ("note.txt", b"Tides")}
         for _ in range(50):
@@ -60,7 +60,7 @@ class Pair:
             if answer.status_code == 201:
                 return
             self.children[0].send_signal(signal.SIGCONT)
-        raise AssertionError(f"the first server always holds the database: {answer.text}")
+        raise AssertionError(f"the first server always locks the database: {answer.text}")
 
 
 @pytest.fixture(scope="module")
@@ -74,19 +74,19 @@ def pair(
     with ExitStack() as stack:
         cloud = stack.enter_context(open_cloud(start=fork_server.start))
         database = None if database_pool is None else database_pool.find_url(data_dir)
-        told = {"TOOLKIT_LEASE_S": str(LEASE_S), "TOOLKIT_SIGNUPS_PER_HOUR": "1000"}
-        serving = (serve(cloud, data_dir, database, fork_server.start, **told) for _ in range(2))
+        env = {"TOOLKIT_LEASE_S": str(LEASE_S), "TOOLKIT_SIGNUPS_PER_HOUR": "1000"}
+        serving = (serve(cloud, data_dir, database, fork_server.start, **env) for _ in range(2))
         urls, children = zip(*map(stack.enter_context, serving), strict=True)
         http = stack.enter_context(open_http())
         yield Pair(cloud, data_dir, database, urls, children, sign_up(urls[0]), http)
 
 
-def test_who_stood_still_pays_nothing_twice(pair: Pair) -> None:
-    """Given a server that is stopped past its lease, when it goes on, then it pays nothing twice.
+def test_frozen_server_repeats_no_completed_call(pair: Pair) -> None:
+    """Given a server that is frozen past its lease, when it continues, then it pays nothing twice.
 
-    The other one has done the work by then. What was under way as the first was stopped may have
-    been asked for once more, as after a crash, and nothing else was: where it was stopped between
-    its last look at the lease and the write of the request, it sends that one late.
+    The other server has done the work by then. Only the call under way at the freeze may be
+    repeated, as after a crash: if the freeze is between the check of the lease and the request,
+    the frozen server sends the request late.
     """
     first = pair.urls[0]
     posted = pair.http.post(f"{first}/v1/workflows", json=chain(), headers=pair.headers)
@@ -95,78 +95,81 @@ def test_who_stood_still_pays_nothing_twice(pair: Pair) -> None:
     pair.stop_between_writes()
     try:
         before = pair.states(1, workflow_id)
-        wait_until(lambda: pair.states(1, workflow_id) == {"completed"}, "the other one takes over")
+        wait_until(lambda: pair.states(1, workflow_id) == {"completed"}, "the other takes over")
     finally:
         pair.children[0].send_signal(signal.SIGCONT)
     assert "pending" in before
-    # Its own renewals find out that others have its work, a few times in each lease.
+    # Its renewals, a few in each lease, report that the other server has its work.
     with open_rows(pair.data_dir, pair.database) as database:
         wait_until(
             lambda: not database.execute("SELECT 1 FROM roots WHERE open").fetchall(), "it ends"
         )
     alone = {"name": "llm.generate", "target": "capability", "input": {"objective": "And now?"}}
     headers = {**pair.headers, "Prefer": "wait=30"}
-    asked = pair.http.post(f"{first}/v1/runs", json=alone, headers=headers)
-    assert asked.json()["status"] == "completed"
+    response = pair.http.post(f"{first}/v1/runs", json=alone, headers=headers)
+    assert response.json()["status"] == "completed"
     seen = [call["digest"] for call in pair.cloud.wait_until_quiet() if call["billed"]]
     nodes = chain()["nodes"]
-    assert len(set(seen)) == len(nodes) + 1  # type: ignore[arg-type]
+    assert len(set(seen)) == len(nodes) + 1
     assert len(seen) - len(set(seen)) <= 1
 
 
-def test_what_fits_an_allowance_is_not_refused(pair: Pair, tell: Callable[[str], None]) -> None:
-    """Given a key whose allowance is what its runs cost, then two servers refuse none of them.
+def test_two_servers_share_an_allowance(pair: Pair, tell: Callable[[str], None]) -> None:
+    """Given an allowance equal to the cost of some runs, then two servers reject none of them.
 
-    What one run may come to is more than it costs, so they wait for each other to be paid; and what
-    is spent and reserved is never more than is allowed.
+    A reservation is higher than the cost, so runs wait until others are paid. The sum of costs and
+    reservations never exceeds the allowance.
     """
 
-    def post(n: int, path: str, body: dict[str, Any], headers: dict[str, str]) -> dict[str, Any]:
-        answer = pair.http.post(f"{pair.urls[n % 2]}/v1{path}", json=body, headers=headers)
+    def send(
+        method: str, n: int, path: str, headers: dict[str, str], body: Record | None
+    ) -> Record:
+        url = f"{pair.urls[n % 2]}/v1{path}"
+        answer = pair.http.request(method, url, json=body, headers=headers)
         assert answer.status_code < 300, answer.text
-        data: dict[str, Any] = answer.json()["data"]
+        data: Record = answer.json()["data"]
         return data
 
-    def body(n: int) -> dict[str, Any]:
-        given = {"objective": f"Line {n:03} on tides", "max_tokens": 64}
-        return {"name": "llm.generate", "target": "capability", "input": given}
+    def body(n: int) -> Record:
+        fields = {"objective": f"Line {n:03} on tides", "max_tokens": 64}
+        return {"name": "llm.generate", "target": "capability", "input": fields}
 
-    def all_done(
+    def complete_runs(
         headers: dict[str, str], look: Callable[[], None] = lambda: None
-    ) -> list[dict[str, Any]]:
-        made = [post(n, "/runs", body(n), headers)["id"] for n in range(RUNS)]
-        done: dict[str, dict[str, Any]] = {}
+    ) -> list[Record]:
+        pending = [(n, send("POST", n, "/runs", headers, body(n))["id"]) for n in range(RUNS)]
+        runs: list[Record] = []
 
-        def over() -> bool:
+        def is_over() -> bool:
             look()
-            for n, run_id in enumerate(made):
-                if run_id not in done:
-                    place = f"{pair.urls[n % 2]}/v1/runs/{run_id}"
-                    run = pair.http.get(place, headers=headers).json()["data"]
-                    if run["status"] not in FINAL:
-                        return False
-                    done[run_id] = run
+            while pending:
+                n, run_id = pending[0]
+                run = send("GET", n, f"/runs/{run_id}", headers, None)
+                if run["status"] not in FINAL:
+                    return False
+                runs.append(run)
+                pending.pop(0)
             return True
 
-        wait_until(over, "all runs end")
-        return list(done.values())
+        wait_until(is_over, "all runs end")
+        return runs
 
-    free = all_done(pair.headers)
+    free = complete_runs(pair.headers)
     cost = sum(run["cost_usd"] for run in free)
     bounds = [run["reservation_usd"] - run["cost_usd"] for run in free]
     limit = round(cost + max(bounds), 9)
-    assert limit < sum(run["reservation_usd"] for run in free)  # they do not fit at once
-    made = post(0, "/account/keys", {"max_cost_usd_per_day": limit}, pair.headers)
-    held: list[int] = []
+    assert limit < sum(run["reservation_usd"] for run in free)
+    key = send("POST", 0, "/account/keys", pair.headers, {"max_cost_usd_per_day": limit})
+    amounts: list[int] = []
     with open_rows(pair.data_dir, pair.database) as database:
 
         def look() -> None:
             rows = database.execute("SELECT key_id, nano FROM spending").fetchall()
-            held.extend(nano for key_id, nano in rows if key_id == made["id"])
+            amounts.extend(nano for key_id, nano in rows if key_id == key["id"])
 
-        paid = all_done({"Authorization": f"Bearer {made['api_key']}"}, look)
+        paid = complete_runs({"Authorization": f"Bearer {key['api_key']}"}, look)
         look()
     assert [run["error"] for run in paid if run["status"] != "completed"] == []
-    assert max(held) / 1e9 <= limit
-    assert round(sum(run["cost_incurred_usd"] for run in paid), 9) <= held[-1] / 1e9
+    assert max(amounts) / 1e9 <= limit
+    assert round(sum(run["cost_incurred_usd"] for run in paid), 9) <= amounts[-1] / 1e9
     tell(f"{RUNS} runs of ${cost:.6f} on two servers with ${limit:.6f}: none refused")

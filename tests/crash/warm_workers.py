@@ -1,7 +1,7 @@
-"""Worker processes without imports: they are forked with their server, and wait for their turn.
+"""Worker processes without imports: they are forked with their server, and wait for their start.
 
-A worker's first card costs a second of imports, and a server that is killed draws no other. From
-its start on, a worker is the program itself.
+The imports of a worker's first card take a second, and a server that is killed draws a single card.
+After its start, a worker runs the program itself.
 """
 
 import json
@@ -19,58 +19,58 @@ from toolkit.workers import process, program
 
 
 class WarmWorker:
-    """A child that becomes a worker once it is told to; as a `Popen` for who started it."""
+    """A child that becomes a worker at its start, with the interface of `Popen`."""
 
     def __init__(self) -> None:
         pipes = [os.pipe() for _ in range(4)]
-        (calls, stdin), (stdout, answers), (start, started), (lifeline, held) = pipes
+        (calls, stdin), (stdout, answers), (start, started), (lifeline, lifeline_end) = pipes
         self.pid = os.fork()
         if self.pid == 0:
             _become_worker(calls, answers, start, lifeline)
         for descriptor in (calls, answers, start, lifeline):
             os.close(descriptor)
         self.stdin, self.stdout = FileIO(stdin, "w"), FileIO(stdout)
-        self.lifeline, self._started = FileIO(held, "w"), FileIO(started, "w")
+        self.lifeline, self._started = FileIO(lifeline_end, "w"), FileIO(started, "w")
         self.returncode: int | None = None
         self._lock = Lock()
 
     def start(
         self, arguments: Sequence[str], path: Sequence[str], environment: Mapping[str, str]
     ) -> None:
-        """Have it begin."""
+        """Start the worker."""
         with self._started as line:
             line.write(json.dumps([arguments, path, environment]).encode())
 
     def poll(self, options: int = os.WNOHANG) -> int | None:
-        """Return its exit code; None while it runs."""
+        """Return the exit code, or None while the worker runs."""
         with self._lock:
             if self.returncode is None:
-                ended, status = os.waitpid(self.pid, options)
-                self.returncode = os.waitstatus_to_exitcode(status) if ended else None
+                pid, status = os.waitpid(self.pid, options)
+                self.returncode = os.waitstatus_to_exitcode(status) if pid else None
             return self.returncode
 
     def wait(self) -> int | None:
-        """Wait for its exit code."""
+        """Wait for the exit code."""
         return self.poll(0)
 
     def send_signal(self, number: int) -> None:
-        """Send it a signal."""
+        """Send a signal."""
         os.kill(self.pid, number)
 
 
 def _become_worker(calls: int, answers: int, start: int, lifeline: int) -> None:
-    """Be a worker as soon as the server says so, or end with it; never returns."""
+    """Run as a worker after the server's start message, or end with the server."""
     os.setsid()
     os.dup2(calls, 0)
     os.dup2(answers, 1)
-    # The ends of others' pipes are among them, which have to close with the server.
-    kept = {0, 1, 2, start, lifeline}
-    for descriptor in {int(name) for name in os.listdir("/proc/self/fd")} - kept:
+    # Copies of other workers' pipes would stay open after the server's end.
+    descriptors = {0, 1, 2, start, lifeline}
+    for descriptor in {int(name) for name in os.listdir("/proc/self/fd")} - descriptors:
         with suppress(OSError):
             os.close(descriptor)
-    told = FileIO(start).readall()
-    if told:
-        arguments, path, environment = json.loads(told)
+    message = FileIO(start).readall()
+    if message:
+        arguments, path, environment = json.loads(message)
         os.environ.clear()
         os.environ.update(environment)
         sys.argv = [program.__file__, *arguments, str(lifeline), *path]

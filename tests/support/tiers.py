@@ -21,7 +21,7 @@ FIRST_TIER = (
     "tests/vendors/test_on_sandbox.py", "tests/vendors/test_wires.py",
     "tests/capabilities/", "tests/secrets/", "tests/engine/transport/test_redaction.py",
     "tests/server/access/",
-    "tests/crash/test_kill.py::test_a_stopped_server_loses_nothing_and_repeats_nothing[kill -9]",
+    "tests/crash/test_kill.py::test_stopped_server_loses_and_repeats_nothing[kill -9]",
     "tests/notebooks/test_scenarios.py::test_nbval_passes_a_notebook[00_start]",
     "tests/notebooks/test_scenarios.py::test_a_notebook_reproduces_its_outputs[01_",
     "tests/notebooks/test_scenarios.py::test_a_notebook_reproduces_its_outputs[02_",

@@ -1,6 +1,6 @@
-"""Deployments of several engines that share a database, and all that can fail in them.
+"""Deployments of several engines that share a database, and their faults.
 
-Each fault strikes at once, and is mended a moment later by a timer, while work goes on.
+Each fault strikes at once, and a timer repairs it a moment later, while work continues.
 """
 
 import os
@@ -12,16 +12,14 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Iterable, Sequence
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
 
-import httpx
-
 from tests._postgres import PostgresCluster
 from tests.crash.callers import Ledger, record_kill
-from tests.crash.processes import HTTP, CloudProcess, ForkServerClient, ServerProcess
+from tests.crash.processes import CloudProcess, ForkServerClient, ServerProcess, is_answering
 from tests.crash.trials.strikes import Strike
 from tests.crash.trials.vendor_ledger import ENGINE_PREFIX
 from tests.support.network_link import NetworkLink
@@ -29,19 +27,19 @@ from tests.support.ports import free_port
 from tests.support.timing import wait_until
 
 LEASE_S = 2.0
-# Longer than a lease holds that nobody renews.
+# Longer than a lease without renewals.
 FREEZE_S = LEASE_S + 1.0
 DELAY_S = 0.2
 MAX_CALLS = 4
 REQUESTS_PER_MINUTE = 240
 MAX_QUEUED = 24
-# A fault strikes at once, and returns which engines it hit: none where it is what all share.
+# A fault strikes at once, and returns the engines that it hit; ALL for a shared part.
 Fault = Callable[[], frozenset[str]]
 ALL: frozenset[str] = frozenset()
 
 
 def make_limits() -> dict[str, str]:
-    """Make the settings of what all engines together may do, so low that they are reached."""
+    """Return low limits of all engines together, which the trial reaches."""
     return {
         "TOOLKIT_LEASE_S": str(LEASE_S),
         "TOOLKIT_MAX_QUEUED": str(MAX_QUEUED),
@@ -51,15 +49,15 @@ def make_limits() -> dict[str, str]:
 
 
 class TrialDeployment(ABC):
-    """Several engines that share what they know, and the vendor cloud, which never fails.
+    """Several engines on a shared store, and the vendor cloud, which never fails.
 
     Attributes:
-        urls: where engines answer.
-        strikes: the faults so far.
+        urls: addresses of the engines.
+        strikes: faults so far.
 
     Args:
         cloud: the vendor cloud.
-        random: decides what fails, and for how long.
+        random: draws the faults and their durations.
     """
 
     def __init__(self, cloud: CloudProcess, random: Random) -> None:
@@ -73,20 +71,20 @@ class TrialDeployment(ABC):
 
     @abstractmethod
     def list_faults(self) -> Iterable[Fault]:
-        """List what can fail, the more often the more likely it is."""
+        """List the possible faults, with likely faults several times."""
 
     @abstractmethod
     def list_certain(self) -> Iterable[Container[Fault]]:
-        """List of what something fails in each trial, however few faults it has."""
+        """List the groups of faults that each have a fault in every trial."""
 
     def draw_faults(self, count: int) -> list[Fault]:
-        """Draw what is to fail, in this order."""
+        """Draw the faults of a trial, in order."""
         drawn: list[Fault] = []
         while len(drawn) < count:
             deck = list(self.list_faults())
             self._random.shuffle(deck)
-            for some in self.list_certain():
-                first = next(n for n, fault in enumerate(deck) if fault in some)
+            for choices in self.list_certain():
+                first = next(n for n, fault in enumerate(deck) if fault in choices)
                 deck.insert(0, deck.pop(first))
             drawn += deck
         drawn = drawn[:count]
@@ -95,22 +93,22 @@ class TrialDeployment(ABC):
 
     @abstractmethod
     def supervise(self) -> None:
-        """Start each engine again that has ended, as whatever looks after services does."""
+        """Restart each engine that has ended, like a service manager."""
 
     @abstractmethod
     def is_ready(self) -> bool:
-        """Tell whether all engines answer."""
+        """Return whether all engines answer."""
 
     @abstractmethod
     def describe(self) -> str:
-        """Describe the engines, for who looks into why they do not answer."""
+        """Describe the engines, for the message of a failure."""
 
     @abstractmethod
     def close(self) -> None:
-        """End all of it."""
+        """End the deployment."""
 
     def fail(self, fault: Fault) -> None:
-        """Have something fail at once, which is mended a moment later."""
+        """Cause a fault, which is repaired a moment later."""
         strike = self._striking = Strike(fault.__name__.lstrip("_"), time.monotonic())
         self.strikes.append(strike)
         strike.engines = fault()
@@ -120,18 +118,15 @@ class TrialDeployment(ABC):
         at = datetime.now(UTC) - timedelta(seconds=strike.over - strike.at)
         record_kill(self.cloud, self.ledger, at, max(0.0, strike.mended - strike.over))
 
-    def begin(self, what: str) -> None:
-        """Begin to strike something, once it is mended if it failed before."""
-        self.wait_until_mended(what)
+    def begin(self, part: str, *, is_instant: bool = True) -> None:
+        """Begin a fault of a part, after an earlier fault of it is repaired."""
+        if part in self._mending:
+            self._mending.pop(part).join()
         self._striking.at = time.monotonic()
+        self._striking.is_instant = is_instant
 
-    def wait_until_mended(self, what: str) -> None:
-        """Wait until something that failed before is mended."""
-        if what in self._mending:
-            self._mending.pop(what).join()
-
-    def mend_later(self, what: str, mend: Callable[[], object], after_s: float = 0.0) -> None:
-        """Have something mended after a moment, or after so many seconds."""
+    def mend_later(self, part: str, mend: Callable[[], object], after_s: float = 0.0) -> None:
+        """Repair a part after some seconds, or after a random moment."""
         strike = self._striking
         strike.lasts = True
         after_s = after_s or self._random.uniform(0.2, 1.5)
@@ -142,13 +137,17 @@ class TrialDeployment(ABC):
             strike.mended = time.monotonic()
 
         timer = threading.Timer(after_s, mend_it)
-        self._mending[what] = timer
+        self._mending[part] = timer
         timer.start()
 
+    def wait_until_mended(self) -> None:
+        """Wait until all faults are repaired."""
+        while self._mending:
+            self._mending.popitem()[1].join()
+
     def wait_until_healed(self) -> None:
-        """Wait until all that failed is mended, and all engines answer."""
-        for what in list(self._mending):
-            self.wait_until_mended(what)
+        """Wait until all faults are repaired, and all engines answer."""
+        self.wait_until_mended()
 
         def is_healed() -> bool:
             self.supervise()
@@ -162,28 +161,24 @@ class TrialDeployment(ABC):
 
 
 def name_engine(number: int) -> frozenset[str]:
-    """Name an engine as the vendor's ledger does."""
+    """Return the name of an engine in the vendor's ledger."""
     return frozenset({f"{ENGINE_PREFIX}{number}"})
 
 
-def is_answering(url: str) -> bool:
-    """Tell whether an engine takes new work."""
-    try:
-        answer = HTTP.get(f"{url}/v1/health?ready=true", timeout=2.0)
-    except httpx.TransportError:
-        return False
-    return answer.status_code == 200
+def is_ready_at(url: str) -> bool:
+    """Return whether an engine accepts new work."""
+    return is_answering(f"{url}/v1/health?ready=true", timeout_s=2.0)
 
 
 class PostgresDeployment(TrialDeployment):
-    """Three engines on one database of PostgreSQL, each with a network of its own to it.
+    """Three engines on one database of PostgreSQL, each with its own network to the database.
 
     Args:
-        cluster: the database's.
+        cluster: server of the database.
         cloud: the vendor cloud.
-        folder: where their artifacts are.
-        random: decides what fails.
-        fork_server: starts them.
+        folder: folder of the artifacts.
+        random: draws the faults.
+        fork_server: starts the engines.
     """
 
     def __init__(
@@ -207,16 +202,17 @@ class PostgresDeployment(TrialDeployment):
 
     def _serve(self, number: int) -> ServerProcess:
         url = self._url.replace(f":{self._cluster.port}/", f":{self._links[number].port}/")
-        shared = {"TOOLKIT_ARTIFACT_URL": str(self._folder / "artifacts")}
-        data_dir = self._folder / f"data{number}"
         (name,) = name_engine(number)
-        vendors = self.cloud.environment(name)
-        told = {**make_limits(), **vendors, **shared}
-        port = self._ports[number]
-        return self._fork_server.serve(self.cloud, data_dir, url, port=port, **told)
+        settings = {
+            **make_limits(),
+            **self.cloud.environment(name),
+            "TOOLKIT_ARTIFACT_URL": str(self._folder / "artifacts"),
+        }
+        data_dir, port = self._folder / f"data{number}", self._ports[number]
+        return self._fork_server.serve(self.cloud, data_dir, url, port=port, **settings)
 
     def list_faults(self) -> Iterable[Fault]:
-        """List what can fail."""
+        """List the possible faults."""
         return (
             *[self._kill_engine] * 5,
             self._freeze_engine,
@@ -231,7 +227,7 @@ class PostgresDeployment(TrialDeployment):
         )
 
     def list_certain(self) -> Iterable[Container[Fault]]:
-        """List of what something fails in each trial."""
+        """List the groups of faults that each have a fault in every trial."""
         return (self._kill_engine,), (self._restart_database, self._kill_database)
 
     def _draw_engine(self) -> int:
@@ -253,10 +249,7 @@ class PostgresDeployment(TrialDeployment):
         return name_engine(number)
 
     def supervise(self) -> None:
-        """Start each engine again that has ended.
-
-        One that cannot reach the database as it starts says so, and ends.
-        """
+        """Restart each engine that has ended, such as an engine that started without database."""
         for number, engine in enumerate(self._engines):
             if engine.poll_exit_code() is not None:
                 self._engines[number] = self._serve(number)
@@ -268,15 +261,13 @@ class PostgresDeployment(TrialDeployment):
         return self._stop_database(signal.SIGQUIT)
 
     def _stop_database(self, how: signal.Signals) -> frozenset[str]:
-        self.begin("database")
-        self._striking.is_instant = False
+        self.begin("database", is_instant=False)
         self._cluster.stop(how)
         self.mend_later("database", self._cluster.start)
         return ALL
 
     def _freeze_database(self) -> frozenset[str]:
-        self.begin("database")
-        self._striking.is_instant = False
+        self.begin("database", is_instant=False)
         frozen = ExitStack()
         frozen.enter_context(self._cluster.hang())
         self.mend_later("database", frozen.close, FREEZE_S)
@@ -284,8 +275,7 @@ class PostgresDeployment(TrialDeployment):
 
     def _disturb_link(self, disturb: Callable[[NetworkLink], None]) -> frozenset[str]:
         number = self._draw_engine()
-        self.begin(f"link {number}")
-        self._striking.is_instant = False
+        self.begin(f"link {number}", is_instant=False)
         disturb(self._links[number])
         self.mend_later(f"link {number}", self._links[number].heal)
         return name_engine(number)
@@ -306,18 +296,17 @@ class PostgresDeployment(TrialDeployment):
         return self._disturb_link(lambda link: link.slow_down(DELAY_S))
 
     def is_ready(self) -> bool:
-        """Tell whether all engines answer."""
-        return all(is_answering(url) for url in self.urls)
+        """Return whether all engines answer."""
+        return all(is_ready_at(url) for url in self.urls)
 
     def describe(self) -> str:
-        """Describe what engines last said, and what is held back on the way to their database."""
+        """Describe the last log lines of the engines, and the state of their networks."""
         last = self._fork_server.log.read_text().splitlines()[-20:]
         return "\n".join([*(f"{link.describe()}" for link in self._links), *last])
 
     def close(self) -> None:
-        """End all of it."""
-        for what in list(self._mending):
-            self.wait_until_mended(what)
+        """End the engines and their networks."""
+        self.wait_until_mended()
         for engine in self._engines:
             engine.kill()
         for link in self._links:
@@ -329,11 +318,11 @@ class WorkersDeployment(TrialDeployment):
 
     Args:
         cloud: the vendor cloud.
-        folder: where the data directory and the log are.
-        random: decides what fails.
+        folder: folder of the data directory and the log.
+        random: draws the faults.
 
     Attributes:
-        data_dir: the data directory.
+        data_dir: data directory.
     """
 
     def __init__(self, cloud: CloudProcess, folder: Path, random: Random) -> None:
@@ -355,11 +344,11 @@ class WorkersDeployment(TrialDeployment):
         )
 
     def list_faults(self) -> Iterable[Fault]:
-        """List what can fail."""
+        """List the possible faults."""
         return (*[self._kill_worker] * 5, self._freeze_worker, self._lock_database, self._kill_all)
 
     def list_certain(self) -> Iterable[Container[Fault]]:
-        """List of what something fails in each trial."""
+        """List the groups of faults that each have a fault in every trial."""
         return (self._kill_worker,), (self._kill_all,)
 
     def _list_workers(self) -> list[int]:
@@ -369,7 +358,7 @@ class WorkersDeployment(TrialDeployment):
         return []
 
     def _signal_worker(self, number: signal.Signals) -> int:
-        """Send a signal to any worker; its id."""
+        """Send a signal to a random worker; return its process id."""
         wait_until(self._list_workers, "there is a worker")
         pid = self._random.choice(self._list_workers())
         with suppress(ProcessLookupError):
@@ -384,8 +373,8 @@ class WorkersDeployment(TrialDeployment):
     def _freeze_worker(self) -> frozenset[str]:
         self.begin("worker")
         pid = self._signal_worker(signal.SIGSTOP)
-        # Another process may have the id by then; and one whose parent is killed meanwhile stands
-        # still with the database locked, if nobody has it go on.
+        # By then another process may have the id. A worker whose parent is killed meanwhile would
+        # stay frozen with the database locked.
         process = os.pidfd_open(pid)
 
         def thaw() -> None:
@@ -397,9 +386,8 @@ class WorkersDeployment(TrialDeployment):
         return frozenset({str(pid)})
 
     def _lock_database(self) -> frozenset[str]:
-        """Hold the database as a shell does that is left in mid-transaction."""
-        self.begin("database")
-        self._striking.is_instant = False
+        """Lock the database like a shell that is left in a transaction."""
+        self.begin("database", is_instant=False)
         holder = sqlite3.connect(
             self.data_dir / "state.db", timeout=60, isolation_level=None, check_same_thread=False
         )
@@ -414,29 +402,22 @@ class WorkersDeployment(TrialDeployment):
         return ALL
 
     def supervise(self) -> None:
-        """Start what looks after the workers again, if it has ended."""
+        """Restart the parent of the workers if it has ended."""
         if self._process.poll() is not None:
             self._process = self._serve()
 
     def is_ready(self) -> bool:
-        """Tell whether there are two workers, and one answers."""
-        return len(self._list_workers()) == 2 and is_answering(self.urls[0])
+        """Return whether there are two workers and the port answers."""
+        return len(self._list_workers()) == 2 and is_ready_at(self.urls[0])
 
     def describe(self) -> str:
-        """Describe what the workers last said."""
+        """Describe the workers and their last log lines."""
         last = Path(self._log.name).read_text().splitlines()[-20:]
         return "\n".join([f"workers {self._list_workers()}", *last])
 
-    def is_database_intact(self) -> bool:
-        """Tell whether SQLite finds nothing wrong with the database."""
-        with closing(sqlite3.connect(self.data_dir / "state.db")) as connection:
-            (answer,) = connection.execute("PRAGMA integrity_check").fetchone()
-        return bool(answer == "ok")
-
     def close(self) -> None:
-        """End all of it."""
-        for what in list(self._mending):
-            self.wait_until_mended(what)
+        """End the workers."""
+        self.wait_until_mended()
         self._process.kill()
         self._process.wait()
         self._log.close()

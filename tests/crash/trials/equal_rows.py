@@ -1,7 +1,7 @@
-"""A program that maps rows as a cell of a notebook does, at the same time as another one.
+"""A program that maps rows like a cell of a notebook, at the same time as a second process.
 
-Its words are the data directory, and a folder: it puts a file there once it is ready, and begins
-with the rows as soon as there is one that is called `go`.
+Its arguments are the data directory and a folder. It creates a file in the folder when it is ready,
+and begins when the folder has a file named `go`.
 """
 
 import os

@@ -1,7 +1,7 @@
-"""A trial in which a disk fills up again and again while engines work, and none of them dies.
+"""A trial in which a disk fills repeatedly while engines work, without a kill.
 
-Work is asked for by several threads, each input once: a refused request is sent again with the same
-idempotency key. The bill is the vendor's own, which a process writes that has another disk.
+Several threads create work, each input once: they retry a rejected request with the same
+idempotency key. The bill is the vendor's ledger, in a process that uses another disk.
 """
 
 import itertools
@@ -15,19 +15,19 @@ from typing import Any
 
 import httpx
 
+from tests.crash.callers import FINAL
 from tests.crash.processes import HTTP, open_http
 from tests.crash.trials.vendor_checks import BilledCall, read_ledger, to_decimal
 from tests.support.timing import PATIENCE_S, wait_until
 
-FINAL = frozenset({"completed", "failed", "cancelled"})
 AREAS = ("/v1/runs", "/v1/workflows")
 CALLERS = 6
 BRANCHES = 4  # parallel nodes of a workflow
-# Every so many requests ask for a workflow, the others for a run.
+# Every fourth request creates a workflow, the others a run.
 WORKFLOW_EVERY = 4
 REFUSED_PAUSE_S = 0.1
 BETWEEN = 8  # pieces of work that are accepted before the disk fills again
-# A long answer is a file of its own beside the database; most answers are short.
+# A long answer is a file outside the database; most answers are short.
 LONG_EVERY, LONG_WORDS = 3, 1_500
 
 
@@ -36,10 +36,10 @@ class TrialResult:
     """The result of a trial.
 
     Attributes:
-        inputs: the number of inputs that were acknowledged.
-        calls: the calls that the vendor bills.
+        inputs: number of acknowledged inputs.
+        calls: calls that the vendor bills.
         wrong: a sentence for each broken promise.
-        refused: the number of requests that were refused for the time being.
+        refused: number of requests that were rejected temporarily.
     """
 
     inputs: int
@@ -49,7 +49,7 @@ class TrialResult:
 
     def describe(self) -> str:
         """Describe the figures in one line."""
-        paid = Counter(call.asked for call in self.calls)
+        paid = Counter(call.body for call in self.calls)
         again = sum(count > 1 for count in paid.values())
         return (
             f"{self.inputs} inputs, {len(self.calls)} calls billed, {again} inputs paid more than"
@@ -58,11 +58,11 @@ class TrialResult:
 
 
 class SteadyCaller:
-    """Several threads that ask engines for work until they are stopped.
+    """Several threads that create work until they are stopped.
 
     Args:
-        urls: the addresses of the engines.
-        headers: those of an account's key.
+        urls: addresses of the engines.
+        headers: headers of an account's key.
     """
 
     def __init__(self, urls: Sequence[str], headers: dict[str, str]) -> None:
@@ -77,12 +77,12 @@ class SteadyCaller:
         self.wrong: list[str] = []
 
     def start(self) -> None:
-        """Start to ask."""
+        """Start the threads."""
         for thread in self._threads:
             thread.start()
 
     def stop(self) -> None:
-        """Stop once every request that was begun is acknowledged."""
+        """Stop after every request is acknowledged."""
         self._stopped.set()
         for thread in self._threads:
             thread.join()
@@ -118,14 +118,14 @@ class SteadyCaller:
                     self.wrong.append(f"{area} answered {answer.status_code}: {answer.text[:200]}")
                     return None
             self.refused += 1
-            # Also after the stop: a request that was begun may have been accepted.
+            # Retries continue after the stop, because the engine may have accepted the request.
             again_at = time.monotonic() + REFUSED_PAUSE_S
             wait_until(lambda at=again_at: time.monotonic() > at)
         self.wrong.append(f"input {number} was never accepted")
         return None
 
     def read(self, path: str) -> dict[str, Any] | None:
-        """Read a record; None if the engine cannot say now."""
+        """Read a record; return None if the engine is unavailable."""
         answer = HTTP.get(self._urls[0] + path, headers=self._headers)
         if answer.status_code == 503:
             return None
@@ -153,13 +153,13 @@ def run_full_disk_trial(
     """Fill and free a disk several times under load, then compare every input with the bill.
 
     Args:
-        urls: the addresses of the engines.
-        ledger_url: the address of the vendor, which bills by its own books.
-        headers: those of an account's key.
-        times: how often the disk fills.
-        full_s: for how long it stays full each time, in seconds; it is free for as long.
+        urls: addresses of the engines.
+        ledger_url: address of the vendor with the ledger.
+        headers: headers of an account's key.
+        times: number of times that the disk fills.
+        full_s: seconds for which the disk stays full each time.
         fill: takes all space.
-        free: gives it back.
+        free: frees the space.
     """
     caller = SteadyCaller(urls, headers)
     caller.start()
@@ -167,7 +167,7 @@ def run_full_disk_trial(
         for _ in range(times):
             _wait_for_progress(caller)
             until = time.monotonic() + full_s
-            # Something else takes whatever becomes free, as a log does.
+            # Another writer, such as a log, takes all space that becomes free.
             wait_until(lambda until=until: fill() or time.monotonic() > until)
             free()
     finally:
@@ -188,24 +188,24 @@ def _wait_for_progress(caller: SteadyCaller) -> None:
 
 
 def _wait_for_all(caller: SteadyCaller) -> dict[str, dict[str, Any]]:
-    ended: dict[str, dict[str, Any]] = {}
+    records: dict[str, dict[str, Any]] = {}
 
     def is_over() -> bool:
         for path in caller.acknowledged:
-            record = None if path in ended else caller.read(path)
+            record = None if path in records else caller.read(path)
             if record is not None and record["status"] in FINAL:
-                ended[path] = record
-        return len(ended) == len(caller.acknowledged)
+                records[path] = record
+        return len(records) == len(caller.acknowledged)
 
-    wait_until(is_over, "all that was acknowledged comes to its end")
-    return ended
+    wait_until(is_over, "all acknowledged work ends")
+    return records
 
 
 def _check_bill(result: TrialResult) -> None:
-    """Every input is billed once: never again, and never not at all."""
-    paid = Counter(call.asked for call in result.calls)
+    """Check that every input is billed exactly once."""
+    paid = Counter(call.body for call in result.calls)
     result.wrong += [
-        f"paid {count} times: …{asked[-120:]}" for asked, count in paid.items() if count > 1
+        f"paid {count} times: …{body[-120:]}" for body, count in paid.items() if count > 1
     ]
     if len(paid) != result.inputs:
         result.wrong.append(f"{len(paid)} inputs are billed, and {result.inputs} were acknowledged")
@@ -214,13 +214,13 @@ def _check_bill(result: TrialResult) -> None:
 def _check_records(
     caller: SteadyCaller, records: dict[str, dict[str, Any]], result: TrialResult
 ) -> None:
-    """All work completed, its artifacts are there, and its cost is what the vendor bills."""
-    told = Decimal(0)
+    """Check that all work completed with its artifacts, at the cost that the vendor bills."""
+    recorded = Decimal(0)
     for path, record in records.items():
         if record["status"] != "completed":
             result.wrong.append(f"{path} is {record['status']}: {record.get('error')}")
             continue
-        told += to_decimal(record["cost_usd"])
+        recorded += to_decimal(record["cost_usd"])
         parts = record.get("nodes") or [record]
         for part in parts:
             artifact = caller.read(f"/v1/artifacts/{part['artifact_id']}")
@@ -228,8 +228,8 @@ def _check_records(
             if artifact is None or len(content) != artifact["size_bytes"]:
                 result.wrong.append(f"{path} lost bytes of {part['artifact_id']}")
     billed = sum((call.usd for call in result.calls), Decimal(0))
-    if told != billed and not result.wrong:
-        result.wrong.append(f"work costs ${told} by its records, and ${billed} by the bill")
+    if recorded != billed and not result.wrong:
+        result.wrong.append(f"work costs ${recorded} by its records, and ${billed} by the bill")
 
 
 def _make_objective(number: int, name: str = "") -> dict[str, str]:

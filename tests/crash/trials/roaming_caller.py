@@ -1,7 +1,7 @@
-"""Asks any of several engines for work, and again another one, until it is answered.
+"""A caller that sends each request to random engines until an engine answers it.
 
-It is all that a client has to do where engines, their database and their network fail: every
-request for work carries an idempotency key, and is sent again by it when its answer was lost.
+This is all that a client must do if engines, their database and their network fail: every request
+for work has an idempotency key, and is retried with it after a lost response.
 """
 
 import hashlib
@@ -12,21 +12,21 @@ from typing import Any
 
 import httpx
 
-from tests.crash.callers import Caller, Ledger, Person
+from tests.crash.callers import Caller, Ledger, Person, pin
 from tests.crash.processes import Record
 from tests.support.timing import wait_until
 
-# An engine that stands still answers nothing; another one is asked after so long.
+# A frozen engine does not answer, so the caller tries another engine after this time.
 ANSWER_S = 2.0
 DAY_USD = 50.0
-# More than is kept in the row of a record.
+# More than the store keeps in the row of a record.
 UPLOAD_BYTES = 20_000
 FOLLOWED = 4
 
 
 @dataclass(frozen=True)
 class SentRequest:
-    """A request that was accepted, and can be sent again."""
+    """An accepted request, which can be repeated."""
 
     path: str
     body: Record
@@ -37,16 +37,16 @@ class SentRequest:
 
 @dataclass
 class TrialNotes:
-    """What a caller knows beside what the ledger has.
+    """The records of a caller in addition to the ledger.
 
     Attributes:
-        keys: the ids of the keys that people use, in the order of people.
-        sent: what was accepted by an idempotency key.
-        cancelled: the paths of what it asked to be cancelled.
-        uploaded: the hashes of what it uploaded, by the artifact's id, with whose it is.
-        followed: the events of some work, as they were read piece by piece.
-        answers: how many answers there were of each kind that is no success.
-        wrong: what should not have been answered.
+        keys: ids of the accounts' keys, in the order of accounts.
+        sent: accepted requests with an idempotency key.
+        cancelled: paths that the caller cancelled.
+        uploaded: hash and account of each upload, by the artifact's id.
+        followed: events by path, as they were read in pieces.
+        answers: number of failures of each kind.
+        wrong: a sentence for each wrong response.
     """
 
     keys: list[str] = field(default_factory=list)
@@ -59,14 +59,14 @@ class TrialNotes:
 
 
 class RoamingCaller(Caller):
-    """A caller of several engines that are all alike.
+    """A caller of several equal engines.
 
     Args:
-        urls: where they are.
-        ledger: where it writes what was acknowledged and shown.
-        random: decides what it asks for.
-        numbers: tell its requests apart.
-        on_silence: called when one has not answered.
+        urls: addresses of the engines.
+        ledger: receives acknowledgements and completed jobs.
+        random: draws the requests.
+        numbers: make the requests different.
+        on_silence: called if an engine has not answered.
     """
 
     def __init__(
@@ -84,17 +84,17 @@ class RoamingCaller(Caller):
         self.notes = TrialNotes()
 
     def get(self, path: str, person: Person) -> httpx.Response:
-        """Read something, from whichever engine answers."""
+        """Read a path from any engine."""
         return self._send("GET", path, headers=person.headers)
 
-    def _send(self, method: str, path: str, **given: Any) -> httpx.Response:
-        """Send a request to any engine, and again until one has answered it."""
+    def _send(self, method: str, path: str, **options: Any) -> httpx.Response:
+        """Send a request to random engines until an engine answers it."""
         answers: list[httpx.Response] = []
 
         def is_answered() -> bool:
             url = self._random.choice(self._urls)
             try:
-                answer = self._client.request(method, url + path, **given)
+                answer = self._client.request(method, url + path, **options)
             except httpx.TransportError as error:
                 self._count(type(error).__name__)
                 self._on_silence()
@@ -112,49 +112,41 @@ class RoamingCaller(Caller):
         self.notes.answers[kind] = self.notes.answers.get(kind, 0) + 1
 
     def _check_refusal(self, answer: httpx.Response) -> None:
-        """Check that who is told to ask again is told so in the one envelope, and when."""
+        """Check that a refusal has the code of its status and a `Retry-After`."""
         code = answer.json()["error"]["code"]
         self._count(f"{answer.status_code} {code}")
-        wanted = "UNAVAILABLE" if answer.status_code == 503 else "RATE_LIMITED"
-        if code != wanted or not 1 <= int(answer.headers.get("Retry-After", 0)) <= 60:
+        expected = "UNAVAILABLE" if answer.status_code == 503 else "RATE_LIMITED"
+        if code != expected or not 1 <= int(answer.headers.get("Retry-After", 0)) <= 60:
             self.notes.wrong.append(f"answered with {answer.headers} {answer.text}")
 
     def post(self, path: str, body: Record, person: Person) -> Record:
-        """Ask for something by a key of its own, and remember that it was acknowledged.
+        """Create a resource with an idempotency key, and record the acknowledgement.
 
         Returns:
-            the record; an empty one where too much is under way already.
+            the record, or an empty record if the account's queue is full.
         """
         key = f"trial-{next(self._numbers)}"
         headers = {**person.headers, "Idempotency-Key": key}
         answer = self._send("POST", path, json=body, headers=headers)
         if answer.status_code == 429:
             return {}
-        assert answer.status_code in (201, 202), answer.text
-        data: Record = answer.json()["data"]
-        self._ledger.acknowledged[f"{path}/{data['id']}"] = person
+        data = self._record_acknowledged(path, answer, person)
         self.notes.sent.append(SentRequest(path, body, person, key, data["id"]))
-        if answer.status_code == 202:
-            self._ledger.open[f"{path}/{data['id']}"] = person
         return data
 
     def sign_up(self, *providers: str) -> Person:
-        """Open an account, take a key with a day's allowance, and connect vendors."""
+        """Create an account, take a key with a daily allowance, and connect providers."""
         owner = super().sign_up()
-        body = {"name": "trial", "scopes": ["read", "write", "admin"]}
-        answer = self._send(
-            "POST",
-            "/v1/account/keys",
-            json={**body, "max_cost_usd_per_day": DAY_USD},
-            headers=owner.headers,
-        )
+        scopes = ["read", "write", "admin"]
+        body = {"name": "trial", "scopes": scopes, "max_cost_usd_per_day": DAY_USD}
+        answer = self._send("POST", "/v1/account/keys", json=body, headers=owner.headers)
         assert answer.status_code == 201, answer.text
         data = answer.json()["data"]
         person = Person({"Authorization": f"Bearer {data['api_key']}"})
         self._ledger.people[-1] = person
         self._ledger.acknowledged = {
-            path: person if whose is owner else whose
-            for path, whose in self._ledger.acknowledged.items()
+            path: person if holder is owner else holder
+            for path, holder in self._ledger.acknowledged.items()
         }
         self.notes.keys.append(data["id"])
         for provider in providers:
@@ -162,7 +154,7 @@ class RoamingCaller(Caller):
         return person
 
     def work(self, person: Person) -> None:
-        """Ask for something at random, or for something that was asked for before."""
+        """Create work at random, upload, repeat a request or cancel."""
         draw = self._random.random()
         if draw < 0.05:
             self.upload(person)
@@ -174,7 +166,7 @@ class RoamingCaller(Caller):
             super().work(person)
 
     def upload(self, person: Person) -> None:
-        """Upload bytes, and remember their hash."""
+        """Upload bytes, and record their hash."""
         content = self._random.randbytes(UPLOAD_BYTES)
         key = f"trial-{next(self._numbers)}"
         answer = self._send(
@@ -189,7 +181,7 @@ class RoamingCaller(Caller):
         self.notes.uploaded[artifact_id] = hashlib.sha256(content).hexdigest(), person
 
     def repeat(self) -> None:
-        """Send something again that was accepted, as a client does that has lost the answer."""
+        """Repeat an accepted request, like a client after a lost response."""
         if not self.notes.sent:
             return
         sent = self._random.choice(self.notes.sent)
@@ -197,11 +189,11 @@ class RoamingCaller(Caller):
         answer = self._send("POST", sent.path, json=sent.body, headers=headers)
         replayed = answer.headers.get("Idempotency-Replayed")
         if (answer.json().get("data") or {}).get("id") != sent.id or replayed != "true":
-            self.notes.wrong.append(f"{sent.id} was asked for again: {answer.text}")
+            self.notes.wrong.append(f"{sent.id} was requested again: {answer.text}")
         self._count("replayed")
 
     def cancel(self) -> None:
-        """Cancel something that is under way."""
+        """Cancel work that is under way."""
         paths = [path for path in sorted(self._ledger.open) if path not in self.notes.cancelled]
         if not paths:
             return
@@ -216,14 +208,11 @@ class RoamingCaller(Caller):
         node = super()._node(node_id, upstream, person)
         if node["capability"] != "speech.generate" or "minimax" in person.connections:
             return node
-        return {"id": node_id, "depends_on": upstream, **self._text_node(person)}
-
-    def _text_node(self, person: Person) -> Record:
-        options = {"provider": self._writer(person)}
-        return {"capability": "llm.generate", "input": self._words(), "options": options}
+        text = {"capability": "llm.generate", "input": self._words()}
+        return {**node, **text, "options": pin(self._writer(person))}
 
     def follow(self) -> None:
-        """Read on in the events of some work, at any engine: none is missing or comes twice."""
+        """Read further events of some work at any engine, and check that none is missing."""
         followed = self.notes.followed
         work = [path for path in self._ledger.open if "/tasks" not in path]
         under_way = [path for path in followed if path in self._ledger.open]

@@ -1,29 +1,28 @@
-"""What failed in a trial, when, and whose calls it cut off."""
+"""The faults of a trial, with their times and the calls that they cut off."""
 
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-# A request that was sent may reach the vendor so much later, on a busy machine.
+# Maximum time from the send of a request until the vendor receives it, on a busy machine.
 ON_ITS_WAY_S = 0.2
-# So long an answer may take to be written down while nothing fails: a hundredth take 0.25 seconds,
-# and more where other tests run beside.
+# Maximum time of the commit of an answer without faults. A hundredth take 0.25 seconds, and more
+# while other tests run.
 WRITTEN_S = 1.0
 
 
 @dataclass
 class Strike:
-    """A fault, by the monotonic clock.
+    """A fault, with times of the monotonic clock.
 
     Attributes:
-        kind: what it was.
-        at, over: from when to when it struck.
-        engines: those whose calls it cut off, by the names that the vendor has them by; none where
-            it was what all of them share.
-        mended: until when what it struck was held up; when that is planned to end, until it has.
-        lasts: whether it is mended later.
-        is_instant: whether only what was in flight as it struck is cut off: an engine that is dead
-            or stands still begins no call. Else what begins until it is mended may be, too.
+        kind: name of the fault.
+        at, over: begin and end of the strike.
+        engines: names of the affected engines in the vendor's ledger; empty for all engines.
+        mended: end of the repair; until then, its planned end.
+        lasts: True if the repair comes later.
+        is_instant: True if only calls in flight at the strike are cut off, because a dead or frozen
+            engine begins no call. Otherwise calls that begin before the repair may be, too.
     """
 
     kind: str
@@ -35,16 +34,16 @@ class Strike:
     is_instant: bool = True
 
     def hits(self, engine: str) -> bool:
-        """Tell whether it hit an engine."""
+        """Return whether the fault hit an engine."""
         return not self.engines or engine in self.engines
 
     def cuts_off(self, engine: str, began: float, done: float) -> bool:
-        """Tell whether it cut a call off: whether that was of an engine it hit, and in flight.
+        """Return whether the fault hit the engine of a call while the call was in flight.
 
         Args:
-            engine: whose call it was; empty where that died as the vendor got it.
-            began: when the vendor got it.
-            done: when its answer was written down at the latest.
+            engine: name of the engine; empty if it died as the vendor received the call.
+            began: time at which the vendor received the call.
+            done: latest time of the commit of its answer.
         """
         if not engine:
             earliest, latest = self.at - ON_ITS_WAY_S, self.over + ON_ITS_WAY_S
@@ -54,17 +53,17 @@ class Strike:
 
 
 def find_done(engine: str, ended: float, checked_s: float, strikes: Iterable[Strike]) -> float:
-    """Find by when an answer was written down at the latest, had its engine lived.
+    """Return the latest time of the commit of an answer, if its engine lived.
 
     Args:
-        engine: whose call it was.
-        ended: when the vendor had answered.
-        checked_s: how long the answer is looked at before.
-        strikes: what may have held it up. What hit the engine may have held up what was held up by
-            another strike; another engine, which stands still in a transaction, has rows locked.
+        engine: name of the engine.
+        ended: time of the vendor's answer.
+        checked_s: seconds for which the engine checks the answer.
+        strikes: faults that may have delayed the commit. Faults of the engine add up; a fault of
+            another engine, which may be frozen in a transaction with locked rows, counts once.
     """
     soon = done = ended + checked_s + WRITTEN_S
-    for strike in sorted(strikes, key=lambda one: one.at):
+    for strike in sorted(strikes, key=lambda strike: strike.at):
         is_in_time = strike.at <= (done if strike.hits(engine) else soon)
         if strike.lasts and is_in_time and strike.mended >= ended:
             done = max(done, strike.mended + WRITTEN_S)
