@@ -33,6 +33,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
 from toolkit.client._options import start_capability
+from toolkit.client._tools import ToolArgument
 from toolkit.contract.run_options import RunOptions
 from toolkit.contract.short_tracebacks import UnknownAttributeError
 
@@ -84,7 +85,7 @@ class CapabilityCalls(ABC, Generic[R]):
         return sorted({*super().__dir__(), *(name for name in called if name.isidentifier())})
 '''
 METHOD = '''
-    @start_capability("{id}")
+    @start_capability({decorated})
     def {method}(
         self,
         *,
@@ -108,8 +109,12 @@ METHOD = '''
 
 def name_type(schema: Mapping[str, Any]) -> str:
     """Return the type of a field, as a caller passes it."""
+    if schema.get("x-functions"):
+        return "Sequence[ToolArgument]"
     if "anyOf" in schema:
         return " | ".join(name_type(option) for option in schema["anyOf"])
+    if "$ref" in schema:  # models of our own are written as mappings
+        return PLAIN_TYPES["object"]
     if "enum" in schema:
         return f"Literal[{', '.join(map(repr, schema['enum']))}]"
     if schema["type"] == "null":
@@ -122,10 +127,11 @@ def name_type(schema: Mapping[str, Any]) -> str:
 def write_call(capability: Capability) -> str:
     """Write the call of one capability."""
     schema = capability.input_model.model_json_schema()
-    fields, required = schema["properties"], schema["required"]
+    fields, required = schema["properties"], schema.get("required", [])
+    ways = tuple(name for way in schema.get("oneOf", ()) for name in way["required"])
     parameters, arguments = [], []
     for name, field in fields.items():
-        default = field.get("default")
+        default = field.get("default", [] if field.get("type") == "array" else None)
         suffix = "" if name in required else f" = {tuple(default) if default == [] else default!r}"
         parameters.append(f"        {name}: {name_type(field)}{suffix},")
         words = f"{name}: {field.get('description', name)}."
@@ -137,7 +143,7 @@ def write_call(capability: Capability) -> str:
         parameters="\n".join(parameters),
         summary=capability.description,
         arguments="\n".join(arguments),
-        id=capability.id,
+        decorated=", ".join([f'"{capability.id}"', *([f"one_of={ways!r}"] if ways else [])]),
     )
 
 

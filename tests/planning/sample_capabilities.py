@@ -13,6 +13,7 @@ from toolkit.plugins import (
     Call,
     Capability,
     CloneRequest,
+    EmbedRequest,
     Flow,
     ImageRequest,
     Result,
@@ -21,6 +22,7 @@ from toolkit.plugins import (
 )
 
 BACKENDS = {
+    EmbedRequest: frozenset({"openai"}),
     TextRequest: frozenset({"openai", "minimax"}),
     SpeechRequest: frozenset({"minimax"}),
     CloneRequest: frozenset({"minimax"}),

@@ -30,9 +30,9 @@ def host(region: str) -> str:
 
 
 def default_of(client: Client) -> CatalogModel:
-    """Return the catalogue's entry of the default model of aws."""
+    """Return the catalogue's entry of the default text model of aws."""
     rows = [CatalogModel.model_validate(model.to_dict()) for model in client.catalog.models()]
-    (row,) = [row for row in rows if row.provider == "aws" and row.default]
+    (row,) = [row for row in rows if (row.provider, row.kind) == ("aws", "text") and row.default]
     return row
 
 

@@ -22,12 +22,12 @@ HALF = Decimal("0.5")
 @pytest.mark.parametrize(
     ("vendor", "label", "kinds"),
     [
-        ("openai", "V1", {"text"}),
+        ("openai", "V1", {"text", "embedding"}),
         ("anthropic", "V2", {"text"}),
-        ("google", "V3", {"text"}),
-        ("minimax", "V4", {"text", "speech", "clone"}),
+        ("google", "V3", {"text", "embedding"}),
+        ("minimax", "V4", {"text", "embedding", "speech", "clone"}),
         ("elevenlabs", "V5", {"speech", "clone"}),
-        ("aws", "V6", {"text"}),
+        ("aws", "V6", {"text", "embedding"}),
         ("runpod", "V7", {"image", "text"}),
     ],
 )

@@ -1,9 +1,34 @@
 """`llm.generate`: text, or JSON to a schema, from an objective; the registry loads it."""
 
-from dataclasses import replace
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from typing import Annotated, Literal
 
-from pydantic import Field, JsonValue, field_validator
+from pydantic import (
+    ConfigDict,
+    Field,
+    JsonValue,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+from pydantic_core import InitErrorDetails
 
+from toolkit.capabilities._conversation import (
+    MAX_IMAGES,
+    MAX_MESSAGES,
+    MAX_TOOLS,
+    ArtifactId,
+    Message,
+    NamedTool,
+    ToolFunction,
+    ToolRequest,
+    iter_image_ids,
+    make_pictures,
+    make_tools,
+    make_turns,
+)
 from toolkit.capabilities._schema import is_cheap, read_answer, read_bounded_schema
 from toolkit.capabilities._text import clean
 from toolkit.contract.base import JsonObject, Record, Request
@@ -21,13 +46,23 @@ from toolkit.plugins import (
     request_operation,
     run_in_process,
 )
+from toolkit.plugins.conversation import Turn
 from toolkit.plugins.fencing import fence_text
+
+MAX_REASONING_TOKENS = 32_768
+# A planner fills only the other fields: these are for callers who write a conversation.
+_FOR_CALLERS: dict[str, JsonValue] = {"x-planned": False}
 
 
 class LlmInput(Request):
     """The input of `llm.generate` and `text.generate`."""
 
+    model_config = ConfigDict(
+        json_schema_extra={"oneOf": [{"required": ["objective"]}, {"required": ["messages"]}]}
+    )
+
     objective: str = Field(
+        default="",
         min_length=1,
         max_length=20_000,
         pattern=r"\S",
@@ -56,6 +91,91 @@ class LlmInput(Request):
         description="JSON schema that the answer must match; without recursion",
     )
 
+    messages: list[Message] = Field(
+        default_factory=list,
+        max_length=MAX_MESSAGES,
+        description="a conversation, in place of the objective; the last message is answered",
+        json_schema_extra=_FOR_CALLERS,
+    )
+    images: list[ArtifactId] = Field(
+        default_factory=list,
+        max_length=MAX_IMAGES,
+        description="ids of artifacts: PNG, JPEG, WebP or GIF pictures that the model is shown",
+        json_schema_extra=_FOR_CALLERS,
+    )
+    tools: list[ToolFunction] = Field(
+        default_factory=list,
+        max_length=MAX_TOOLS,
+        description="functions that the model may ask you to call; in Python, annotated functions",
+        json_schema_extra={**_FOR_CALLERS, "x-functions": True},
+    )
+    tool_choice: Literal["auto", "none", "required"] | NamedTool = Field(
+        default="auto",
+        description="whether the model may, must not or must ask for a tool, or for which tool",
+        json_schema_extra=_FOR_CALLERS,
+    )
+    reasoning: (
+        Literal["none", "low", "medium", "high"]
+        | Annotated[int, Field(ge=0, le=MAX_REASONING_TOKENS)]
+        | None
+    ) = Field(
+        default=None,
+        description="how much the model may reason before its answer: a level, or tokens; "
+        "they come on top of max_tokens",
+        json_schema_extra=_FOR_CALLERS,
+    )
+    stop: list[Annotated[str, Field(min_length=1, max_length=64)]] = Field(
+        default_factory=list,
+        max_length=4,
+        description="texts that end the answer",
+        json_schema_extra=_FOR_CALLERS,
+    )
+    seed: int | None = Field(
+        default=None,
+        ge=0,
+        le=2**31 - 1,
+        description="number that makes the choice of words repeatable, as far as the model can",
+        json_schema_extra=_FOR_CALLERS,
+    )
+    top_p: float | None = Field(
+        default=None,
+        gt=0,
+        le=1,
+        description="share of probability from which words are chosen",
+        json_schema_extra=_FOR_CALLERS,
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _require_words(cls, given: object) -> object:
+        if isinstance(given, Mapping) and "objective" not in given and not given.get("messages"):
+            fault = InitErrorDetails(type="missing", loc=("objective",), input=given)
+            raise ValidationError.from_exception_data(cls.__name__, [fault])
+        return given
+
+    @model_validator(mode="after")
+    def _check_conversation(self) -> "LlmInput":
+        if self.objective and self.messages:
+            raise ValueError("exactly one of objective and messages is required")
+        if self.messages and all(message.role == "system" for message in self.messages):
+            raise ValueError("messages need a message of the user")
+        if len(self.image_ids) > MAX_IMAGES:
+            raise ValueError(f"messages show more than {MAX_IMAGES} images")
+        names = [tool.name for tool in self.tools]
+        if len(set(names)) < len(names):
+            raise ValueError("two tools have the same name")
+        choice = self.tool_choice
+        if isinstance(choice, NamedTool) and choice.name not in names:
+            raise ValueError("tool_choice names no tool of tools")
+        if choice == "required" and not names:
+            raise ValueError("tool_choice is required, and there are no tools")
+        return self
+
+    @property
+    def image_ids(self) -> list[str]:
+        """The artifacts of all pictures that the model is shown."""
+        return [*self.images, *iter_image_ids(self.messages)]
+
     @field_validator("output_schema")
     @classmethod
     def _check_output_schema(cls, schema: JsonObject | None) -> JsonObject | None:
@@ -67,23 +187,53 @@ class LlmInput(Request):
 class LlmOutput(Record):
     """The output of `llm.generate` and `text.generate`."""
 
-    text: str = Field(min_length=1, description="the answer as text")
-    finish_reason: str = Field(description="`stop`, or `length` when it was cut off at max_tokens")
+    text: str = Field(description="the answer as text; empty if the model only asks for tools")
+    finish_reason: str = Field(
+        description="`stop`, `length` if it was cut off at max_tokens, or `tool_calls`"
+    )
     model: str = Field(description="the model that answered")
     value: JsonValue = Field(
         default=None, alias="json", description="the answer as JSON, where a schema was given"
     )
+    tool_calls: list[ToolRequest] = Field(
+        default_factory=list, description="the tools that the model asks you to call"
+    )
+    reasoning: str = Field(
+        default="", description="a summary of the model's reasoning, if its provider returns one"
+    )
 
 
-def build_request(fields: LlmInput) -> TextRequest:
-    """Build the only operation of an input."""
+def build_request(fields: LlmInput, blobs: Mapping[str, Blob] | None = None) -> TextRequest:
+    """Build the only operation of an input.
+
+    Args:
+        fields: the input.
+        blobs: the pictures by the ids of their artifacts; None to price the operation without them.
+    """
     rule, material = fence_text(fields.context) if fields.context.strip() else ("", "")
+    prompt = "\n\n".join(part for part in (fields.objective, material) if part)
+    pictures = make_pictures(fields.images, blobs or {})
+    turns = make_turns(fields.messages, blobs or {})
+    if turns and (material or pictures):
+        turns = (*turns, Turn("user", material, pictures))
+    elif pictures:
+        turns = (Turn("user", prompt, pictures),)
+    instructions = [message.text for message in fields.messages if message.role == "system"]
+    choice = fields.tool_choice
     return TextRequest(
-        prompt="\n\n".join(part for part in (fields.objective, material) if part),
-        system="\n\n".join(part for part in (fields.system, rule) if part),
+        prompt=prompt,
+        turns=turns,
+        system="\n\n".join(part for part in (fields.system, *instructions, rule) if part),
         max_tokens=fields.max_tokens,
         temperature=fields.temperature,
+        top_p=fields.top_p,
         schema=fields.output_schema,
+        tools=make_tools(fields.tools),
+        tool_choice="required" if isinstance(choice, NamedTool) else choice,
+        named_tool=choice.name if isinstance(choice, NamedTool) else "",
+        reasoning=fields.reasoning,
+        stop=tuple(fields.stop),
+        seed=fields.seed,
         stream=True,
         # Truncated JSON is worthless, so its cap never falls.
         cap_may_fall="max_tokens" not in fields.model_fields_set and fields.output_schema is None,
@@ -99,7 +249,7 @@ def generate_text(call: Call[LlmInput]) -> Flow[Result]:
     """
     plain = yield from answer_unchecked(call)
     schema = call.input.output_schema
-    if schema is None or plain.artifact is None:
+    if schema is None or plain.artifact is None or "tool_calls" in plain.output:
         return plain
     answer, finish = str(plain.output["text"]), str(plain.output["finish_reason"])
     value, text = yield from _match_schema(schema, answer, finish)
@@ -113,14 +263,21 @@ def answer_unchecked(call: Call[LlmInput]) -> Flow[Result]:
     Raises:
         ProviderError: as for `generate_text`, except for the schema.
     """
-    reply = yield from request_operation(build_request(call.input))
+    reply = yield from request_operation(build_request(call.input, call.blobs))
     text = read_answer_text(reply, call.input.max_tokens)
+    calls = [asdict(asked) for asked in reply.tool_calls]
     output: dict[str, object] = {
         "text": text,
         "finish_reason": reply.finish,
         "model": reply.model,
     }
+    if calls:
+        output["tool_calls"] = calls
+    if reply.reasoning:
+        output["reasoning"] = clean(reply.reasoning)
     metadata = {"model": reply.model, "finish_reason": reply.finish}
+    if not text:
+        return Result(output, Blob(json.dumps(calls).encode(), "application/json", metadata))
     return Result(output, Blob(text.encode(), "text/plain", metadata))
 
 
@@ -137,7 +294,7 @@ def read_answer_text(reply: TextReply, max_tokens: int) -> str:
             vendor_request_id=reply.vendor_request_id,
         )
     text = clean(reply.text)
-    if text:
+    if text or reply.tool_calls:
         return text
     cut = reply.finish == "length"
     raise ProviderError(
@@ -175,6 +332,7 @@ CAPABILITY = Capability(
     operation=TextRequest,
     default_provider="minimax",
     accepts={"context": InputBinding(("text/*", "application/json"), "text")},
+    artifact_fields=("images", "messages"),
     produces="text/plain",
     estimate=build_request,
     keywords=(

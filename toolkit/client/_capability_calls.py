@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
 from toolkit.client._options import start_capability
+from toolkit.client._tools import ToolArgument
 from toolkit.contract.run_options import RunOptions
 from toolkit.contract.short_tracebacks import UnknownAttributeError
 
@@ -157,16 +158,24 @@ class CapabilityCalls(ABC, Generic[R]):
         """
         raise NotImplementedError
 
-    @start_capability("llm.generate")
+    @start_capability("llm.generate", one_of=("objective", "messages"))
     def llm_generate(
         self,
         *,
-        objective: str,
+        objective: str = "",
         context: str = "",
         system: str = "",
         max_tokens: int = 1024,
         temperature: float | None = None,
         output_schema: Mapping[str, object] | None = None,
+        messages: Sequence[Mapping[str, object]] = (),
+        images: Sequence[str] = (),
+        tools: Sequence[ToolArgument] = (),
+        tool_choice: Literal["auto", "none", "required"] | Mapping[str, object] = "auto",
+        reasoning: Literal["none", "low", "medium", "high"] | int | None = None,
+        stop: Sequence[str] = (),
+        seed: int | None = None,
+        top_p: float | None = None,
         version: str | None = None,
         options: RunOptions | None = None,
     ) -> R:
@@ -180,6 +189,15 @@ class CapabilityCalls(ABC, Generic[R]):
             temperature: how freely to choose words; only sent where given, as some models refuse
                 it.
             output_schema: JSON schema that the answer must match; without recursion.
+            messages: a conversation, in place of the objective; the last message is answered.
+            images: ids of artifacts: PNG, JPEG, WebP or GIF pictures that the model is shown.
+            tools: functions that the model may ask you to call; in Python, annotated functions.
+            tool_choice: whether the model may, must not or must ask for a tool, or for which tool.
+            reasoning: how much the model may reason before its answer: a level, or tokens; they
+                come on top of max_tokens.
+            stop: texts that end the answer.
+            seed: number that makes the choice of words repeatable, as far as the model can.
+            top_p: share of probability from which words are chosen.
             version: version of the capability. Default: the newest.
             options: options of a run, such as `{"provider": "openai"}`.
 
@@ -188,16 +206,24 @@ class CapabilityCalls(ABC, Generic[R]):
         """
         raise NotImplementedError
 
-    @start_capability("text.generate")
+    @start_capability("text.generate", one_of=("objective", "messages"))
     def text_generate(
         self,
         *,
-        objective: str,
+        objective: str = "",
         context: str = "",
         system: str = "",
         max_tokens: int = 1024,
         temperature: float | None = None,
         output_schema: Mapping[str, object] | None = None,
+        messages: Sequence[Mapping[str, object]] = (),
+        images: Sequence[str] = (),
+        tools: Sequence[ToolArgument] = (),
+        tool_choice: Literal["auto", "none", "required"] | Mapping[str, object] = "auto",
+        reasoning: Literal["none", "low", "medium", "high"] | int | None = None,
+        stop: Sequence[str] = (),
+        seed: int | None = None,
+        top_p: float | None = None,
         version: str | None = None,
         options: RunOptions | None = None,
     ) -> R:
@@ -211,6 +237,15 @@ class CapabilityCalls(ABC, Generic[R]):
             temperature: how freely to choose words; only sent where given, as some models refuse
                 it.
             output_schema: JSON schema that the answer must match; without recursion.
+            messages: a conversation, in place of the objective; the last message is answered.
+            images: ids of artifacts: PNG, JPEG, WebP or GIF pictures that the model is shown.
+            tools: functions that the model may ask you to call; in Python, annotated functions.
+            tool_choice: whether the model may, must not or must ask for a tool, or for which tool.
+            reasoning: how much the model may reason before its answer: a level, or tokens; they
+                come on top of max_tokens.
+            stop: texts that end the answer.
+            seed: number that makes the choice of words repeatable, as far as the model can.
+            top_p: share of probability from which words are chosen.
             version: version of the capability. Default: the newest.
             options: options of a run, such as `{"provider": "openai"}`.
 
@@ -258,6 +293,55 @@ class CapabilityCalls(ABC, Generic[R]):
             reference_audio: id of an artifact with 10 s to 5 min of the voice: MP3, M4A or WAV, to
                 20 MB.
             name: what you call the voice.
+            version: version of the capability. Default: the newest.
+            options: options of a run, such as `{"provider": "openai"}`.
+
+        Raises:
+            RequestError: `CREDENTIALS_MISSING`, `INVALID_REQUEST` and others.
+        """
+        raise NotImplementedError
+
+    @start_capability("embed.generate", one_of=("texts", "artifact_id"))
+    def embed_generate(
+        self,
+        *,
+        texts: Sequence[str] = (),
+        artifact_id: str | None = None,
+        purpose: Literal["document", "query"] = "document",
+        dimensions: int | None = None,
+        version: str | None = None,
+        options: RunOptions | None = None,
+    ) -> R:
+        """Makes vectors of texts, to search, group or compare them by meaning.
+
+        Args:
+            texts: the texts to embed.
+            artifact_id: id of an artifact with the texts: a JSON list, JSON lines, or lines of
+                text; upstream fills it.
+            purpose: `document` for texts to be found, `query` for texts to find them by.
+            dimensions: length of the vectors, if the model can shorten them; by default its own.
+            version: version of the capability. Default: the newest.
+            options: options of a run, such as `{"provider": "openai"}`.
+
+        Raises:
+            RequestError: `CREDENTIALS_MISSING`, `INVALID_REQUEST` and others.
+        """
+        raise NotImplementedError
+
+    @start_capability("text.rerank")
+    def text_rerank(
+        self,
+        *,
+        query: str,
+        documents: Sequence[str],
+        version: str | None = None,
+        options: RunOptions | None = None,
+    ) -> R:
+        """Scores how well each of some documents answers a query.
+
+        Args:
+            query: the question that the documents may answer.
+            documents: the documents to compare.
             version: version of the capability. Default: the newest.
             options: options of a run, such as `{"provider": "openai"}`.
 

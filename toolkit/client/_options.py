@@ -2,7 +2,7 @@
 
 import inspect
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import wraps
 from typing import Any, TypeVar, cast, get_type_hints
 
@@ -64,7 +64,7 @@ def show_keywords(
     return function
 
 
-def start_capability(id: str) -> Callable[[F], F]:
+def start_capability(id: str, one_of: Sequence[str] = ()) -> Callable[[F], F]:
     """Make a method start a run of a capability with the given fields.
 
     An error names the wrong argument, and suggests the right name. Fields that have their defaults
@@ -72,6 +72,7 @@ def start_capability(id: str) -> Callable[[F], F]:
 
     Args:
         id: id of the capability; the method's arguments are its fields, `version` and `options`.
+        one_of: fields of which one is required.
 
     >>> class Calls:
     ...     @start_capability("llm.generate")
@@ -100,6 +101,8 @@ def start_capability(id: str) -> Callable[[F], F]:
             if len(owner) > 1:
                 raise ArgumentError(f"give each field by its name, as in {parameters[0].name}=…")
             missing = [name for name in needed if name not in arguments]
+            if one_of and not arguments.keys() & one_of:
+                raise ArgumentError(f"give `{'` or `'.join(one_of)}`")
             if missing:
                 fault = f"give `{'` and `'.join(missing)}`; there are {', '.join(defaults)}"
                 raise ArgumentError(fault)

@@ -53,6 +53,8 @@ class CatalogModel(Record):
         batch_share: share of the prices that the vendor's batch API charges; null without such an
             API.
         service_tier_shares: share of the prices by service tier: `flex` or `priority`, our names.
+        abilities: what a request may ask of it beyond the usual, such as `images`, `tools` or
+            `reasoning`.
         bound: basis of its maximum cost; null without a bound, so that no budget can admit it.
         ends: day on which the vendor shuts it down, if announced.
         successor: model that the vendor recommends instead.
@@ -71,6 +73,7 @@ class CatalogModel(Record):
     price_changes: list[CatalogPriceChange] = []
     batch_share: float | None = None
     service_tier_shares: dict[str, float] = {}
+    abilities: list[str] = []
     bound: str | None = None
     ends: date | None = None
     successor: str | None = None

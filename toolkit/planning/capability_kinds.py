@@ -66,6 +66,12 @@ def get_field_role(name: str, info: FieldInfo) -> str | None:
     return _ROLES_BY_NAME.get(name) if info.is_required() else None
 
 
+def is_planned(info: FieldInfo) -> bool:
+    """Check whether a planner may fill a field; others are for callers (`x-planned`)."""
+    extra = info.json_schema_extra
+    return not isinstance(extra, dict) or extra.get("x-planned") is not False
+
+
 def find_role_field(capability: Capability, role: str) -> str | None:
     """Return the field of a capability that has a role, if there is one."""
     fields = capability.input_model.model_fields.items()

@@ -261,13 +261,22 @@ def describe_capability(
         "does": capability.description,
         "takes": {name: list(binding.media) for name, binding in capability.accepts.items()},
         "makes": capability.produces,
-        "required": schema.get("required", []),
+        "required": find_required(schema),
         "connected": is_connected,
     }
     if is_full:
-        fields = {**schema.get("properties", {})}
-        described["fields"] = {name: _shorten_schema(part, schema) for name, part in fields.items()}
+        described["fields"] = {
+            name: _shorten_schema(part, schema)
+            for name, part in schema.get("properties", {}).items()
+            if part.get("x-planned", True)
+        }
     return described
+
+
+def find_required(schema: Mapping[str, Any]) -> list[str]:
+    """Find the fields that a plan must fill; of alternatives, the first."""
+    ways: list[Mapping[str, Any]] = schema.get("oneOf", [])
+    return [*schema.get("required", []), *(ways[0]["required"] if ways else ())]
 
 
 def _shorten_schema(part: dict[str, Any], root: dict[str, Any]) -> dict[str, Any]:

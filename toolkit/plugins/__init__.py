@@ -7,7 +7,15 @@ Neither opens a socket, sleeps or starts a thread or a process. The engine's dri
 of a flow need none of them.
 """
 
-from toolkit.plugins.bounds import Bound, CharacterBound, ExactBound, PixelBound, TokenBound
+from toolkit.plugins.bounds import (
+    Bound,
+    CharacterBound,
+    ExactBound,
+    InputBound,
+    PixelBound,
+    RerankBound,
+    TokenBound,
+)
 from toolkit.plugins.capability import Blob, Call, Capability, InputBinding, Result, Upstream
 from toolkit.plugins.compatible import TextModel, openai_compatible
 from toolkit.plugins.flow import (
@@ -30,10 +38,14 @@ from toolkit.plugins.operations import (
     CloneReply,
     CloneRequest,
     Cost,
+    EmbedReply,
+    EmbedRequest,
     ImageReply,
     ImageRequest,
     Operation,
     Reply,
+    RerankReply,
+    RerankRequest,
     SpeechReply,
     SpeechRequest,
     TextReply,
@@ -61,11 +73,14 @@ __all__ = [
     "CloneReply",
     "CloneRequest",
     "Cost",
+    "EmbedReply",
+    "EmbedRequest",
     "ExactBound",
     "Flow",
     "ImageReply",
     "ImageRequest",
     "InputBinding",
+    "InputBound",
     "Model",
     "Operation",
     "Pause",
@@ -74,6 +89,9 @@ __all__ = [
     "PriceTier",
     "ProviderError",
     "Reply",
+    "RerankBound",
+    "RerankReply",
+    "RerankRequest",
     "Result",
     "RunInProcess",
     "RunInThread",

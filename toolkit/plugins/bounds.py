@@ -12,10 +12,20 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from toolkit.plugins.operations import ImageRequest, Operation, SpeechRequest, TextRequest
+from toolkit.plugins.operations import (
+    EmbedRequest,
+    ImageRequest,
+    Operation,
+    RerankRequest,
+    SpeechRequest,
+    TextRequest,
+    count_searches,
+)
 
 # Tokens that a vendor itself writes around a schema in the prompt.
 SCHEMA_OVERHEAD = 512
+# Tokens that a vendor's template writes around each message of a conversation.
+TURN_OVERHEAD = 32
 # Some vendors count the stop token, and some servers check the cap only every few tokens.
 OUTPUT_MARGIN = 16
 
@@ -68,6 +78,8 @@ class TokenBound(Bound):
         reasoning: function of the cap that returns the maximum reasoning tokens of a model that
             reasons unasked; None if its requests do not limit them.
         overhead: tokens that the vendor's template may add to the input.
+        picture: the most tokens that a picture is billed, at any size; None if the vendor's models
+            take no pictures.
 
     >>> from toolkit.plugins import Model
     >>> bound, model = TokenBound("its reference", overhead=10), Model("m", "text")
@@ -79,15 +91,23 @@ class TokenBound(Bound):
     unless_it_reasons: bool = False
     reasoning: Callable[[int], int] | None = None
     overhead: int = 256
+    picture: int | None = None
 
     def units(self, operation: TextRequest, model: ModelLimits, /) -> Mapping[str, float] | None:
-        """Return the input and output tokens, or None if the output is unbounded."""
+        """Return the input and output tokens, or None if either is unbounded."""
         input_tokens = _count_input_bytes(operation) + self.overhead
+        if pictures := operation.count_pictures():
+            if self.picture is None:
+                return None
+            input_tokens += pictures * self.picture
         output_tokens = model.output_limit
         if self.cap_holds(model):
-            output_tokens = operation.max_tokens + OUTPUT_MARGIN
+            output_tokens = operation.output_cap + OUTPUT_MARGIN
         elif model.reasons and self.reasoning is not None:
-            maximum = operation.max_tokens + self.reasoning(operation.max_tokens) + OUTPUT_MARGIN
+            thoughts = self.reasoning(operation.max_tokens)
+            if operation.reasoning is not None:
+                thoughts = operation.reasoning_tokens
+            maximum = operation.max_tokens + thoughts + OUTPUT_MARGIN
             output_tokens = maximum if output_tokens is None else min(maximum, output_tokens)
         if output_tokens is None:
             return None
@@ -101,13 +121,50 @@ class TokenBound(Bound):
 def _count_input_bytes(operation: TextRequest) -> float:
     size = operation.measured.get("bytes")
     if size is None:
-        size = float(count_bytes(operation.prompt) + count_bytes(operation.system))
-        if operation.schema is not None:
-            # Vendors format the schema differently, so count the usual form with most white space.
-            schema_text = json.dumps(operation.schema, ensure_ascii=False, indent=2)
+        size = float(sum(map(count_bytes, operation.list_texts())))
+        size += TURN_OVERHEAD * len(operation.turns)
+        for schema in operation.list_schemas():
+            # Vendors format schemas differently, so count the usual form with most white space.
+            schema_text = json.dumps(schema, ensure_ascii=False, indent=2)
             size += SCHEMA_OVERHEAD + count_bytes(schema_text)
         operation.measured["bytes"] = size
     return size
+
+
+@dataclass(frozen=True, slots=True)
+class InputBound(Bound):
+    """The tokens of texts that are only read: at most as many as bytes.
+
+    Attributes:
+        overhead: tokens that the vendor may add to each text.
+
+    >>> bound = InputBound("its reference", overhead=2)
+    >>> bound.units(EmbedRequest(texts=("tide", "mill")), None)
+    {'input_tokens': 12.0}
+    """
+
+    overhead: int = 16
+
+    def units(self, operation: EmbedRequest, _model: ModelLimits, /) -> Mapping[str, float] | None:
+        """Return the input tokens."""
+        tokens = sum(count_bytes(text) + self.overhead for text in operation.texts)
+        return {"input_tokens": float(tokens)}
+
+
+@dataclass(frozen=True, slots=True)
+class RerankBound(Bound):
+    """The searches and tokens of ranked documents: at most as many tokens as bytes.
+
+    >>> bound = RerankBound("its reference")
+    >>> bound.units(RerankRequest(query="tide", documents=("mill",)), None)
+    {'searches': 1.0, 'input_tokens': 24.0}
+    """
+
+    def units(self, operation: RerankRequest, _model: ModelLimits, /) -> Mapping[str, float] | None:
+        """Return the searches and the input tokens."""
+        query = count_bytes(operation.query) + 16
+        tokens = [float(query + count_bytes(document)) for document in operation.documents]
+        return {"searches": float(count_searches(tokens)), "input_tokens": sum(tokens)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """The declarations of a capability's file: its schemas, its input and artifact, and its flow."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any, Generic, Literal, TypeVar
@@ -73,7 +73,8 @@ class Call(Generic[I]):
 
     Attributes:
         input: the input, after fields were filled from upstream.
-        blobs: the bytes of every artifact field, by field name.
+        blobs: the bytes of every artifact field by its name, and of `artifact_fields` by the id
+            of the artifact.
         upstream: every upstream artifact, in the order of `depends_on`.
         services: base URLs of public services, such as the encyclopedia, by name.
     """
@@ -111,6 +112,8 @@ class Capability:
         operation_required: True if a job fails without a connection, False if it only does less.
         default_provider: the connection id that is used if the caller has no preference.
         accepts: the fields that upstream artifacts can fill.
+        artifact_fields: other fields that name artifacts: by an id, a list of ids, or members
+            `artifact_id` anywhere in them. Their bytes are `Call.blobs` by the artifact's id.
         produces: media type of the artifact; `ANY_MEDIA` if it is not known beforehand.
         reads_upstream: True if the flow also reads upstream artifacts that fill no field.
         calls_back: True if it calls the caller's own code. Such a job counts towards the limit on
@@ -142,6 +145,7 @@ class Capability:
     operation_required: bool = True
     default_provider: str | None = None
     accepts: Mapping[str, InputBinding] = field(default_factory=dict)
+    artifact_fields: tuple[str, ...] = ()
     produces: str = "application/json"
     reads_upstream: bool = False
     calls_back: bool = False
@@ -176,3 +180,27 @@ class Capability:
     def needs_connection(self) -> bool:
         """True if a run without a matching connection is refused."""
         return self.operation is not None and self.operation_required
+
+    def list_artifacts(self, given: Mapping[str, object]) -> dict[str, str]:
+        """List the ids of the artifacts that an input names, by their keys in `Call.blobs`."""
+        named = {
+            name: value
+            for name, binding in self.accepts.items()
+            if binding.mode == "artifact" and isinstance(value := given.get(name), str)
+        }
+        for name in self.artifact_fields:
+            named |= {id: id for id in _iter_artifact_ids(given.get(name), is_named=True)}
+        return named
+
+
+def _iter_artifact_ids(value: object, *, is_named: bool = False) -> Iterator[str]:
+    """Yield the ids in the value of an artifact field, or in members called `artifact_id`."""
+    if isinstance(value, str):
+        if is_named:
+            yield value
+    elif isinstance(value, list):
+        for item in value:
+            yield from _iter_artifact_ids(item, is_named=is_named)
+    elif isinstance(value, dict):
+        for key, member in value.items():
+            yield from _iter_artifact_ids(member, is_named=key == "artifact_id")

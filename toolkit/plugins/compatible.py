@@ -1,7 +1,7 @@
 """Declarations of vendors that speak another vendor's wire, with their own name and prices."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import date
 from decimal import Decimal
 from typing import TypedDict
@@ -14,6 +14,9 @@ from toolkit.plugins.vendor import Model, Vendor
 OPENAI_WIRE = "openai"
 _ID = re.compile(r"[a-z][a-z0-9_]*")
 _PRICED_UNITS = (INPUT_TOKENS, CACHED_INPUT_TOKENS, CACHE_WRITE_TOKENS, "output_tokens")
+# The largest pictures that open models with vision read (Qwen2.5-VL: 16,384 patches of 28 pixels).
+_MAX_PICTURE_TOKENS = 16_384
+_USUAL_ABILITIES = ("seed", "stop", "tools", "top_p")
 _MILLION = 1_000_000
 
 
@@ -26,6 +29,8 @@ class TextModel(TypedDict, total=False):
             missing price is unknown.
         output_limit: maximum output tokens.
         reasons: True if the model may bill reasoning without being asked for it.
+        abilities: what the model takes beyond text, as `Model.abilities`; tools, seed, stop and
+            top_p by default.
     """
 
     input_tokens: str
@@ -34,6 +39,7 @@ class TextModel(TypedDict, total=False):
     output_tokens: str
     output_limit: int
     reasons: bool
+    abilities: Collection[str]
     quality: int
     default: bool
     ends: date
@@ -95,6 +101,7 @@ def openai_compatible(
             TextRequest: TokenBound(
                 "the chat completions wire: its cap bounds what is generated",
                 unless_it_reasons=True,
+                picture=_MAX_PICTURE_TOKENS,
             )
         },
         wire=OPENAI_WIRE,
@@ -118,6 +125,7 @@ def _build_model(name: str, row: TextModel, default: bool) -> Model:
         quality=row.get("quality", 1),
         output_limit=row.get("output_limit"),
         reasons=row.get("reasons", False),
+        abilities=frozenset(row.get("abilities", _USUAL_ABILITIES)),
         ends=row.get("ends"),
         successor=row.get("successor", ""),
         as_of=row.get("as_of", ""),

@@ -1,10 +1,13 @@
 """The kinds of work that vendors do, independent of any vendor's terms."""
 
 import json
-from dataclasses import dataclass, field
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from typing import ClassVar, Generic, TypeVar
+from typing import ClassVar, Generic, Literal, TypeVar
 
+from toolkit.plugins.conversation import Tool, ToolCall, Turn, count_reasoning_tokens
 from toolkit.plugins.tokens import estimate_tokens
 
 # As a rule, a token of any script stands for fewer bytes.
@@ -18,6 +21,11 @@ DEFAULT_RESULT_BYTES = 1024 * 1024
 USUAL_ANSWER_TOKENS = 256
 # Tokens that most vendors add around a message.
 USUAL_OVERHEAD_TOKENS = 12
+CHUNK_TOKENS, SEARCH_CHUNKS = 500, 100
+# The longest vectors of known models.
+MAX_DIMENSIONS = 4_096
+# Tokens of a picture of a megapixel at most vendors.
+USUAL_PICTURE_TOKENS = 1_200
 
 R = TypeVar("R", bound="Reply")
 
@@ -70,6 +78,11 @@ class Operation(Generic[R]):
         """Return the fewest units that can be billed; by default the expected units."""
         return self.units()
 
+    @property
+    def abilities(self) -> frozenset[str]:
+        """The abilities that a model needs for it, by the names of `Model.abilities`."""
+        return frozenset()
+
     def result_bytes(self) -> int:
         """Return the bytes of disk space to hold for its result."""
         return DEFAULT_RESULT_BYTES
@@ -77,10 +90,19 @@ class Operation(Generic[R]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextReply(Reply):
-    """Generated text; `finish` is `stop`, `length` or `filtered`."""
+    """Generated text, or requests to call tools.
+
+    Attributes:
+        text: the words; empty if the model only asks for tools.
+        finish: `stop`, `length`, `filtered` or `tool_calls`.
+        tool_calls: the tools that the model asks for.
+        reasoning: the vendor's summary of the model's reasoning; "" if it returns none.
+    """
 
     text: str
     finish: str = "stop"
+    tool_calls: tuple[ToolCall, ...] = ()
+    reasoning: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,12 +110,20 @@ class TextRequest(Operation[TextReply]):
     """Ask an LLM for text.
 
     Attributes:
-        prompt: the user's message.
+        prompt: the user's message, if it is the only message.
+        turns: the messages of a conversation, which replace `prompt`.
         system: the system prompt.
-        max_tokens: maximum output tokens.
+        max_tokens: maximum tokens of the answer, without reasoning that `reasoning` asks for.
         cap_may_fall: True if `max_tokens` is only a default, which may be lowered to fit a budget.
-        temperature: sampling temperature; sent only if given, because some models refuse the field.
+        temperature, top_p: sampling; sent only if given, because some models refuse the fields.
         schema: the JSON schema that the answer must match; None for free text.
+        tools: the functions that the model may ask for.
+        tool_choice: `auto`, `none` or `required`; a named tool is required, too.
+        named_tool: the only tool that it may ask for; "" for any.
+        reasoning: `none`, `low`, `medium`, `high` or a number of tokens; None for the model's own
+            choice.
+        stop: texts that end the answer.
+        seed: number for a repeatable choice of words.
         stream: True if the text may be shown while it is written. It is passed on to the vendor
             only if a client watches; the vendor then streams its answer if it can.
         measured: cache of token and byte counts by name: routing asks again for each candidate.
@@ -102,27 +132,87 @@ class TextRequest(Operation[TextReply]):
     kind = "text"
     repeatable = True
 
-    prompt: str
+    prompt: str = ""
+    turns: tuple[Turn, ...] = ()
     system: str = ""
     max_tokens: int = 1024
     temperature: float | None = None
+    top_p: float | None = None
     schema: dict[str, object] | None = None
+    tools: tuple[Tool, ...] = ()
+    tool_choice: Literal["auto", "none", "required"] = "auto"
+    named_tool: str = ""
+    reasoning: str | int | None = None
+    stop: tuple[str, ...] = ()
+    seed: int | None = None
     cap_may_fall: bool = False
     stream: bool = False
     measured: dict[str, float] = field(default_factory=dict, init=False, repr=False, compare=False)
 
+    def list_turns(self, note: str = "") -> tuple[Turn, ...]:
+        """Return the messages, with a note at the end of the last message of the user."""
+        turns = self.turns or (Turn("user", self.prompt),)
+        if not note:
+            return turns
+        last = max((place for place, turn in enumerate(turns) if turn.role == "user"), default=None)
+        if last is None:
+            return (*turns, Turn("user", note))
+        noted = replace(turns[last], text=f"{turns[last].text}\n\n{note}".strip())
+        return (*turns[:last], noted, *turns[last + 1 :])
+
+    def list_texts(self) -> list[str]:
+        """Return every text that is sent, without the schemas of answer and tools."""
+        texts = [self.system]
+        for turn in self.list_turns():
+            texts.append(turn.text)
+            texts += [f"{call.name} {call.spelled_arguments}" for call in turn.tool_calls]
+        return texts
+
+    def list_schemas(self) -> list[object]:
+        """Return the schemas of the answer and of each tool, which is sent with its description."""
+        tools: list[object] = [
+            [tool.name, tool.description, tool.parameters] for tool in self.tools
+        ]
+        return tools if self.schema is None else [self.schema, *tools]
+
+    def count_pictures(self) -> int:
+        """Return the number of pictures in the conversation."""
+        return sum(len(turn.pictures) for turn in self.turns)
+
+    @property
+    def reasoning_tokens(self) -> int:
+        """The most tokens of reasoning that the request asks for."""
+        return count_reasoning_tokens(self.reasoning)
+
+    @property
+    def output_cap(self) -> int:
+        """The most tokens of reasoning and answer together, which most vendors' caps count."""
+        return self.max_tokens + self.reasoning_tokens
+
+    @property
+    def abilities(self) -> frozenset[str]:
+        """The abilities that a model needs for this request, by the names of `Model.abilities`."""
+        needs = {
+            "images": self.count_pictures() > 0,
+            "tools": bool(self.tools),
+            "reasoning": self.reasoning_tokens > 0,
+            "stop": bool(self.stop),
+            "seed": self.seed is not None,
+            "top_p": self.top_p is not None,
+        }
+        return frozenset(name for name, is_needed in needs.items() if is_needed)
+
     def units(self) -> dict[str, float]:
         """Return the tokens estimated from the text's scripts, and an answer of usual length."""
-        input_tokens = self.measured.get("expected")
-        if input_tokens is None:
-            input_tokens = (
-                estimate_tokens(self.prompt) + estimate_tokens(self.system) + USUAL_OVERHEAD_TOKENS
-            )
-            if self.schema is not None:
-                input_tokens += estimate_tokens(json.dumps(self.schema, ensure_ascii=False))
-            self.measured["expected"] = input_tokens
-        output_tokens = min(self.max_tokens, USUAL_ANSWER_TOKENS)
-        return {"input_tokens": float(round(input_tokens)), "output_tokens": float(output_tokens)}
+        expected = self.measured.get("expected")
+        if expected is None:
+            schemas = (json.dumps(schema, ensure_ascii=False) for schema in self.list_schemas())
+            tokens = sum(map(estimate_tokens, (*self.list_texts(), *schemas)))
+            overhead = USUAL_OVERHEAD_TOKENS * max(1, len(self.turns))
+            expected = tokens + overhead + USUAL_PICTURE_TOKENS * self.count_pictures()
+            self.measured["expected"] = expected
+        answer = min(self.max_tokens, USUAL_ANSWER_TOKENS) + self.reasoning_tokens // 2
+        return {"input_tokens": float(round(expected)), "output_tokens": float(answer)}
 
     def least_units(self) -> dict[str, float]:
         """Return half the expected input tokens, and a single output token."""
@@ -216,3 +306,90 @@ class ImageRequest(Operation[ImageReply]):
     def result_bytes(self) -> int:
         """Return the size of the uncompressed image in bytes."""
         return self.width * self.height * IMAGE_BYTES_PER_PIXEL
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmbedReply(Reply):
+    """The vectors of the first texts of a request, of one text at least.
+
+    Attributes:
+        vectors: the vectors in order, each number a 32-bit float in little-endian order.
+        dimensions: length of each vector.
+    """
+
+    vectors: bytes
+    dimensions: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmbedRequest(Operation[EmbedReply]):
+    """Ask for the vectors of texts; a vendor may answer only the first of them.
+
+    Attributes:
+        texts: the texts.
+        purpose: `document` for texts to be found, `query` for texts to find them by.
+        dimensions: length of the vectors; None for the model's own.
+    """
+
+    kind = "embedding"
+    repeatable = True
+
+    texts: tuple[str, ...]
+    purpose: Literal["document", "query"] = "document"
+    dimensions: int | None = None
+
+    def units(self) -> dict[str, float]:
+        """Return the tokens estimated from the texts' scripts."""
+        return {"input_tokens": float(round(sum(map(estimate_tokens, self.texts)) + 1))}
+
+    @property
+    def abilities(self) -> frozenset[str]:
+        """`dimensions`, if the request asks for a length of vectors."""
+        return frozenset() if self.dimensions is None else frozenset(("dimensions",))
+
+    def result_bytes(self) -> int:
+        """Return the size of the longest vectors in bytes."""
+        return len(self.texts) * MAX_DIMENSIONS * 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RerankReply(Reply):
+    """The relevance of documents, from 0 to 1, in their order."""
+
+    scores: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RerankRequest(Operation[RerankReply]):
+    """Ask how well each of some documents answers a query."""
+
+    kind = "rerank"
+    repeatable = True
+
+    query: str
+    documents: tuple[str, ...]
+
+    def units(self) -> dict[str, float]:
+        """Return the searches of a hundred chunks, and the tokens: vendors bill one of them."""
+        query = estimate_tokens(self.query)
+        tokens = [query + estimate_tokens(document) for document in self.documents]
+        return {
+            "searches": float(count_searches(tokens)),
+            "input_tokens": float(round(sum(tokens))),
+        }
+
+    def result_bytes(self) -> int:
+        """Return the size of the scores in bytes."""
+        return len(self.documents) * 32
+
+
+def count_searches(tokens: Iterable[float]) -> int:
+    """Count the billed searches: of a hundred chunks of 500 tokens, the query included.
+
+    Source: Cohere's price list, "search unit".
+
+    >>> count_searches([400.0] * 90), count_searches([900.0] * 90)
+    (1, 2)
+    """
+    chunks = sum(max(1, math.ceil(count / CHUNK_TOKENS)) for count in tokens)
+    return math.ceil(chunks / SEARCH_CHUNKS)

@@ -53,6 +53,8 @@ class Model:
         quality: quality tier: 1 economy, 2 standard, 3 premium.
         output_limit: maximum output tokens according to the vendor; None if unknown.
         reasons: True if the model may spend output tokens on reasoning without being asked.
+        abilities: what a request for text may ask of the model, beyond text: `images`, `tools`,
+            `reasoning`, `stop`, `seed`, `top_p`.
         ends: the day on which the vendor shuts the model down; None if no day is announced.
         successor: the model that the vendor recommends instead.
         as_of: the day on which the prices were read, such as `2026-11-20`.
@@ -74,6 +76,7 @@ class Model:
     quality: int = 1
     output_limit: int | None = None
     reasons: bool = False
+    abilities: frozenset[str] = frozenset()
     ends: date | None = None
     successor: str = ""
     as_of: str = ""

@@ -18,6 +18,8 @@ from toolkit.sandbox.vendor_paths import VENDOR_PATHS, CompatibleVendor
 from toolkit.sandbox.wires import (
     anthropic,
     aws,
+    cohere,
+    cohere_chat,
     elevenlabs,
     encyclopedia,
     google,
@@ -27,6 +29,7 @@ from toolkit.sandbox.wires import (
     runpod_images,
     runpod_jobs,
     runpod_pods,
+    voyage,
 )
 
 _WIRES = {
@@ -40,6 +43,9 @@ _WIRES = {
     "runpod-jobs": runpod_jobs,
     "runpod-pods": runpod_pods,
     "runpod-images": runpod_images,
+    "cohere": cohere,
+    "cohere-compatible": cohere_chat,
+    "voyage": voyage,
     "encyclopedia": encyclopedia,
 }
 

@@ -1,9 +1,10 @@
 """Server-sent events, in which most vendors stream the answers of text models."""
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
+from toolkit.sandbox.chat_tools import split_calls
 from toolkit.sandbox.json_http import RequestBody
 from toolkit.sandbox.text.chat import SimulatedReply, iter_pieces
 
@@ -26,7 +27,11 @@ def format_named_event(name: str, data: dict[str, Any]) -> str:
 
 
 async def stream_completion(
-    head: dict[str, Any], reply: SimulatedReply, usage: dict[str, Any] | None, text: str = ""
+    head: dict[str, Any],
+    reply: SimulatedReply,
+    usage: dict[str, Any] | None,
+    text: str = "",
+    calls: Sequence[dict[str, Any]] = (),
 ) -> AsyncIterator[str]:
     """Stream a chat completion as OpenAI and vLLM do.
 
@@ -35,6 +40,7 @@ async def stream_completion(
         reply: the answer.
         usage: last chunk, or None if it was not asked for.
         text: content, if it is more than the text of the reply.
+        calls: the calls to tools, as the whole answer has them.
     """
 
     def chunk(delta: dict[str, Any], finish: str | None) -> str:
@@ -45,6 +51,8 @@ async def stream_completion(
     yield chunk({"role": "assistant", "content": "", "refusal": None}, None)
     for piece in iter_pieces(text or reply.text):
         yield chunk({"content": piece}, None)
+    for delta in split_calls(calls):
+        yield chunk(delta, None)
     yield chunk({}, reply.finish)
     if usage is not None:
         yield format_event({**head, "choices": [], "usage": usage})

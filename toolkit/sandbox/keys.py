@@ -8,5 +8,7 @@ SANDBOX_KEYS: dict[str, str] = {
     "ELEVENLABS_API_KEY": "sandbox-elevenlabs",
     "AWS_BEARER_TOKEN_BEDROCK": "sandbox-aws",
     "RUNPOD_API_KEY": "sandbox-runpod",
+    "COHERE_API_KEY": "sandbox-cohere",
+    "VOYAGE_API_KEY": "sandbox-voyage",
 }
 """The only key that each simulated vendor accepts, by its conventional environment variable."""

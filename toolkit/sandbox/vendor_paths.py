@@ -16,6 +16,9 @@ VENDOR_PATHS: dict[str, str] = {
     "runpod-jobs": "/runpod-jobs",
     "runpod-pods": "/runpod-pods",
     "runpod-images": "/runpod-images",
+    "cohere": "/cohere",
+    "cohere-compatible": "/cohere-compatible",
+    "voyage": "/voyage",
     "encyclopedia": "/encyclopedia",
 }
 """Where each wire is mounted; below it, paths are the vendor's own, `/v1` or `/v2` included."""

@@ -1,5 +1,6 @@
 """The chat wire that OpenAI-compatible vendors share: bodies, answers and usage."""
 
+import base64
 import json
 import re
 
@@ -7,6 +8,7 @@ import httpx
 
 from toolkit.contract.errors import ErrorCode
 from toolkit.plugins import Access, Cost, TextReply, TextRequest
+from toolkit.plugins.conversation import Picture, ToolCall, Turn
 from toolkit.plugins.pricing import CACHE_WRITE_TOKENS, CACHED_INPUT_TOKENS, STANDARD_TIER
 from toolkit.vendors._http import (
     REFUSED,
@@ -39,27 +41,116 @@ def build_body(operation: TextRequest, model: str, *, schema_in_prompt: bool = F
         schema_in_prompt: whether the operation's schema is written into the prompt, for models
             that accept no schema otherwise.
     """
-    prompt = add_schema_to_prompt(operation) if schema_in_prompt else operation.prompt
-    messages = [{"role": "user", "content": prompt}]
+    note = write_schema_note(operation) if schema_in_prompt else ""
+    messages = [_build_message(turn) for turn in operation.list_turns(note)]
     if operation.system:
         messages.insert(0, {"role": "system", "content": operation.system})
     fields: Json = {
         "model": model,
         "messages": messages,
-        "max_completion_tokens": operation.max_tokens,
+        "max_completion_tokens": operation.output_cap,
+        "temperature": operation.temperature,
+        "top_p": operation.top_p,
+        "seed": operation.seed,
+        "stop": list(operation.stop) or None,
     }
-    if operation.temperature is not None:
-        fields["temperature"] = operation.temperature
-    return fields
+    if operation.tools:
+        fields["tools"] = [
+            {
+                "type": "function",
+                "function": {
+                    "name": tool.name,
+                    "description": tool.description,
+                    "parameters": tool.parameters,
+                },
+            }
+            for tool in operation.tools
+        ]
+        fields["tool_choice"] = operation.tool_choice
+        if operation.named_tool:
+            named = {"name": operation.named_tool}
+            fields["tool_choice"] = {"type": "function", "function": named}
+    return {name: value for name, value in fields.items() if value is not None}
 
 
-def add_schema_to_prompt(operation: TextRequest) -> str:
-    """Return the prompt with the schema for its answer, for models without a schema field."""
+def _build_message(turn: Turn) -> Json:
+    """Build a message of the conversation."""
+    if turn.role == "tool":
+        return {"role": "tool", "tool_call_id": turn.tool_call_id, "content": turn.text}
+    if turn.role == "assistant" and turn.tool_calls:
+        calls = [
+            {
+                "id": call.id,
+                "type": "function",
+                "function": {"name": call.name, "arguments": call.spelled_arguments},
+            }
+            for call in turn.tool_calls
+        ]
+        return {"role": "assistant", "content": turn.text or None, "tool_calls": calls}
+    if turn.pictures:
+        parts: list[Json] = [
+            {"type": "image_url", "image_url": {"url": build_data_url(picture), "detail": "high"}}
+            for picture in turn.pictures
+        ]
+        texts: list[Json] = [{"type": "text", "text": turn.text}] if turn.text else []
+        return {"role": turn.role, "content": [*texts, *parts]}
+    return {"role": turn.role, "content": turn.text}
+
+
+def build_data_url(picture: Picture) -> str:
+    """Build the URL that holds a picture itself (RFC 2397)."""
+    return f"data:{picture.media_type};base64,{encode_picture(picture)}"
+
+
+def encode_picture(picture: Picture) -> str:
+    """Return the bytes of a picture in base64."""
+    return base64.b64encode(picture.data).decode()
+
+
+def write_schema_note(operation: TextRequest) -> str:
+    """Return the instruction to answer by the schema, for models without a schema field."""
     if operation.schema is None:
-        return operation.prompt
+        return ""
     schema = json.dumps(operation.schema, ensure_ascii=False)
-    lead = "Answer with JSON only, no fences, matching this JSON schema:"
-    return f"{operation.prompt}\n\n{lead}\n{schema}"
+    return f"Answer with JSON only, no fences, matching this JSON schema:\n{schema}"
+
+
+def read_tool_calls(answer: VendorResponse, calls: object) -> tuple[ToolCall, ...]:
+    """Read the tools that a message of the chat wire asks for.
+
+    Raises:
+        ProviderError: `PROVIDER_BAD_RESPONSE` if a request has no name, or its arguments are no
+            JSON object.
+    """
+    return tuple(
+        read_tool_call(
+            answer,
+            call.get("id") if isinstance(call, dict) else None,
+            get_object(call, "function").get("name") if isinstance(call, dict) else None,
+            get_object(call, "function").get("arguments") if isinstance(call, dict) else None,
+        )
+        for call in (calls if isinstance(calls, list) else ())
+    )
+
+
+def read_tool_call(answer: VendorResponse, id: object, name: object, arguments: object) -> ToolCall:
+    """Read a request to call a tool; its arguments are an object, or the JSON of an object.
+
+    Raises:
+        ProviderError: `PROVIDER_BAD_RESPONSE` if it has no name, or other arguments.
+    """
+    if isinstance(arguments, str):
+        try:
+            arguments = json.loads(arguments or "{}")
+        except (ValueError, RecursionError):
+            arguments = None
+    if not isinstance(name, str) or not name or not isinstance(arguments, dict):
+        raise answer.build_error(
+            (ErrorCode.PROVIDER_BAD_RESPONSE, None),
+            f"The answer of {answer.vendor} asks for a tool without a name or without arguments.",
+        )
+    named = answer.read_label(id) or answer.read_label(name) or "call"
+    return ToolCall(named, clean_text(name) or "", arguments)
 
 
 def build_request(access: Access, path: str, fields: Json) -> httpx.Request:
@@ -102,6 +193,8 @@ def parse_reply(answer: VendorResponse, body: Json, operation: TextRequest) -> T
         request_id,
         said_model,
         tier=read_service_tier(answer.read_label(body.get("service_tier"))),
+        tool_calls=read_tool_calls(answer, message.get("tool_calls")),
+        reasoning=message.get("reasoning_content") or message.get("reasoning"),
     )
 
 
@@ -125,13 +218,17 @@ def build_reply(
     model: str | None = None,
     *,
     tier: str | None = None,
+    tool_calls: tuple[ToolCall, ...] = (),
+    reasoning: object = "",
 ) -> TextReply:
     """Build the reply of a vendor that answered with this text.
 
     Raises:
         ProviderError: `PROVIDER_BAD_RESPONSE` if it was truncated before its first word.
     """
-    if not text and finish == "length":
+    if tool_calls:
+        finish = "tool_calls"
+    elif not text and finish == "length":
         # No retry, because reasoning that used up the limit would do so again.
         raise answer.build_error(
             (ErrorCode.PROVIDER_BAD_RESPONSE, False),
@@ -141,6 +238,8 @@ def build_reply(
     return TextReply(
         text=text if operation.schema is None else extract_json(text, operation.schema),
         finish=finish,
+        tool_calls=tool_calls,
+        reasoning=clean_text(reasoning) or "",
         model=model or answer.access.model,
         vendor_request_id=request_id,
         tier=tier,

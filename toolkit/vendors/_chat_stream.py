@@ -17,6 +17,7 @@ class ChatStreamReader(JsonEventReader):
         super().__init__()
         self._body: Json = {}
         self._message: dict[str, str] = {}
+        self._calls: dict[int, Json] = {}
         self._finish: object = None
         self._final_message: Json = {}
         self._failure: Json | None = None
@@ -39,12 +40,28 @@ class ChatStreamReader(JsonEventReader):
         return self._add_delta(get_object(choice, "delta"))
 
     def _add_delta(self, delta: Json) -> str:
-        for name in ("content", "refusal"):
+        for name in ("content", "refusal", "reasoning_content", "reasoning"):
             piece = delta.get(name)
             if isinstance(piece, str):
                 self._message[name] = self._message.get(name, "") + piece
+        pieces = delta.get("tool_calls")
+        for piece in pieces if isinstance(pieces, list) else ():
+            if isinstance(piece, dict):
+                self._add_call(piece)
         content = delta.get("content")
         return self._visible.add(content) if isinstance(content, str) else ""
+
+    def _add_call(self, piece: Json) -> None:
+        """Add a piece of a request to call a tool, whose arguments come as pieces of JSON."""
+        place = piece.get("index")
+        call = self._calls.setdefault(
+            place if isinstance(place, int) else len(self._calls),
+            {"id": None, "type": "function", "function": {"name": "", "arguments": ""}},
+        )
+        call["id"] = piece.get("id") or call["id"]
+        for name, text in get_object(piece, "function").items():
+            if name in call["function"] and isinstance(text, str):
+                call["function"][name] += text
 
     def assemble(self) -> WholeAnswer | None:
         """Assemble the answer; returns None if the stream ended without a finish reason."""
@@ -54,6 +71,8 @@ class ChatStreamReader(JsonEventReader):
         if self._finish is None and not base:
             return None
         message: dict[str, Any] = {"role": "assistant", "content": None, **self._message}
+        if self._calls:
+            message["tool_calls"] = [self._calls[place] for place in sorted(self._calls)]
         message = self._final_message or message
         choice = {"index": 0, "message": message, "finish_reason": self._finish}
         return build_answer({**self._body, "choices": [choice] if self._finish else []})

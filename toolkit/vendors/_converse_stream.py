@@ -29,7 +29,7 @@ class ConverseReader:
     def __init__(self, frames: Any) -> None:
         self._frames = frames
         self._body: Json = {}
-        self._blocks: dict[int, str] = {}
+        self._blocks: dict[int, Json] = {}
         self._failure: WholeAnswer | None = None
         self._visible = VisibleText()
 
@@ -53,6 +53,8 @@ class ConverseReader:
             self._failure = _build_exception(headers, payload)
             return ""
         match headers.get(":event-type"):
+            case "contentBlockStart":
+                self._begin_block(payload)
             case "contentBlockDelta":
                 return self._add_delta(payload)
             case "messageStop":
@@ -62,18 +64,33 @@ class ConverseReader:
                 self._body |= {name: payload[name] for name in names if name in payload}
         return ""
 
+    def _begin_block(self, payload: Json) -> None:
+        place, tool = payload.get("contentBlockIndex"), get_object(payload, "start").get("toolUse")
+        if isinstance(place, int) and isinstance(tool, dict):
+            self._blocks[place] = {"toolUse": {**tool, "input": ""}}
+
     def _add_delta(self, payload: Json) -> str:
-        place, piece = payload.get("contentBlockIndex"), get_object(payload, "delta").get("text")
-        if not isinstance(piece, str) or not isinstance(place, int):
-            return ""  # a thought, or a tool's input
-        self._blocks[place] = self._blocks.get(place, "") + piece
-        return self._visible.add(piece)
+        place, delta = payload.get("contentBlockIndex"), get_object(payload, "delta")
+        if not isinstance(place, int):
+            return ""
+        text, spelled = delta.get("text"), get_object(delta, "toolUse").get("input")
+        thought = get_object(delta, "reasoningContent").get("text")
+        block = self._blocks.setdefault(place, {})
+        if isinstance(spelled, str):  # a piece of JSON
+            block.setdefault("toolUse", {"input": ""})["input"] += spelled
+        if isinstance(thought, str):
+            kept = block.setdefault("reasoningContent", {"reasoningText": {"text": ""}})
+            kept["reasoningText"]["text"] += thought
+        if not isinstance(text, str):
+            return ""
+        block["text"] = f"{block.get('text', '')}{text}"
+        return self._visible.add(text)
 
     def assemble(self) -> WholeAnswer | None:
         """Assemble the answer; returns None if the stream ended without a stop reason."""
         if self._failure is not None or "stopReason" not in self._body:
             return self._failure
-        content = [{"text": self._blocks[place]} for place in sorted(self._blocks)]
+        content = [self._blocks[place] for place in sorted(self._blocks)]
         message = {"role": "assistant", "content": content}
         return build_answer({"output": {"message": message}, **self._body})
 

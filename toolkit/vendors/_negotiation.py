@@ -10,6 +10,7 @@ from itertools import combinations, product
 
 from toolkit.contract.errors import ErrorCode
 from toolkit.plugins import Access, Flow, ProviderError, TextRequest
+from toolkit.plugins.conversation import REASONING_TOKENS
 from toolkit.vendors import _chat
 from toolkit.vendors._chat_stream import STREAM_FIELDS
 from toolkit.vendors._http import Json, VendorResponse, get_object
@@ -78,9 +79,11 @@ class RequestForm:
         in_prompt = operation.schema is not None and self.json != JSON_NATIVE
         body = _chat.build_body(operation, self.model, schema_in_prompt=in_prompt)
         fields = {name: value for name, value in body.items() if name not in CAP_FIELDS}
-        fields |= dict.fromkeys(self.caps, operation.max_tokens)
+        fields |= dict.fromkeys(self.caps, operation.output_cap)
         if not self.temperature:
             fields.pop("temperature", None)
+        if operation.reasoning is not None:
+            fields["reasoning_effort"] = choose_effort(operation.reasoning_tokens)
         if self.stream:
             fields |= STREAM_FIELDS
         fields |= {name: BILLING_FIELDS[name] for name in self.billing}
@@ -175,6 +178,15 @@ class OptionalField:
     name: str
     pattern: str
     memory: str = ""
+
+
+def choose_effort(tokens: int) -> str:
+    """Return the lowest level of effort that stands for this many tokens of reasoning.
+
+    >>> [choose_effort(tokens) for tokens in (0, 1_024, 2_000, 30_000)]
+    ['none', 'low', 'medium', 'high']
+    """
+    return next((level for level, most in REASONING_TOKENS.items() if tokens <= most), "high")
 
 
 def make_temperature_field(operation: TextRequest) -> OptionalField:

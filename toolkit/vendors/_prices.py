@@ -17,8 +17,15 @@ _NON_PRICE_KEYS = frozenset(
 
 
 @cache
-def _load_table() -> dict[str, Any]:
-    return tomllib.loads(files(__package__).joinpath("prices.toml").read_text(encoding="utf-8"))
+def _load_table(name: str = "prices.toml") -> dict[str, Any]:
+    return tomllib.loads(files(__package__).joinpath(name).read_text(encoding="utf-8"))
+
+
+def _find_abilities(vendor: str, model: str, kind: str) -> frozenset[str]:
+    """Find the abilities of a model; a profile has those of its base model."""
+    rows = _load_table("abilities.toml").get(vendor, {}).get(kind, {})
+    base = model if model in rows else model.partition(".")[2]
+    return frozenset(rows.get(base, rows.get("all", ())))
 
 
 def load_models(vendor: str) -> tuple[Model, ...]:
@@ -28,24 +35,24 @@ def load_models(vendor: str) -> tuple[Model, ...]:
     ['black-forest-labs-flux-1-dev']
     """
     return tuple(
-        _build_model(name, kind, row)
+        _build_model(vendor, name, kind, row)
         if "per" in row
-        else _build_profiled_model(name, kind, row, offered)
+        else _build_profiled_model(vendor, name, kind, row, offered)
         for kind, offered in _load_table()[vendor].items()
         for name, row in offered.items()
     )
 
 
 def _build_profiled_model(
-    name: str, kind: str, row: Mapping[str, Any], offered: Mapping[str, Any]
+    vendor: str, name: str, kind: str, row: Mapping[str, Any], offered: Mapping[str, Any]
 ) -> Model:
     """Build a model that is called by a profile: it has the prices of its dearest profile."""
     profiles = [profile for profile in offered.values() if profile.get("profile_of") == name]
     dearest = max(profiles, key=lambda profile: Decimal(profile["output_tokens"]))
-    return _build_model(name, kind, {**dearest, "profile_of": "", **row})
+    return _build_model(vendor, name, kind, {**dearest, "profile_of": "", **row})
 
 
-def _build_model(name: str, kind: str, row: Mapping[str, Any]) -> Model:
+def _build_model(vendor: str, name: str, kind: str, row: Mapping[str, Any]) -> Model:
     table, batch = _load_table(), row.get("batch")
     return Model(
         id=name,
@@ -68,6 +75,7 @@ def _build_model(name: str, kind: str, row: Mapping[str, Any]) -> Model:
         quality=row.get("quality", 1),
         output_limit=row.get("output_limit"),
         reasons=row.get("reasons", False),
+        abilities=_find_abilities(vendor, name, kind),
         ends=row.get("ends"),
         successor=row.get("successor", ""),
         as_of=row.get("as_of", table["as_of"]),

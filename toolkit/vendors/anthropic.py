@@ -1,5 +1,7 @@
 """Anthropic (V2): text by its messages API."""
 
+from collections.abc import Iterator
+
 from toolkit.contract.errors import ErrorCode
 from toolkit.plugins import (
     Access,
@@ -11,6 +13,7 @@ from toolkit.plugins import (
     Vendor,
     send,
 )
+from toolkit.plugins.conversation import Turn
 from toolkit.plugins.streaming import JsonEventReader, VisibleText, WholeAnswer, build_answer
 from toolkit.vendors import _chat
 from toolkit.vendors._http import (
@@ -25,11 +28,22 @@ from toolkit.vendors._http import (
     read_numbers,
     send_probe,
 )
-from toolkit.vendors._negotiation import OptionalField, ask_without_refused_fields
+from toolkit.vendors._negotiation import (
+    OptionalField,
+    ask_without_refused_fields,
+    choose_effort,
+)
 from toolkit.vendors._prices import load_models
 
 # Under this version `temperature` is refused even at its default value, so it is never sent.
 API_VERSION = "2026-10-21"
+# The largest models scale a picture to 2,576 pixels, others to 1,568 (guide to vision).
+MAX_PICTURE_TOKENS = 5_000
+# The system prompt that tools add has 804 tokens at most (guide to tool use, "Pricing").
+TOOL_PROMPT_TOKENS = 1_024
+# The parts of a block by the pieces of a stream; the input of a tool comes as pieces of JSON.
+_PARTS_OF_DELTAS = {"text": "text", "thinking": "thinking", "partial_json": "input"}
+_TOOL_CHOICES = {"auto": "auto", "none": "none", "required": "any"}
 _FINISH_REASONS = {"max_tokens": "length", "model_context_window_exceeded": "length"}
 # Errors in the middle of a stream have no status of their own (API reference, "Errors").
 _STATUSES_OF_ERRORS = {
@@ -116,11 +130,14 @@ class _MessageReader(JsonEventReader):
         return ""  # skip unknown kinds of events, which the vendor may add later
 
     def _add_delta(self, block: Json, event: Json) -> str:
-        piece = get_object(event, "delta").get("text")
-        if not isinstance(piece, str):
-            return ""  # a thought, a signature, a tool's input
-        block["text"] = f"{block.get('text') or ''}{piece}"
-        return self._visible.add(piece)
+        delta = get_object(event, "delta")
+        for name, part in _PARTS_OF_DELTAS.items():
+            piece = delta.get(name)
+            if isinstance(piece, str):
+                text = block.get(part)
+                block[part] = f"{text if isinstance(text, str) else ''}{piece}"
+        piece = delta.get("text")
+        return self._visible.add(piece) if isinstance(piece, str) else ""
 
     def assemble(self) -> WholeAnswer | None:
         """Assemble the message; returns None if the stream ended before the message did."""
@@ -135,11 +152,11 @@ class _MessageReader(JsonEventReader):
 
 def _build_body(operation: TextRequest, access: Access, sent: frozenset[str]) -> Json:
     native = _SCHEMA_FIELD.name in sent
-    prompt = operation.prompt if native else _chat.add_schema_to_prompt(operation)
+    note = "" if native else _chat.write_schema_note(operation)
     fields: Json = {
         "model": access.model,
-        "max_tokens": operation.max_tokens,
-        "messages": [{"role": "user", "content": prompt}],
+        "max_tokens": operation.output_cap,
+        "messages": _build_messages(operation.list_turns(note)),
     }
     if _TIER_FIELD.name in sent:
         fields[_TIER_FIELD.name] = "standard_only"
@@ -147,11 +164,64 @@ def _build_body(operation: TextRequest, access: Access, sent: frozenset[str]) ->
         fields["stream"] = True
     if operation.system:
         fields["system"] = operation.system
+    if operation.stop:
+        fields["stop_sequences"] = list(operation.stop)
+    if operation.tools:
+        fields["tools"] = [
+            {"name": tool.name, "description": tool.description, "input_schema": tool.parameters}
+            for tool in operation.tools
+        ]
+        fields["tool_choice"] = {"type": _TOOL_CHOICES[operation.tool_choice]}
+        if operation.named_tool:
+            fields["tool_choice"] = {"type": "tool", "name": operation.named_tool}
+    output: Json = {}
     if native:
-        fields[_SCHEMA_FIELD.name] = {
-            "format": {"type": "json_schema", "schema": operation.schema},
-        }
+        output["format"] = {"type": "json_schema", "schema": operation.schema}
+    if operation.reasoning_tokens and operation.tool_choice != "required":
+        # Models choose how much to think by themselves; max_tokens bounds thoughts and answer. A
+        # forced tool forbids thoughts.
+        fields["thinking"] = {"type": "adaptive", "display": "summarized"}
+        output["effort"] = choose_effort(operation.reasoning_tokens)
+    elif operation.reasoning is not None:
+        fields["thinking"] = {"type": "disabled"}
+    if output:
+        fields[_SCHEMA_FIELD.name] = output
     return fields
+
+
+def _build_messages(turns: tuple[Turn, ...]) -> list[Json]:
+    """Build the messages; answers of tools are parts of one message of the user."""
+    messages: list[Json] = []
+    for turn in turns:
+        role = "assistant" if turn.role == "assistant" else "user"
+        blocks = list(_iter_blocks(turn))
+        if messages and messages[-1]["role"] == role:
+            messages[-1]["content"] += blocks
+        else:
+            messages.append({"role": role, "content": blocks})
+    for message in messages:
+        match message["content"]:
+            case [{"type": "text", "text": text}]:
+                message["content"] = text
+    return messages
+
+
+def _iter_blocks(turn: Turn) -> Iterator[Json]:
+    """Yield the blocks of a message."""
+    if turn.role == "tool":
+        yield {"type": "tool_result", "tool_use_id": turn.tool_call_id, "content": turn.text}
+        return
+    for picture in turn.pictures:
+        source = {
+            "type": "base64",
+            "media_type": picture.media_type,
+            "data": _chat.encode_picture(picture),
+        }
+        yield {"type": "image", "source": source}
+    if turn.text:
+        yield {"type": "text", "text": turn.text}
+    for call in turn.tool_calls:
+        yield {"type": "tool_use", "id": call.id, "name": call.name, "input": call.arguments}
 
 
 def _send_request(access: Access, fields: Json) -> Flow[VendorResponse]:
@@ -184,11 +254,10 @@ def _parse_reply(answer: VendorResponse, body: Json, operation: TextRequest) -> 
             (ErrorCode.PROVIDER_BAD_RESPONSE, None), "The answer of anthropic has no content in it."
         )
     # Skip unknown kinds of blocks, as the vendor asks.
-    texts = [
-        clean_text(block.get("text")) or ""
-        for block in blocks
-        if isinstance(block, dict) and block.get("type") == "text"
-    ]
+    known = [block for block in blocks if isinstance(block, dict)]
+    texts = [clean_text(b.get("text")) or "" for b in known if b.get("type") == "text"]
+    thoughts = [clean_text(b.get("thinking")) or "" for b in known if b.get("type") == "thinking"]
+    calls = [b for b in known if b.get("type") == "tool_use"]
     usage = get_object(body, "usage")
     return _chat.build_reply(
         answer,
@@ -199,6 +268,11 @@ def _parse_reply(answer: VendorResponse, body: Json, operation: TextRequest) -> 
         answer.request_id or answer.read_label(body.get("id")),
         answer.read_label(body.get("model")),
         tier=_chat.read_service_tier(answer.read_label(usage.get("service_tier"))),
+        tool_calls=tuple(
+            _chat.read_tool_call(answer, block.get("id"), block.get("name"), block.get("input"))
+            for block in calls
+        ),
+        reasoning="\n\n".join(filter(None, thoughts)),
     )
 
 
@@ -226,7 +300,10 @@ VENDOR = Vendor(
     bounds={
         TextRequest: TokenBound(
             "API reference, messages: max_tokens limits the output, thinking included;"
-            " guide to structured outputs: a schema adds a system prompt to the input"
+            " guide to structured outputs: a schema adds a system prompt to the input; guide to"
+            " vision: a picture is scaled down to at most so many tokens",
+            picture=MAX_PICTURE_TOKENS,
+            overhead=TOOL_PROMPT_TOKENS,
         )
     },
     probe=probe,

@@ -1,7 +1,7 @@
 """AWS (V6): text by Bedrock's Converse API, with an API key or signed requests."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 
@@ -11,16 +11,26 @@ from toolkit.contract.errors import ErrorCode
 from toolkit.plugins import (
     RECORDED_MODEL,
     Access,
+    Cost,
+    EmbedReply,
+    EmbedRequest,
     Flow,
+    InputBound,
     ProviderError,
+    RerankBound,
+    RerankReply,
+    RerankRequest,
     TextReply,
     TextRequest,
     TokenBound,
     Vendor,
+    run_in_thread,
     send,
 )
+from toolkit.plugins.conversation import Turn
 from toolkit.vendors import _chat
 from toolkit.vendors._converse_stream import make_converse_reader
+from toolkit.vendors._embeddings import MAX_JSON_TEXTS, make_reply, read_scores
 from toolkit.vendors._http import (
     KEY_REFUSED,
     OUT_OF_CREDIT,
@@ -33,10 +43,12 @@ from toolkit.vendors._http import (
     get_object,
     quote_path_segment,
     read_numbers,
+    to_finite_number,
 )
 from toolkit.vendors._negotiation import (
     OptionalField,
     ask_without_refused_fields,
+    choose_effort,
     make_temperature_field,
 )
 from toolkit.vendors._prices import load_models
@@ -44,6 +56,11 @@ from toolkit.vendors._prices import load_models
 REGION = "us-east-1"
 BASE_URL = f"https://bedrock-runtime.{REGION}.amazonaws.com"
 SERVICE = "bedrock"
+_INPUT_TOKENS_HEADER = "x-amzn-bedrock-input-token-count"
+# The most of its models: Claude scales a picture to 2,576 pixels (its guide to vision).
+MAX_PICTURE_TOKENS = 5_000
+# The system prompt that tools add has 804 tokens at most (Claude's guide to tool use).
+TOOL_PROMPT_TOKENS = 1_024
 # Newer models are called by an inference profile, which the regions of a part of the world share.
 _PROFILE_PREFIXES = {"us": "us", "eu": "eu", "ap": "apac"}
 _MODELS = load_models("aws")
@@ -154,24 +171,88 @@ def _find_first_text(fields: Mapping[str, object], names: tuple[str, ...]) -> st
 
 def _build_body(operation: TextRequest, access: Access, sent: frozenset[str]) -> Json:
     native = _SCHEMA_FIELD.name in sent
-    prompt = operation.prompt if native else _chat.add_schema_to_prompt(operation)
-    config: Json = {"maxTokens": operation.max_tokens}
-    if "temperature" in sent and "claude" not in access.model:
+    is_claude = "claude" in access.model
+    config: Json = {"maxTokens": operation.output_cap}
+    if "temperature" in sent and not is_claude:
         config["temperature"] = operation.temperature
+    if operation.top_p is not None:
+        config["topP"] = operation.top_p
+    if operation.stop:
+        config["stopSequences"] = list(operation.stop)
+    note = "" if native else _chat.write_schema_note(operation)
     fields: Json = {
-        "messages": [{"role": "user", "content": [{"text": prompt}]}],
+        "messages": _build_messages(operation.list_turns(note)),
         "inferenceConfig": config,
     }
     if _TIER_FIELD.name in sent:
         fields[_TIER_FIELD.name] = {"type": "default"}
     if operation.system:
         fields["system"] = [{"text": operation.system}]
+    if operation.tools and operation.tool_choice != "none":  # Converse has no way to say "none"
+        fields["toolConfig"] = _build_tool_config(operation)
+    if operation.reasoning_tokens:
+        fields["additionalModelRequestFields"] = _build_reasoning(operation, is_claude)
     if native:
         schema = {"schema": json.dumps(operation.schema), "name": "answer"}
         fields[_SCHEMA_FIELD.name] = {
             "textFormat": {"type": "json_schema", "structure": {"jsonSchema": schema}}
         }
     return fields
+
+
+def _build_reasoning(operation: TextRequest, is_claude: bool) -> Json:
+    """Build the fields that let a model reason."""
+    effort = choose_effort(operation.reasoning_tokens)
+    if is_claude:
+        return {"thinking": {"type": "adaptive"}, "output_config": {"effort": effort}}
+    # Nova's highest effort forbids maxTokens, and a request without any limit is never sent.
+    effort = "medium" if effort == "high" else effort
+    return {"reasoningConfig": {"type": "enabled", "maxReasoningEffort": effort}}
+
+
+def _build_tool_config(operation: TextRequest) -> Json:
+    tools = [
+        {
+            "toolSpec": {
+                "name": tool.name,
+                "description": tool.description or tool.name,
+                "inputSchema": {"json": tool.parameters},
+            }
+        }
+        for tool in operation.tools
+    ]
+    choice: Json = {"any": {}} if operation.tool_choice == "required" else {"auto": {}}
+    if operation.named_tool:
+        choice = {"tool": {"name": operation.named_tool}}
+    return {"tools": tools, "toolChoice": choice}
+
+
+def _build_messages(turns: tuple[Turn, ...]) -> list[Json]:
+    """Build the messages; answers of tools are parts of one message of the user."""
+    messages: list[Json] = []
+    for turn in turns:
+        role = "assistant" if turn.role == "assistant" else "user"
+        blocks = list(_iter_blocks(turn))
+        if messages and messages[-1]["role"] == role:
+            messages[-1]["content"] += blocks
+        else:
+            messages.append({"role": role, "content": blocks})
+    return messages
+
+
+def _iter_blocks(turn: Turn) -> Iterator[Json]:
+    """Yield the blocks of a message."""
+    if turn.role == "tool":
+        content = [{"text": turn.text}]
+        yield {"toolResult": {"toolUseId": turn.tool_call_id, "content": content}}
+        return
+    for picture in turn.pictures:
+        source = {"bytes": _chat.encode_picture(picture)}
+        yield {"image": {"format": picture.media_type.rpartition("/")[2], "source": source}}
+    if turn.text:
+        yield {"text": turn.text}
+    for call in turn.tool_calls:
+        yield {"toolUse": {"toolUseId": call.id, "name": call.name, "input": call.arguments}}
 
 
 def resolve_model_name(model: str, base_url: str) -> str:
@@ -209,12 +290,82 @@ def _resolve_endpoint(access: Access, keys: AwsCredentials) -> tuple[str, str]:
     return base, _parse_region(base) or keys.region or REGION
 
 
+def embed_texts(operation: EmbedRequest, access: Access) -> Flow[EmbedReply]:
+    """Embed texts by the models of Cohere, or of Titan, which takes one text in a request.
+
+    Raises:
+        ProviderError: the vendor refused or failed, classified by its documented error table;
+            `SECRET_UNRESOLVED` for a secret that is neither an API key nor credentials.
+    """
+    keys = parse_credentials(access.secret)
+    if "cohere" not in access.model:
+        fields: Json = {"inputText": operation.texts[0], "normalize": True}
+        if operation.dimensions is not None:
+            fields["dimensions"] = operation.dimensions
+        answer, body = yield from _invoke(access, keys, fields)
+        tokens = to_finite_number(body.get("inputTextTokenCount"))
+        units = {} if tokens is None else {"input_tokens": tokens}
+        return make_reply(answer, 1, [body.get("embedding")], units)
+    texts = operation.texts[:MAX_JSON_TEXTS]
+    fields = {
+        "texts": list(texts),
+        "input_type": "search_query" if operation.purpose == "query" else "search_document",
+        "embedding_types": ["float"],
+        "truncate": "NONE",
+    }
+    if operation.dimensions is not None:
+        fields["output_dimension"] = operation.dimensions
+    answer, body = yield from _invoke(access, keys, fields)
+    vectors = get_object(body, "embeddings").get("float")
+    rows = vectors if isinstance(vectors, list) else []
+    counted = answer.response.headers.get(_INPUT_TOKENS_HEADER, "")
+    units = {"input_tokens": float(counted)} if counted.isdecimal() else {}
+    return (yield from run_in_thread(make_reply, answer, len(texts), rows, units))
+
+
+def rerank_documents(operation: RerankRequest, access: Access) -> Flow[RerankReply]:
+    """Rank documents by Cohere's model; its answer names no bill, so the estimate is billed.
+
+    Raises:
+        ProviderError: the vendor refused or failed; `PROVIDER_BAD_RESPONSE` without a score for
+            each document.
+    """
+    fields: Json = {
+        "query": operation.query,
+        "documents": list(operation.documents),
+        "api_version": 2,
+    }
+    answer, body = yield from _invoke(access, parse_credentials(access.secret), fields)
+    return RerankReply(
+        scores=read_scores(answer, body.get("results"), len(operation.documents)),
+        model=access.model,
+        vendor_request_id=answer.request_id,
+        cost=Cost({"searches": operation.units()["searches"]}),
+    )
+
+
+def _invoke(
+    access: Access, keys: AwsCredentials, fields: Json
+) -> Flow[tuple[VendorResponse, Json]]:
+    """Call a model by its own body (InvokeModel)."""
+    answer = yield from _send_request(access, keys, fields, method="invoke")
+    body = yield from run_in_thread(answer.json)
+    if answer.is_failure:
+        raise _build_failure(answer, body)
+    return answer, body
+
+
 def _send_request(
-    access: Access, keys: AwsCredentials, fields: Json, *, stream: bool
+    access: Access,
+    keys: AwsCredentials,
+    fields: Json,
+    *,
+    stream: bool = False,
+    method: str = "converse",
 ) -> Flow[VendorResponse]:
     base, region = _resolve_endpoint(access, keys)
     reader = make_converse_reader() if stream else None
-    method = "converse" if reader is None else "converse-stream"
+    method = method if reader is None else "converse-stream"
     # Many model ids contain `:`, which must be signed and sent as %3A.
     url = f"{base}/model/{quote_path_segment(_find_profile(access.model, region))}/{method}"
     content = json.dumps(fields).encode()
@@ -276,14 +427,32 @@ def _parse_reply(
         raise answer.build_error(
             (ErrorCode.PROVIDER_BAD_RESPONSE, None), "The answer of aws has no message in it."
         )
-    texts = [clean_text(block.get("text")) or "" for block in blocks if isinstance(block, dict)]
+    known = [block for block in blocks if isinstance(block, dict)]
+    texts = [clean_text(block.get("text")) or "" for block in known]
+    calls = [get_object(block, "toolUse") for block in known if "toolUse" in block]
+    thoughts = [
+        get_object(get_object(block, "reasoningContent"), "reasoningText").get("text")
+        for block in known
+    ]
     units = _parse_usage(get_object(body, "usage"))
     finish = _FINISH_REASONS.get(reason, "stop")
     text = "".join(texts).strip()
     label = answer.read_label(get_object(body, "serviceTier").get("type"))
     tier = _chat.read_service_tier(label)
     return _chat.build_reply(
-        answer, operation, text, finish, units, answer.request_id, model, tier=tier
+        answer,
+        operation,
+        text,
+        finish,
+        units,
+        answer.request_id,
+        model,
+        tier=tier,
+        tool_calls=tuple(
+            _chat.read_tool_call(answer, call.get("toolUseId"), call.get("name"), call.get("input"))
+            for call in calls
+        ),
+        reasoning="\n\n".join(text for text in thoughts if isinstance(text, str)),
     )
 
 
@@ -305,14 +474,22 @@ VENDOR = Vendor(
     title="AWS Bedrock",
     variable="AWS_BEARER_TOKEN_BEDROCK",
     base_urls={"api": BASE_URL},
-    operations={TextRequest: generate_text},
+    operations={
+        TextRequest: generate_text,
+        EmbedRequest: embed_texts,
+        RerankRequest: rerank_documents,
+    },
     models=_MODELS,
     bounds={
         TextRequest: TokenBound(
             "API reference, InferenceConfiguration: maxTokens limits the output; it is not"
             " documented for models that always reason",
             unless_it_reasons=True,
-        )
+            picture=MAX_PICTURE_TOKENS,
+            overhead=TOOL_PROMPT_TOKENS,
+        ),
+        EmbedRequest: InputBound("price list: the tokens of the input alone"),
+        RerankRequest: RerankBound("price list: a query with up to 100 chunks of documents"),
     },
     telemetry_name="aws.bedrock",
     name_at=resolve_model_name,

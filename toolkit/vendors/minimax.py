@@ -12,8 +12,11 @@ from toolkit.plugins import (
     CloneReply,
     CloneRequest,
     Cost,
+    EmbedReply,
+    EmbedRequest,
     ExactBound,
     Flow,
+    InputBound,
     ProviderError,
     SpeechReply,
     SpeechRequest,
@@ -26,6 +29,7 @@ from toolkit.plugins import (
 )
 from toolkit.vendors import _chat
 from toolkit.vendors._chat_stream import STREAM_FIELDS, ChatStreamReader
+from toolkit.vendors._embeddings import MAX_JSON_TEXTS, make_reply
 from toolkit.vendors._encodings import decode_hex
 from toolkit.vendors._http import (
     KEY_REFUSED,
@@ -83,7 +87,7 @@ def _send_chat(
         fields.pop("temperature", None)
     fields["reasoning_split"] = True
     if access.model.startswith("MiniMax-M3"):
-        fields["thinking"] = {"type": "disabled"}
+        fields["thinking"] = {"type": "adaptive" if operation.reasoning_tokens else "disabled"}
     reader = None
     if operation.stream:
         fields |= STREAM_FIELDS
@@ -102,6 +106,27 @@ def _read_refusal(answer: VendorResponse) -> str:
     words = get_object(body, "base_resp").get("status_msg")
     is_refusal = _read_status_code(body) == _INVALID_PARAMETER_CODE
     return words if is_refusal and isinstance(words, str) else ""
+
+
+def embed_texts(operation: EmbedRequest, access: Access) -> Flow[EmbedReply]:
+    """Embed texts by the embeddings API.
+
+    Raises:
+        ProviderError: the vendor refused or failed, classified by its documented error table.
+    """
+    texts = operation.texts[:MAX_JSON_TEXTS]
+    fields: Json = {
+        "model": access.model,
+        "texts": list(texts),
+        "type": "query" if operation.purpose == "query" else "db",
+    }
+    answer = yield from _post(access, "/v1/embeddings", fields)
+    body = yield from run_in_thread(_read_body, answer)
+    vectors = body.get("vectors")
+    rows = vectors if isinstance(vectors, list) else []
+    tokens, _ = read_numbers(body, "total_tokens", "total_tokens")
+    units = {} if tokens is None else {"input_tokens": tokens}
+    return (yield from run_in_thread(make_reply, answer, len(texts), rows, units))
 
 
 def generate_speech(operation: SpeechRequest, access: Access) -> Flow[SpeechReply]:
@@ -260,6 +285,7 @@ VENDOR = Vendor(
         TextRequest: generate_text,
         SpeechRequest: generate_speech,
         CloneRequest: clone_voice,
+        EmbedRequest: embed_texts,
     },
     models=load_models("minimax"),
     bounds={
@@ -272,6 +298,7 @@ VENDOR = Vendor(
             "price list of speech: a Chinese character counts as two, others as one"
         ),
         CloneRequest: ExactBound("price list: by the voice"),
+        EmbedRequest: InputBound("API reference, embeddings: total_tokens are those of the texts"),
     },
     probe=probe,
 )

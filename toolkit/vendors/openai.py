@@ -1,18 +1,22 @@
-"""OpenAI (V1), and any server that speaks its chat wire, by base URL: text."""
+"""OpenAI (V1), and any server that speaks its chat wire, by base URL: text, embeddings."""
 
 import re
 
 from toolkit.plugins import (
     Access,
+    EmbedReply,
+    EmbedRequest,
     Flow,
+    InputBound,
     ProviderError,
     TextReply,
     TextRequest,
     TokenBound,
     Vendor,
+    run_in_thread,
     send,
 )
-from toolkit.vendors import _chat
+from toolkit.vendors import _chat, _embeddings
 from toolkit.vendors._chat_stream import ChatStreamReader
 from toolkit.vendors._http import (
     OUT_OF_CREDIT,
@@ -20,6 +24,7 @@ from toolkit.vendors._http import (
     Json,
     VendorResponse,
     build_bearer_headers,
+    build_json_request,
     collect_names,
     get_object,
     send_probe,
@@ -28,6 +33,7 @@ from toolkit.vendors._negotiation import negotiate_request
 from toolkit.vendors._prices import load_models
 
 CHAT_PATH = "/chat/completions"
+MAX_PICTURE_TOKENS = 4_000
 _VALIDATION_ERROR = re.compile(r"\bvalidation errors?\b.*'loc': \('body'", re.DOTALL)
 
 
@@ -47,6 +53,21 @@ def generate_text(operation: TextRequest, access: Access) -> Flow[TextReply]:
     if answer.is_failure:
         raise _build_failure(answer, body)
     return _chat.parse_reply(answer, body, operation)
+
+
+def embed_texts(operation: EmbedRequest, access: Access) -> Flow[EmbedReply]:
+    """Embed texts by the embeddings API.
+
+    Raises:
+        ProviderError: the vendor refused or failed, classified by its documented error table.
+    """
+    fields = _embeddings.build_body(operation, access)
+    request = build_json_request(access.url("/embeddings"), fields, build_bearer_headers(access))
+    answer = VendorResponse("openai", access, (yield from send(request)))
+    body = yield from run_in_thread(answer.json)
+    if answer.is_failure:
+        raise _build_failure(answer, body)
+    return (yield from run_in_thread(_embeddings.read_reply, answer, body, operation))
 
 
 def probe(access: Access) -> Flow[list[str]]:
@@ -85,13 +106,16 @@ VENDOR = Vendor(
     title="OpenAI and compatible servers",
     variable="OPENAI_API_KEY",
     base_urls={"api": "https://api.openai.com/v1"},
-    operations={TextRequest: generate_text},
+    operations={TextRequest: generate_text, EmbedRequest: embed_texts},
     models=load_models("openai"),
     bounds={
         TextRequest: TokenBound(
             "API reference, chat completions: max_completion_tokens limits the output,"
-            " which is visible tokens and reasoning tokens"
-        )
+            " which is visible tokens and reasoning tokens; guide to vision: a picture is scaled"
+            " down to 1,536 patches, of which the smallest models count 2.46 each",
+            picture=MAX_PICTURE_TOKENS,
+        ),
+        EmbedRequest: InputBound("API reference, embeddings: the tokens of the input alone"),
     },
     probe=probe,
 )

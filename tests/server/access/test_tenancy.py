@@ -2,6 +2,7 @@
 
 import statistics
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -26,9 +27,15 @@ from toolkit.contract.ids import Prefix
 
 STREAM = {"Accept": "text/event-stream"}
 # Inputs that name an artifact: the capability, its input, and the member that does.
-INPUTS: dict[str, tuple[dict[str, Any], str]] = {
-    "composition.layout": ({"title": "Tea"}, "image"),
-    "voice.clone": ({"name": "ada"}, "reference_audio"),
+# Each field of an input that names artifacts, and the input with the id of an artifact in it.
+INPUTS: dict[tuple[str, str], Callable[[str], dict[str, Any]]] = {
+    ("composition.layout", "image"): lambda id: {"title": "Tea", "image": id},
+    ("embed.generate", "artifact_id"): lambda id: {"artifact_id": id},
+    ("llm.generate", "images"): lambda id: {"objective": "Tea", "images": [id]},
+    ("llm.generate", "messages"): lambda id: {"messages": [show_picture(id)]},
+    ("text.generate", "images"): lambda id: {"objective": "Tea", "images": [id]},
+    ("text.generate", "messages"): lambda id: {"messages": [show_picture(id)]},
+    ("voice.clone", "reference_audio"): lambda id: {"name": "ada", "reference_audio": id},
 }
 IN_BODIES = [
     pytest.param(route, where, prefix, id=f"{route.name}-{'.'.join(where)}")
@@ -107,28 +114,30 @@ async def test_a_foreign_id_in_a_body_is_like_an_unknown_one(
     assert strip_request_ids(theirs, own) == strip_request_ids(nobodys, unknown)
 
 
+def show_picture(artifact_id: str) -> dict[str, Any]:
+    """A message that shows the picture of an artifact."""
+    return {"role": "user", "content": [{"type": "image", "artifact_id": artifact_id}]}
+
+
 async def test_every_input_that_names_an_artifact_is_tried(wire: Wire) -> None:
-    """Given the capabilities, then those that take an artifact by its id are in INPUTS."""
-    registry = wire.engine.core.registry
-    taking = {
-        capability.id: field
-        for capability in registry.list_newest()
-        for field, take in capability.accepts.items()
-        if take.mode == "artifact"
-    }
-    assert taking == {name: member for name, (_, member) in INPUTS.items()}
+    """Given the capabilities, then the fields that take artifacts by their ids are in INPUTS."""
+    capabilities = wire.engine.core.registry.list_newest()
+    fields = {(c.id, name) for c in capabilities for name in c.artifact_fields}
+    for capability in capabilities:
+        bindings = capability.accepts.items()
+        fields |= {(capability.id, name) for name, take in bindings if take.mode == "artifact"}
+    assert fields == set(INPUTS)
 
 
-@pytest.mark.parametrize("capability", INPUTS)
+@pytest.mark.parametrize("field", INPUTS, ids=".".join)
 @pytest.mark.parametrize("area", ["runs", "workflows"])
-async def test_a_foreign_artifact_as_input(wire: Wire, capability: str, area: str) -> None:
+async def test_a_foreign_artifact_as_input(wire: Wire, field: tuple[str, str], area: str) -> None:
     """Given A's artifact in the input of B's work, then it is as one that nobody has."""
     own = (await create_resource(wire, Prefix.ARTIFACT))["id"]
     eve = await create_stranger(wire)
     answers = []
     for named_id in (own, f"art_{UNKNOWN}"):
-        given, member = INPUTS[capability]
-        work = {**given, member: named_id}
+        capability, work = field[0], INPUTS[field](named_id)
         body = {"target": "capability", "name": capability, "input": work}
         if area == "workflows":
             body = {"name": "w", "nodes": [{"id": "a", "capability": capability, "input": work}]}

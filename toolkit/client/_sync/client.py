@@ -1,9 +1,10 @@
 # Generated from `_async` by scripts/unasync.py: edit that, then run scripts/fix.
 """The client itself, with a property for each area of `/v1`."""
 
-from collections.abc import Callable, Iterator, Mapping
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
 import httpx
 
@@ -12,11 +13,13 @@ from toolkit.client._client_base import ClientBase
 from toolkit.client._options import check_arguments
 from toolkit.client._replies import Reply
 from toolkit.client._sync.http import HttpClient
+from toolkit.client._tools import ToolArgument
 from toolkit.client._unknown_ids import find_common_resource, find_work_resource
 from toolkit.client._wire.messages import LONG_POLL_S, make_page_query
 from toolkit.client._wire.timeouts import DEFAULT_TIMEOUT
 from toolkit.client._wire.twin_clients import TwinClient
 from toolkit.contract.errors import build_not_found
+from toolkit.contract.run_options import RunOptions
 from toolkit.profiles.resolution import resolve_access
 
 if TYPE_CHECKING:
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 
     from toolkit.client._client_info import ClientInfo
     from toolkit.client._record_view import RouteView  # noqa: F401 - in a string
+    from toolkit.client._sync.conversation import Conversation
     from toolkit.client._sync.mapping import RowMapper
     from toolkit.client._sync.resource import WorkResource
     from toolkit.client._sync.resources.account import Accounts
@@ -45,6 +49,7 @@ if TYPE_CHECKING:
     from toolkit.client._sync.resources.templates import Templates
     from toolkit.client._sync.resources.usage import Usage
     from toolkit.client._sync.resources.workflows import WorkflowRun, Workflows
+    from toolkit.client._vectors import Vectors
     from toolkit.contract.events import Event
     from toolkit.contract.health import Health
     from toolkit.display.records.comparison import WorkComparison
@@ -252,6 +257,79 @@ class Client(ClientBase[Reply["RouteView"], Reply["pd.DataFrame"]]):
                 if cursor is None:
                     break
         return spent
+
+    def embed(
+        self,
+        texts: str | Iterable[object],
+        *,
+        purpose: Literal["document", "query"] = "document",
+        dimensions: int | None = None,
+        **options: Unpack[RunOptions],
+    ) -> "Vectors":
+        """Embed texts, such as a column of a frame, by runs of `embed.generate`.
+
+        Equal texts are embedded once, and texts that were embedded before come from the cache.
+
+        Args:
+            texts: the texts; one text gives one row.
+            purpose: `query` for texts to find documents by.
+            dimensions: length of the vectors, if the model can shorten them.
+            **options: options of the runs.
+
+        Returns:
+            an array of n × d 32-bit floats, in the order of the texts.
+
+        Raises:
+            RequestError: `INVALID_REQUEST` for an item that is no text; others as for a run.
+            WorkError: a run failed.
+        """
+        from toolkit.client._vectors import align_vectors, list_texts, split_batches
+
+        listed = list_texts(texts)
+        batches, parts = list(split_batches(listed)), []
+        chosen: RunOptions = {"cache": True, **options}
+        fields = {"purpose": purpose} | ({} if dimensions is None else {"dimensions": dimensions})
+        for batch in batches:
+            run = self.runs.create("embed.generate", {"texts": batch, **fields}, **chosen)
+            run.wait(progress=False)
+            parts.append(run.vectors)
+        return align_vectors(listed, batches, parts)
+
+    def conversation(
+        self,
+        name: str | None = None,
+        *,
+        system: str = "",
+        tools: Sequence[ToolArgument] = (),
+        max_turns: int = 1,
+        **options: Unpack[RunOptions],
+    ) -> "Conversation":
+        """Begin a conversation with a model, or continue the conversation of this name.
+
+        Each turn is a run with its cost and route, so a new kernel continues where the last one
+        stopped.
+
+        Args:
+            name: name of the conversation; a new one by default.
+            system: standing instructions.
+            tools: annotated Python functions that the model may call, or descriptions of tools.
+            max_turns: maximum runs for one message, because answers of your functions lead to
+                further runs. By default no function is called by itself.
+            **options: options of every run.
+        """
+        from toolkit.client._sync.conversation import Conversation
+
+        made = Conversation(
+            self._http,
+            name or secrets.token_hex(8),
+            system=system,
+            tools=tools,
+            max_turns=max_turns,
+            **options,
+        )
+        if name is not None:
+            made.load()
+        return made
 
     def health(self) -> "Health":
         """Check whether the service is there, and how busy; does not wait for an absent service."""

@@ -54,9 +54,10 @@ class Admission:
                 `BUDGET_EXCEEDED` if no possible call would fit.
         """
         providers = await self.find_providers(capability, options)
-        choice = _name_choice(capability, options)
+        needs = frozenset[str]() if operation is None else operation.abilities
+        choice = (*_name_choice(capability, options), *sorted(needs))
         if choice not in self._servable:
-            check_servable(capability, options, providers)
+            check_servable(capability, options, providers, needs)
             self._servable.add(choice)
         await self.check_references(capability, job_input, options)
         if operation is None:
@@ -85,10 +86,8 @@ class Admission:
         Raises:
             RequestError: `NOT_FOUND`, or `INVALID_REQUEST` for two places.
         """
-        for field, binding in capability.accepts.items():
-            artifact_id = job_input.get(field)
-            if binding.mode == "artifact" and isinstance(artifact_id, str):
-                await self._artifacts.find(self._scope, artifact_id)
+        for artifact_id in capability.list_artifacts(job_input).values():
+            await self._artifacts.find(self._scope, artifact_id)
         place = options.endpoint_id, options.compute_id
         if place not in self._places:
             if None not in place:

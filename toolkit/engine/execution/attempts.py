@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
@@ -235,7 +236,12 @@ class AttemptLoop:
         attempt.model = job.model = reply.model
         attempt.vendor_request_id = reply.vendor_request_id
         job.cost_usd = None if cost is None else bill.compute_total(actual)
-        job.usage = {**reply.cost.units}
+        units = Counter(reply.cost.units)
+        # A capability may ask vendors more than once.
+        asked_before = job.attempts[job_run.earlier_attempts : -1]
+        if any(earlier.status == "completed" for earlier in asked_before):
+            units.update({unit: n for unit, n in job.usage.items() if isinstance(n, float)})
+        job.usage = {**units}
         if reply.tier is not None:
             job.usage["tier"] = reply.tier
         if self._core.settings.sandbox:

@@ -3,13 +3,13 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Any, cast
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 from pydantic_core import to_json
 
 from toolkit.contract.base import ErrorInfo, now
@@ -290,24 +290,25 @@ class JobExecutor:
             has_operation = is_servable(capability, options, providers)
         return Call(
             input=value,
-            blobs=await self._load_blobs(job_run, value) if capability.accepts else {},
+            blobs=await self._load_blobs(job_run, job_input),
             upstream=upstream,
             services=self._core.services,
             has_operation=has_operation,
         )
 
-    async def _load_blobs(self, job_run: JobRun, value: BaseModel | None) -> dict[str, Blob]:
+    async def _load_blobs(
+        self, job_run: JobRun, job_input: Mapping[str, object]
+    ) -> dict[str, Blob]:
+        """Load the artifacts that the input names."""
         blobs: dict[str, Blob] = {}
         # Upstream artifacts may not be stored yet, so they are not looked up in the store.
         entries = {entry.artifact.id: entry for entry in job_run.upstream.values()}
-        for field, binding in job_run.capability.accepts.items():
-            artifact_id = getattr(value, field, None)
-            if binding.mode == "artifact" and isinstance(artifact_id, str):
-                entry = entries.get(artifact_id) or await self._artifacts.find(
-                    AccountScope(job_run.account_id), artifact_id
-                )
-                blobs[field] = await self._artifacts.load_blob(entry)
-                job_run.digests[field] = entry.artifact.sha256
+        for key, artifact_id in job_run.capability.list_artifacts(job_input).items():
+            entry = entries.get(artifact_id) or await self._artifacts.find(
+                AccountScope(job_run.account_id), artifact_id
+            )
+            blobs[key] = await self._artifacts.load_blob(entry)
+            job_run.digests[key] = entry.artifact.sha256
         return blobs
 
 

@@ -123,6 +123,7 @@ def _to_catalog_model(vendor: Vendor, model: Model, today: date) -> CatalogModel
         kind=model.kind,
         default=model.default,
         quality=model.quality,
+        abilities=sorted(model.abilities),
         prices_usd=_to_wire_prices(model.prices),
         price_tiers=_to_wire_tiers(model.tiers),
         price_changes=[

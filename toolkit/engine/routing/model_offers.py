@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import date
 
 from toolkit.plugins import Model, TextRequest, Vendor
+from toolkit.plugins.conversation import TEXT_ABILITIES
 from toolkit.settings import TIERS, VendorSettings
 
 OPERATOR_SOURCE = "the operator's price ([vendors] prices)"
@@ -26,10 +27,10 @@ def list_offered_models(
     offers = {m.id: m.apply_changes(today) for m in vendor.models if m.kind == kind}
     choice = settings.models.get(kind) if settings else None
     if isinstance(choice, str):
-        models = [offers.get(choice, Model(choice, kind))]
+        models = [offers.get(choice) or _make_unknown_model(choice, kind)]
     elif choice:
         models = [
-            replace(offers.get(name, Model(name, kind)), quality=TIERS[tier])
+            replace(offers.get(name) or _make_unknown_model(name, kind), quality=TIERS[tier])
             for tier, name in choice.items()
         ]
     else:
@@ -41,6 +42,12 @@ def list_offered_models(
             _rename_model(model, vendor.name_at(model.id, base_url), offers) for model in models
         ]
     return [apply_operator_prices(model, settings) for model in models]
+
+
+def _make_unknown_model(name: str, kind: str) -> Model:
+    """Make a model that only the operator knows: it may be asked for everything."""
+    abilities = TEXT_ABILITIES if kind == TextRequest.kind else frozenset[str]()
+    return Model(name, kind, abilities=abilities)
 
 
 def _rename_model(model: Model, name: str, offers: Mapping[str, Model]) -> Model:

@@ -18,8 +18,19 @@ from toolkit.plugins import Capability, Model, Operation, Vendor
 _CONNECTION_PREFIX = f"{Prefix.CONNECTION}_"
 
 
-def check_servable(capability: Capability, options: Options, providers: ProviderPool) -> None:
+def check_servable(
+    capability: Capability,
+    options: Options,
+    providers: ProviderPool,
+    needs: frozenset[str] = frozenset(),
+) -> None:
     """Refuse a request that no connection can serve, before anything is stored.
+
+    Args:
+        capability: the capability to serve.
+        options: the options of the run.
+        providers: the vendors, models and connections to choose from.
+        needs: the abilities that a model must have.
 
     Raises:
         RequestError: `PROVIDER_NOT_ALLOWED` or `CREDENTIALS_MISSING`.
@@ -58,6 +69,19 @@ def check_servable(capability: Capability, options: Options, providers: Provider
         raise RequestError(
             ErrorCode.CREDENTIALS_MISSING,
             f"`{capability.name}` needs a connection: register one of {', '.join(provider_ids)}.",
+        )
+    able = [
+        vendor.id
+        for vendor in providers.vendors
+        if any(needs <= model.abilities for model in providers.models.get(vendor.id, ()))
+    ]
+    if needs and not any(
+        providers.is_connected(vendor) for vendor in provider_ids if vendor in able
+    ):
+        raise RequestError(
+            ErrorCode.CREDENTIALS_MISSING,
+            f"No connected model offers {' and '.join(sorted(needs))}: connect one of"
+            f" {', '.join(able) or 'no provider offers it'}.",
         )
 
 
@@ -106,18 +130,21 @@ def route(
         budget_left: the amounts that budgets leave; by default the whole of the options' own.
     """
     budget_left = BudgetLeft.of(options) if budget_left is None else budget_left
-    return _find_table(capability, options, providers).rank(operation, budget_left)
+    needs = frozenset[str]() if operation is None else operation.abilities
+    return _find_table(capability, options, providers, needs).rank(operation, budget_left)
 
 
-def _find_table(capability: Capability, options: Options, providers: ProviderPool) -> RoutingTable:
-    """Find the table of a policy that the pool has, or compile it."""
+def _find_table(
+    capability: Capability, options: Options, providers: ProviderPool, needs: frozenset[str]
+) -> RoutingTable:
+    """Find the table of a policy and of needed abilities that the pool has, or compile it."""
     today = now().date()
     places = options.endpoint_id is not None, options.compute_id is not None
-    key = capability.name, options.provider, options.optimize_for, places, today
+    key = capability.name, options.provider, options.optimize_for, places, today, needs
     table = providers.tables.get(key)
     if table is None:
         pinned, pool = resolve_pin(options, providers)
-        entries = list(list_entries(capability, pinned, pool, today))
+        entries = list(list_entries(capability, pinned, pool, today, needs))
         table = RoutingTable(capability, pinned, entries, providers.rankings, pool.usd_per_s)
         if len(providers.tables) >= MAX_TABLES:
             providers.tables.clear()

@@ -22,18 +22,35 @@ def serves(vendor: Vendor, model: Model, options: Options) -> bool:
     )
 
 
-def find_default_model(vendor: Vendor, options: Options, providers: ProviderPool) -> Model | None:
-    """Return the model that a vendor is asked for by default."""
+def find_default_model(
+    vendor: Vendor, options: Options, providers: ProviderPool, needs: frozenset[str] = frozenset()
+) -> Model | None:
+    """Return the model that a vendor is asked for by default, of those with the needed abilities.
+
+    Returns the vendor's first model if no model can be called.
+    """
     models = providers.models.get(vendor.id) or (None,)
-    return next((m for m in models if m is None or serves(vendor, m, options)), models[0])
+    fit = (m for m in models if m is None or (serves(vendor, m, options) and needs <= m.abilities))
+    return next(fit, models[0])
 
 
 def list_entries(
-    capability: Capability, options: Options, providers: ProviderPool, today: date
+    capability: Capability,
+    options: Options,
+    providers: ProviderPool,
+    today: date,
+    needs: frozenset[str] = frozenset(),
 ) -> Iterator[TableEntry]:
     """List the candidates: each vendor's models by its first connection, and spare connections.
 
     Spare connections come with eligible models only.
+
+    Args:
+        capability: the capability to serve.
+        options: the options of the run.
+        providers: the vendors, models and connections to choose from.
+        today: the day, in UTC, for models that a vendor shuts down.
+        needs: the abilities that a model must have.
     """
     failed_providers = {
         provider
@@ -42,7 +59,7 @@ def list_entries(
     }
     for vendor in providers.vendors:
         models = providers.models.get(vendor.id) or (None,)
-        default = find_default_model(vendor, options, providers)
+        default = find_default_model(vendor, options, providers, needs)
         first, *spare = providers.rank_connections(vendor.id) or (None,)
         is_default = vendor.id == capability.default_provider
         led = options.optimize_for is None and is_default
@@ -62,6 +79,7 @@ def list_entries(
                 options,
                 providers,
                 today,
+                needs,
                 is_asked,
                 rank_before,
                 rank_after,
@@ -75,6 +93,7 @@ def _make_entry(
     options: Options,
     providers: ProviderPool,
     today: date,
+    needs: frozenset[str],
     is_asked: bool,
     rank_before: tuple[bool, bool],
     rank_after: tuple[bool, str, bool, str],
@@ -85,6 +104,7 @@ def _make_entry(
     failed = connection is not None and connection.id in providers.failed_ids
     usable = model is None or serves(vendor, model, options)
     has_ended = model is not None and model.has_ended(today)
+    lacking = sorted(needs - model.abilities) if model is not None else []
     is_barred = True
     if connection is None:
         reason = "not connected"
@@ -96,6 +116,8 @@ def _make_entry(
             reason = "runs only at its vendor's public endpoint"
         elif options.compute_id is not None:
             reason = "cannot run this in a pod"
+    elif lacking:
+        reason = f"does not offer {', '.join(lacking)}"
     elif failed:
         reason = "failed this job before"
     elif condition.wait_s > 0:
@@ -113,7 +135,7 @@ def _make_entry(
         model=None if model is None else model.id,
         reason=reason,
         excluded=is_barred,
-        allowed=allowed and usable and not failed and is_asked and not has_ended,
+        allowed=allowed and usable and not (failed or has_ended or lacking) and is_asked,
         connected=connection is not None,
         healthy=condition.wait_s <= 0,
         connection_id=None if connection is None else connection.id,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from toolkit.contract.base import JsonObject
 from toolkit.contract.plans import PlanNode
 from toolkit.media.svg_measures import SVG, read_svg_size
-from toolkit.planning.capability_kinds import find_instructed_field
+from toolkit.planning.capability_kinds import find_instructed_field, is_planned
 from toolkit.planning.review.issues import ReviewIssue
 from toolkit.plugins import Blob, Capability, Upstream
 from toolkit.review_thresholds import DEFAULT_THRESHOLDS, ReviewThresholds
@@ -131,7 +131,8 @@ def block_result(
 
 def vary_seed(item: Evidence, attempt: int) -> JsonObject:
     """Return another seed, so that the request comes out differently; empty without a seed."""
-    if "seed" not in item.capability.input_model.model_fields:
-        return {}
+    field = item.capability.input_model.model_fields.get("seed")
     seed = item.node.input.get("seed")
+    if field is None or (seed is None and not is_planned(field)):
+        return {}
     return {"seed": attempt + 1 if seed != attempt + 1 else attempt + 2}

@@ -1,6 +1,7 @@
 """The `anthropic` wire: messages and models, checked as strictly as the vendor checks."""
 
-from collections.abc import AsyncIterator
+import json
+from collections.abc import AsyncIterator, Iterator
 from typing import Any, Literal
 
 from pydantic import Field
@@ -30,15 +31,20 @@ from toolkit.sandbox.text.chat import (
     ChatMessage,
     ChatTurn,
     SimulatedReply,
+    decode_picture,
     extract_text,
     generate_reply,
     iter_pieces,
-    parse_turns,
 )
+from toolkit.sandbox.text.tool_use import OfferedTool, ToolOffer
 
 MODEL_SUFFIX = "-sandbox"
 CONTEXT_TOKENS = 200_000
 MODELS = ("claude-haiku-5-5", "claude-sonnet-5-5", "claude-opus-5-5", "claude-haiku-4-5")
+# The last models that take a budget of thoughts; newer models choose by themselves.
+BUDGET_MODELS = ("claude-haiku-4-5",)
+THOUGHT_TOKENS = 32
+PICTURE_TOKENS = 1_600
 VERSIONS = ("2023-06-01", "2026-10-21")
 _ERROR_TYPES = {
     400: "invalid_request_error",
@@ -69,6 +75,30 @@ class OutputConfig(RequestBody, extra="ignore"):
     """The form of the answer."""
 
     format: SchemaFormat | None = None
+    effort: Literal["low", "medium", "high", "max"] | None = None
+
+
+class MessageTool(RequestBody, extra="ignore"):
+    """A tool of a request."""
+
+    name: str = Field(pattern=r"^[a-zA-Z0-9_-]{1,128}$")
+    description: str | None = None
+    input_schema: JsonObject
+
+
+class ToolChoice(RequestBody, extra="ignore"):
+    """Whether the model may, must or must not ask for a tool."""
+
+    type: Literal["auto", "any", "tool", "none"]
+    name: str | None = None
+
+
+class Thinking(RequestBody, extra="ignore"):
+    """Whether the model may think; newer models choose by themselves how much."""
+
+    type: Literal["enabled", "disabled", "adaptive"]
+    budget_tokens: int | None = None
+    display: Literal["summarized", "omitted"] | None = None
 
 
 class MessageRequest(RequestBody):
@@ -81,13 +111,13 @@ class MessageRequest(RequestBody):
     temperature: float | None = Field(None, ge=0, le=1)
     top_p: float | None = Field(None, ge=0, le=1)
     top_k: int | None = None
-    stop_sequences: list[Any] | None = None
+    stop_sequences: list[str] | None = None
     stream: bool | None = None
     metadata: JsonObject | None = None
     output_config: OutputConfig | None = None
-    thinking: JsonObject | None = None
-    tools: list[Any] | None = None
-    tool_choice: JsonObject | None = None
+    thinking: Thinking | None = None
+    tools: list[MessageTool] | None = None
+    tool_choice: ToolChoice | None = None
     service_tier: Literal["auto", "standard_only"] | None = None
 
 
@@ -164,26 +194,36 @@ async def _create_message(request: Request) -> Response:
         _refuse_sampling(body)
     for place, message in enumerate(body.messages):
         _check_content(f"messages.{place}.content", message.content)
-    turns = parse_turns(body.messages)
+    turns = _parse_turns(body.messages)
     if body.system:
         turns.insert(0, ChatTurn("system", extract_text(body.system)))
-    reply = generate_reply(turns, schema=_parse_schema(body), max_tokens=body.max_tokens)
+    thinks = _check_thinking(body, model)
+    reply = generate_reply(
+        turns,
+        schema=_parse_schema(body),
+        max_tokens=body.max_tokens,
+        reasoning_tokens=THOUGHT_TOKENS if thinks else 0,
+        offer=_make_offer(body),
+        stop=body.stop_sequences or (),
+        picture_tokens=PICTURE_TOKENS,
+    )
     if reply.prompt_tokens > CONTEXT_TOKENS:
         raise AnthropicRefusalError(
             400, f"prompt is too long: {reply.prompt_tokens} tokens > {CONTEXT_TOKENS} maximum"
         )
     mark_billed(request)
     head = _build_head(get_request_digest(request), model)
+    content = _build_content(reply, thinks, head["id"][4:])
     # Priority capacity serves an account that has bought it, unless a request rules it out.
     is_standard = body.service_tier == "standard_only"
     tier = None if is_standard else get_project_tier(request)
     if body.stream:
-        events = _stream_events(head, reply, tier)
+        events = _stream_events(head, content, reply, tier)
         return StreamingResponse(events, media_type="text/event-stream")
     return JSONResponse(
         {
             **head,
-            "content": [{"type": "text", "text": reply.text, "citations": None}],
+            "content": content,
             "stop_reason": _choose_stop_reason(reply),
             "usage": _build_usage(reply.prompt_tokens, reply.completion_tokens, tier),
         }
@@ -214,6 +254,60 @@ def _check_content(path: str, content: str | list[Any] | None) -> None:
             raise AnthropicRefusalError(400, f"{path}.{place}.text.text: must be non-empty")
 
 
+def _parse_turns(messages: list[MessageTurn]) -> list[ChatTurn]:
+    """Parse the messages: answers of tools become turns of their own."""
+    turns = []
+    for place, message in enumerate(messages):
+        blocks = message.content if isinstance(message.content, list) else []
+        results = [block for block in blocks if block.get("type") == "tool_result"]
+        turns += [ChatTurn("tool", extract_text(block.get("content"))) for block in results]
+        try:
+            pictures = tuple(
+                decode_picture(block["source"]["data"])
+                for block in blocks
+                if block.get("type") == "image"
+            )
+        except (KeyError, TypeError, ValueError):
+            where = f"messages.{place}.content"
+            raise AnthropicRefusalError(400, f"{where}: Could not process image") from None
+        text = extract_text(message.content)
+        if text or pictures or not results:
+            turns.append(ChatTurn(message.role, text, pictures))
+    return turns
+
+
+def _check_thinking(body: MessageRequest, model: str) -> bool:
+    """Check whether the model thinks, as far as it may be asked to."""
+    if body.thinking is None or body.thinking.type == "disabled":
+        return False
+    has_budget = body.thinking.type == "enabled"
+    if has_budget != (model in BUDGET_MODELS):
+        raise AnthropicRefusalError(400, f"thinking.type.{body.thinking.type}: not supported")
+    if has_budget and not 1024 <= (body.thinking.budget_tokens or 0) < body.max_tokens:
+        raise AnthropicRefusalError(400, "thinking.budget_tokens: must be 1024 to max_tokens")
+    return True
+
+
+def _make_offer(body: MessageRequest) -> ToolOffer:
+    tools = [
+        OfferedTool(tool.name, tool.description or "", tool.input_schema)
+        for tool in body.tools or ()
+    ]
+    choice = body.tool_choice or ToolChoice(type="auto")
+    if body.tool_choice is not None and not tools:
+        raise AnthropicRefusalError(400, "tool_choice: may only be specified with tools")
+    if choice.type == "tool" and choice.name not in [tool.name for tool in tools]:
+        raise AnthropicRefusalError(400, f"tool_choice: tool {choice.name!r} not found")
+    is_forced = choice.type in ("any", "tool")
+    if is_forced and body.thinking is not None and body.thinking.type != "disabled":
+        raise AnthropicRefusalError(400, "Thinking may not be enabled when tool use is forced.")
+    return ToolOffer(
+        tools if choice.type != "none" else (),
+        is_required=is_forced,
+        named=choice.name or "",
+    )
+
+
 def _parse_schema(body: MessageRequest) -> JsonObject | None:
     spec = body.output_config.format if body.output_config is not None else None
     if spec is None:
@@ -242,7 +336,20 @@ def _build_head(digest: str, model: str) -> JsonObject:
 
 
 def _choose_stop_reason(reply: SimulatedReply) -> str:
-    return "max_tokens" if reply.finish == "length" else "end_turn"
+    return {"length": "max_tokens", "tool_calls": "tool_use"}.get(reply.finish, "end_turn")
+
+
+def _build_content(reply: SimulatedReply, thinks: bool, digest: str) -> list[JsonObject]:
+    """Build the blocks of an answer: its thoughts, its text and its calls to tools."""
+    blocks: list[JsonObject] = []
+    if thinks:
+        blocks.append({"type": "thinking", "thinking": reply.reasoning, "signature": digest})
+    if reply.text or not reply.calls:
+        blocks.append({"type": "text", "text": reply.text, "citations": None})
+    for place, call in enumerate(reply.calls):
+        id = f"toolu_{digest[:20]}{place}"
+        blocks.append({"type": "tool_use", "id": id, "name": call.name, "input": call.arguments})
+    return blocks
 
 
 def _build_usage(input_tokens: int, output_tokens: int, tier: str | None) -> JsonObject:
@@ -256,17 +363,35 @@ def _build_usage(input_tokens: int, output_tokens: int, tier: str | None) -> Jso
 
 
 async def _stream_events(
-    head: JsonObject, reply: SimulatedReply, tier: str | None
+    head: JsonObject, content: list[JsonObject], reply: SimulatedReply, tier: str | None
 ) -> AsyncIterator[str]:
-    opening = {**head, "usage": _build_usage(reply.prompt_tokens, 1, tier)}
-    yield format_named_event("message_start", {"message": opening})
-    block = {"type": "text", "text": "", "citations": None}
-    yield format_named_event("content_block_start", {"index": 0, "content_block": block})
-    for piece in iter_pieces(reply.text):
-        delta = {"type": "text_delta", "text": piece}
-        yield format_named_event("content_block_delta", {"index": 0, "delta": delta})
-    yield format_named_event("content_block_stop", {"index": 0})
-    stop = {"stop_reason": _choose_stop_reason(reply), "stop_sequence": None}
+    started = {**head, "usage": _build_usage(reply.prompt_tokens, 1, tier)}
+    yield format_named_event("message_start", {"message": started})
+    for index, block in enumerate(content):
+        for name, data in _stream_block(block):
+            yield format_named_event(name, {"index": index, **data})
+    ended = {"stop_reason": _choose_stop_reason(reply), "stop_sequence": None}
     usage = {"output_tokens": reply.completion_tokens}
-    yield format_named_event("message_delta", {"delta": stop, "usage": usage})
+    yield format_named_event("message_delta", {"delta": ended, "usage": usage})
     yield format_named_event("message_stop", {})
+
+
+def _stream_block(block: JsonObject) -> Iterator[tuple[str, JsonObject]]:
+    """Yield the events of a block: it begins empty, and its pieces follow."""
+    empty: JsonObject
+    match block["type"]:
+        case "text":
+            empty, whole, kind, member = {"text": ""}, block["text"], "text_delta", "text"
+        case "thinking":
+            empty, whole = {"thinking": "", "signature": ""}, block["thinking"]
+            kind, member = "thinking_delta", "thinking"
+        case _:
+            empty, whole = {"input": {}}, json.dumps(block["input"], ensure_ascii=False)
+            kind, member = "input_json_delta", "partial_json"
+    yield "content_block_start", {"content_block": {**block, **empty}}
+    for piece in iter_pieces(whole):
+        yield "content_block_delta", {"delta": {"type": kind, member: piece}}
+    if block["type"] == "thinking":
+        signed = {"type": "signature_delta", "signature": block["signature"]}
+        yield "content_block_delta", {"delta": signed}
+    yield "content_block_stop", {}

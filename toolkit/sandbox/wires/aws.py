@@ -1,7 +1,7 @@
 """The `aws` wire: Bedrock's Converse, with an API key or a signature that is recomputed."""
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any, Literal
 
 from pydantic import Field
@@ -21,9 +21,22 @@ from toolkit.sandbox.json_http import (
 )
 from toolkit.sandbox.keys import SANDBOX_KEYS
 from toolkit.sandbox.state import SandboxState, mark_billed
-from toolkit.sandbox.text.chat import ChatTurn, SimulatedReply, generate_reply, iter_pieces
+from toolkit.sandbox.text.chat import (
+    ChatTurn,
+    SimulatedReply,
+    count_tokens,
+    decode_picture,
+    generate_reply,
+    iter_pieces,
+)
+from toolkit.sandbox.text.tool_use import NO_TOOLS, OfferedTool, ToolOffer
+from toolkit.sandbox.text.vectors import embed_text, score_documents
 from toolkit.sandbox.wires.aws_signature import SignatureFaultError, check_signature
 
+THOUGHT_TOKENS = 32
+PICTURE_TOKENS = 1_600
+RERANK_MODEL = "cohere.rerank-v3-5:0"
+TITAN_MODEL, COHERE_MODEL = "amazon.titan-embed-text-v2:0", "cohere.embed-v4:0"
 ACCESS_KEY = "SANDBOXACCESSKEY"
 SIGNING_KEY = "sandbox-aws-secret"
 MODELS = (
@@ -57,13 +70,42 @@ class InferenceConfig(RequestBody, alias_generator=to_camel):
     max_tokens: int | None = None
     temperature: float | None = None
     top_p: float | None = None
-    stop_sequences: list[Any] | None = None
+    stop_sequences: list[str] | None = None
 
 
 class ServiceTier(RequestBody, extra="ignore"):
     """The tier that serves a request."""
 
     type: Literal["priority", "default", "flex", "reserved"] = "default"
+
+
+class TitanEmbedRequest(RequestBody, alias_generator=to_camel):
+    """The body of a request for the vector of one text, to Titan Text Embeddings V2."""
+
+    input_text: str = Field(min_length=1, max_length=50_000)
+    dimensions: Literal[256, 512, 1024] | None = None
+    normalize: bool | None = None
+    embedding_types: list[Literal["float", "binary"]] | None = None
+
+
+class CohereEmbedRequest(RequestBody):
+    """The body of a request for vectors, to Cohere's Embed v4."""
+
+    texts: list[str] = Field(min_length=1, max_length=96)
+    input_type: Literal["search_document", "search_query", "classification", "clustering"]
+    embedding_types: list[Literal["float", "int8", "uint8", "binary", "ubinary"]] | None = None
+    output_dimension: Literal[256, 512, 1024, 1536] | None = None
+    truncate: Literal["NONE", "LEFT", "RIGHT"] | None = None
+    max_tokens: int | None = None
+
+
+class CohereRerankRequest(RequestBody):
+    """The body of a request to rank documents, to Cohere's Rerank 3.5."""
+
+    query: str = Field(min_length=1)
+    documents: list[str] = Field(min_length=1, max_length=1_000)
+    api_version: Literal[2]
+    top_n: int | None = Field(None, ge=1)
 
 
 class ConverseRequest(RequestBody, alias_generator=to_camel):
@@ -92,6 +134,7 @@ def build_routes(_: SandboxState) -> list[BaseRoute]:
     return [
         Route("/model/{model:path}/converse", _converse, methods=["POST"]),
         Route("/model/{model:path}/converse-stream", _stream_converse, methods=["POST"]),
+        Route("/model/{model:path}/invoke", _invoke, methods=["POST"]),
     ]
 
 
@@ -109,7 +152,7 @@ async def _check_caller(request: Request) -> None:
 
 async def _converse(request: Request) -> Response:
     reply, tier = await _generate_answer(request)
-    message = {"role": "assistant", "content": [{"text": reply.text}]}
+    message = {"role": "assistant", "content": _build_content(reply)}
     head = {"output": {"message": message}, "stopReason": _choose_stop_reason(reply)}
     return JSONResponse({**head, **_measure(reply, tier)})
 
@@ -119,18 +162,76 @@ async def _stream_converse(request: Request) -> Response:
 
     async def frames() -> AsyncIterator[bytes]:
         yield format_event_frame("messageStart", {"role": "assistant"})
-        for piece in iter_pieces(reply.text):
-            delta = {"contentBlockIndex": 0, "delta": {"text": piece}}
-            yield format_event_frame("contentBlockDelta", delta)
-        yield format_event_frame("contentBlockStop", {"contentBlockIndex": 0})
+        for index, block in enumerate(_build_content(reply)):
+            place = {"contentBlockIndex": index}
+            if "toolUse" in block:
+                named = {name: block["toolUse"][name] for name in ("toolUseId", "name")}
+                yield format_event_frame(
+                    "contentBlockStart", {**place, "start": {"toolUse": named}}
+                )
+            for delta in _split_block(block):
+                yield format_event_frame("contentBlockDelta", {**place, "delta": delta})
+            yield format_event_frame("contentBlockStop", place)
         yield format_event_frame("messageStop", {"stopReason": _choose_stop_reason(reply)})
         yield format_event_frame("metadata", _measure(reply, tier))
 
     return StreamingResponse(frames(), media_type="application/vnd.amazon.eventstream")
 
 
+async def _invoke(request: Request) -> Response:
+    """Embed or rank texts: only such models are called by their own bodies here."""
+    await _check_caller(request)
+    model = str(request.path_params["model"]).removeprefix("global.").removeprefix("us.")
+    if model == TITAN_MODEL:
+        titan = await read_body(request, TitanEmbedRequest, _refuse_body)
+        mark_billed(request)
+        tokens = count_tokens(titan.input_text)
+        vector = embed_text(titan.input_text, titan.dimensions or 1024)
+        return JSONResponse({"embedding": vector, "inputTextTokenCount": tokens})
+    if model == RERANK_MODEL:
+        rerank = await read_body(request, CohereRerankRequest, _refuse_body)
+        mark_billed(request)
+        scores = score_documents(rerank.query, rerank.documents)
+        order = sorted(range(len(scores)), key=lambda place: -scores[place])
+        rows = [{"index": place, "relevance_score": scores[place]} for place in order]
+        return JSONResponse({"results": rows[: rerank.top_n]})
+    if model != COHERE_MODEL:
+        raise refuse(400, "ValidationException", "The provided model identifier is invalid.")
+    body = await read_body(request, CohereEmbedRequest, _refuse_body)
+    mark_billed(request)
+    tokens = sum(map(count_tokens, body.texts))
+    vectors = [embed_text(text, body.output_dimension or 1536) for text in body.texts]
+    answer = {"id": "embedding", "embeddings": {"float": vectors}, "texts": body.texts}
+    return JSONResponse(answer, headers={"x-amzn-bedrock-input-token-count": str(tokens)})
+
+
 def _choose_stop_reason(reply: SimulatedReply) -> str:
-    return "max_tokens" if reply.finish == "length" else "end_turn"
+    return {"length": "max_tokens", "tool_calls": "tool_use"}.get(reply.finish, "end_turn")
+
+
+def _build_content(reply: SimulatedReply) -> list[JsonObject]:
+    """Build the blocks of an answer: its thoughts, its text and its calls to tools."""
+    blocks: list[JsonObject] = []
+    if reply.reasoning_tokens:
+        blocks.append({"reasoningContent": {"reasoningText": {"text": reply.reasoning}}})
+    if reply.text or not reply.calls:
+        blocks.append({"text": reply.text})
+    for place, call in enumerate(reply.calls):
+        use = {"toolUseId": f"tooluse_{place}", "name": call.name, "input": call.arguments}
+        blocks.append({"toolUse": use})
+    return blocks
+
+
+def _split_block(block: JsonObject) -> Iterator[JsonObject]:
+    """Yield the deltas of a block; the input of a tool comes as pieces of JSON."""
+    if "text" in block:
+        yield from ({"text": piece} for piece in iter_pieces(block["text"]))
+    elif "toolUse" in block:
+        for piece in iter_pieces(json.dumps(block["toolUse"]["input"], ensure_ascii=False)):
+            yield {"toolUse": {"input": piece}}
+    else:
+        thought = block["reasoningContent"]["reasoningText"]["text"]
+        yield from ({"reasoningContent": {"text": piece}} for piece in iter_pieces(thought))
 
 
 def _measure(reply: SimulatedReply, tier: str) -> JsonObject:
@@ -150,12 +251,64 @@ async def _generate_answer(request: Request) -> tuple[SimulatedReply, str]:
     config = body.inference_config or InferenceConfig()
     if config.temperature is not None and "claude" in bare:
         raise refuse(400, "ValidationException", "temperature is not supported by this model.")
-    turns = [ChatTurn(message.role, _join_texts(message.content)) for message in body.messages]
+    turns = _parse_turns(body.messages)
     if body.system:
         turns.insert(0, ChatTurn("system", _join_texts(body.system)))
-    reply = generate_reply(turns, schema=_parse_schema(body), max_tokens=config.max_tokens)
+    reply = generate_reply(
+        turns,
+        schema=_parse_schema(body),
+        max_tokens=config.max_tokens,
+        reasoning_tokens=_count_thoughts(body, config),
+        offer=_make_offer(body.tool_config),
+        stop=config.stop_sequences or (),
+        picture_tokens=PICTURE_TOKENS,
+    )
     mark_billed(request)
     return reply, (body.service_tier or ServiceTier()).type
+
+
+def _parse_turns(messages: list[ConverseMessage]) -> list[ChatTurn]:
+    """Parse the messages: answers of tools become turns of their own."""
+    turns: list[ChatTurn] = []
+    for message in messages:
+        results = [block["toolResult"] for block in message.content if "toolResult" in block]
+        turns += [ChatTurn("tool", _join_texts(result["content"])) for result in results]
+        images = [block["image"] for block in message.content if "image" in block]
+        try:
+            pictures = tuple(decode_picture(image["source"]["bytes"]) for image in images)
+        except (KeyError, TypeError, ValueError):
+            raise refuse(400, "ValidationException", "The image could not be read.") from None
+        text = _join_texts([block for block in message.content if "text" in block])
+        if text or pictures or not results:
+            turns.append(ChatTurn(message.role, text, pictures))
+    return turns
+
+
+def _count_thoughts(body: ConverseRequest, config: InferenceConfig) -> int:
+    """Count the tokens of the thoughts that a request allows."""
+    fields = body.additional_model_request_fields or {}
+    effort = (fields.get("reasoningConfig") or {}).get("maxReasoningEffort")
+    if effort == "high" and config.max_tokens is not None:
+        message = "maxTokens must be unset when maxReasoningEffort is high."
+        raise refuse(400, "ValidationException", message)
+    thinks = effort is not None or (fields.get("thinking") or {}).get("type") == "adaptive"
+    return THOUGHT_TOKENS if thinks else 0
+
+
+def _make_offer(config: JsonObject | None) -> ToolOffer:
+    if config is None:
+        return NO_TOOLS
+    try:
+        specs = [tool["toolSpec"] for tool in config["tools"]]
+        tools = [
+            OfferedTool(spec["name"], spec["description"], spec["inputSchema"]["json"])
+            for spec in specs
+        ]
+        choice = config.get("toolChoice") or {"auto": {}}
+        named = choice["tool"]["name"] if "tool" in choice else ""
+    except (KeyError, TypeError):
+        raise refuse(400, "ValidationException", "toolConfig is not valid.") from None
+    return ToolOffer(tools, is_required="auto" not in choice, named=named)
 
 
 def _refuse_body(faults: list[BodyFault]) -> RefusalError:

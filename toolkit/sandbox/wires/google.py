@@ -1,4 +1,4 @@
-"""The `google` wire: generateContent, countTokens and models, as in the Gemini API."""
+"""The `google` wire: generateContent, embeddings, countTokens and models, as in the Gemini API."""
 
 import json
 from collections.abc import AsyncIterator
@@ -26,9 +26,12 @@ from toolkit.sandbox.text.chat import (
     ChatTurn,
     SimulatedReply,
     count_prompt_tokens,
+    decode_picture,
     generate_reply,
     iter_pieces,
 )
+from toolkit.sandbox.text.tool_use import NO_TOOLS, OfferedTool, ToolOffer
+from toolkit.sandbox.text.vectors import embed_text
 
 MODEL_SUFFIX = "-sandbox"
 
@@ -62,6 +65,8 @@ MODELS = {
 SERVICE_TIERS = ("standard", "flex", "priority")
 # The tokens that a model thinks before each answer, if its budget allows as many.
 THOUGHT_TOKENS = 16
+PICTURE_TOKENS = 1_120
+EMBEDDING_MODELS, EMBEDDING_DIMENSIONS = ("gemini-embedding-001",), 3_072
 ALIASES = {"gemini-flash-latest": "gemini-3.8-flash"}
 _ERROR_STATUSES = {
     400: "INVALID_ARGUMENT",
@@ -92,6 +97,7 @@ class ThinkingConfig(RequestBody, extra="ignore"):
 
     budget: Any = Field(None, alias="thinkingBudget")
     level: Any = Field(None, alias="thinkingLevel")
+    include_thoughts: bool | None = Field(None, alias="includeThoughts")
 
 
 class GenerationConfig(RequestBody, alias_generator=to_camel):
@@ -102,12 +108,43 @@ class GenerationConfig(RequestBody, alias_generator=to_camel):
     top_k: float | None = None
     max_output_tokens: int | None = None
     candidate_count: int | None = None
-    stop_sequences: list[Any] | None = None
+    stop_sequences: list[str] | None = None
     response_mime_type: str | None = None
     response_json_schema: JsonObject | None = None
     response_schema: JsonObject | None = None
     seed: int | None = None
     thinking_config: ThinkingConfig | None = None
+
+
+class FunctionDeclaration(RequestBody, alias_generator=to_camel):
+    """A function that the model may ask for."""
+
+    name: str
+    description: str | None = None
+    parameters: JsonObject | None = None
+    parameters_json_schema: JsonObject | None = None
+    response: JsonObject | None = None
+    response_json_schema: JsonObject | None = None
+    behavior: str | None = None
+
+
+class ContentTool(RequestBody, alias_generator=to_camel):
+    """The functions of a request."""
+
+    function_declarations: list[FunctionDeclaration] = Field(default_factory=list)
+
+
+class CallingConfig(RequestBody, alias_generator=to_camel):
+    """Whether the model may, must or must not ask for a function."""
+
+    mode: Literal["AUTO", "ANY", "NONE", "VALIDATED", "MODE_UNSPECIFIED"] | None = None
+    allowed_function_names: list[str] | None = None
+
+
+class ToolConfig(RequestBody, extra="ignore", alias_generator=to_camel):
+    """The settings of tools."""
+
+    function_calling_config: CallingConfig | None = None
 
 
 class ContentRequest(RequestBody, alias_generator=to_camel):
@@ -117,8 +154,8 @@ class ContentRequest(RequestBody, alias_generator=to_camel):
     system_instruction: SystemInstruction | None = None
     generation_config: GenerationConfig | None = None
     safety_settings: list[Any] | None = None
-    tools: list[Any] | None = None
-    tool_config: JsonObject | None = None
+    tools: list[ContentTool] | None = None
+    tool_config: ToolConfig | None = None
     cached_content: str | None = None
     labels: JsonObject | None = None
     service_tier: str | None = None
@@ -127,6 +164,22 @@ class ContentRequest(RequestBody, alias_generator=to_camel):
     def config(self) -> GenerationConfig:
         """The settings of the answer."""
         return self.generation_config or GenerationConfig()
+
+
+class EmbedRequest(RequestBody, alias_generator=to_camel):
+    """The body of a request for the vector of one text."""
+
+    model: str | None = None
+    content: Content
+    task_type: str | None = None
+    title: str | None = None
+    output_dimensionality: int | None = Field(None, ge=1, le=3_072)
+
+
+class EmbedBatchRequest(RequestBody):
+    """The body of a request for the vectors of several texts."""
+
+    requests: list[EmbedRequest] = Field(min_length=1, max_length=100)
 
 
 def refuse(status: int, message: str, reason: str = "") -> RefusalError:
@@ -146,9 +199,12 @@ def build_routes(_: SandboxState) -> list[BaseRoute]:
         "streamGenerateContent": _stream_content,
         "countTokens": _count_content_tokens,
     }
+    embedders = {"embedContent": _embed_content, "batchEmbedContents": _embed_contents}
 
     async def act(request: Request) -> Response:
         name, _, action = str(request.path_params["action"]).partition(":")
+        if name in EMBEDDING_MODELS and action in embedders:
+            return await embedders[action](request)
         handler = handlers.get(action)
         if handler is None:
             raise refuse(404, f"Method {action!r} is not found.")
@@ -217,13 +273,63 @@ def _refuse_body(faults: list[BodyFault]) -> RefusalError:
 
 
 def _parse_turns(body: ContentRequest) -> list[ChatTurn]:
-    turns = [
-        ChatTurn("assistant" if content.role == "model" else "user", _join_parts(content.parts))
-        for content in body.contents
-    ]
+    """Parse the messages: answers of functions become turns of their own."""
+    turns: list[ChatTurn] = []
     if body.system_instruction is not None:
-        turns.insert(0, ChatTurn("system", _join_parts(body.system_instruction.parts or [])))
+        turns.append(ChatTurn("system", _join_parts(body.system_instruction.parts or [])))
+    for content in body.contents:
+        parts = [part for part in content.parts if isinstance(part, dict)]
+        results = [part["functionResponse"] for part in parts if "functionResponse" in part]
+        turns += [ChatTurn("tool", _join_result(result)) for result in results]
+        images = [part["inlineData"] for part in parts if "inlineData" in part]
+        try:
+            pictures = tuple(decode_picture(image["data"]) for image in images)
+        except (KeyError, TypeError, ValueError):
+            raise refuse(400, "Unable to process input image.") from None
+        text = _join_parts([part for part in parts if "text" in part])
+        if text or pictures or not results:
+            role = "assistant" if content.role == "model" else "user"
+            turns.append(ChatTurn(role, text, pictures))
     return turns
+
+
+def _join_result(result: JsonObject) -> str:
+    """Join the values that a function returned."""
+    response = result.get("response")
+    return " ".join(map(str, response.values())) if isinstance(response, dict) else str(response)
+
+
+def _check_signatures(body: ContentRequest) -> None:
+    """Check that the first call of each message is signed, as the newer models require."""
+    for place, content in enumerate(body.contents):
+        calls = [p for p in content.parts if isinstance(p, dict) and "functionCall" in p]
+        if calls and not calls[0].get("thoughtSignature"):
+            message = f"Function call in contents.{place} is missing a thought_signature."
+            raise refuse(400, message)
+
+
+def _make_offer(body: ContentRequest) -> ToolOffer:
+    declared = [
+        declaration for tool in body.tools or () for declaration in tool.function_declarations
+    ]
+    tools = [
+        OfferedTool(
+            each.name,
+            each.description or "",
+            each.parameters_json_schema
+            or _lower_types(each.parameters)
+            or {"type": "object", "properties": {}},
+        )
+        for each in declared
+    ]
+    calling = (body.tool_config or ToolConfig()).function_calling_config or CallingConfig()
+    mode = (calling.mode or "AUTO").upper()
+    names = calling.allowed_function_names or [tool.name for tool in tools]
+    if mode == "NONE":
+        return NO_TOOLS
+    return ToolOffer(
+        [tool for tool in tools if tool.name in names], is_required=mode in ("ANY", "VALIDATED")
+    )
 
 
 def _join_parts(parts: list[Any]) -> str:
@@ -246,8 +352,10 @@ def _lower_types(schema: JsonObject | None) -> JsonObject | None:
     return copy if isinstance(copy, dict) else None
 
 
-async def _generate_answer(request: Request, model: str) -> tuple[SimulatedReply, dict[str, str]]:
-    """Generate the answer to a request, and return it with the headers of its response."""
+async def _generate_answer(
+    request: Request, model: str
+) -> tuple[SimulatedReply, list[JsonObject], dict[str, str]]:
+    """Generate the answer to a request; return it, its parts and the headers of its response."""
     body = await read_body(request, ContentRequest, _refuse_body)
     config = body.config
     schema = config.response_json_schema or config.response_schema
@@ -257,15 +365,35 @@ async def _generate_answer(request: Request, model: str) -> tuple[SimulatedReply
     tier = (body.service_tier or SERVICE_TIERS[0]).lower()
     if tier not in SERVICE_TIERS:
         raise refuse(400, f"Invalid value at 'service_tier': {tier!r}.")
+    _check_signatures(body)
     reply = generate_reply(
         _parse_turns(body),
         schema=_lower_types(schema),
         want_json=wants_json,
         max_tokens=config.max_output_tokens,
         reasoning_tokens=_count_thoughts(config.thinking_config, MODELS[model]),
+        offer=_make_offer(body),
+        stop=config.stop_sequences or (),
+        picture_tokens=PICTURE_TOKENS,
     )
     mark_billed(request)
-    return reply, {"x-gemini-service-tier": tier}
+    shows_thoughts = bool(config.thinking_config and config.thinking_config.include_thoughts)
+    parts = _build_parts(reply, get_request_digest(request), shows_thoughts=shows_thoughts)
+    return reply, parts, {"x-gemini-service-tier": tier}
+
+
+def _build_parts(reply: SimulatedReply, digest: str, *, shows_thoughts: bool) -> list[JsonObject]:
+    """Build the parts of an answer: its thoughts, its text and its calls to functions."""
+    parts: list[JsonObject] = []
+    if shows_thoughts and reply.reasoning_tokens:
+        parts.append({"text": reply.reasoning, "thought": True})
+    if reply.text or not reply.calls:
+        parts.append({"text": reply.text})
+    for place, call in enumerate(reply.calls):
+        asked = {"id": f"{digest[:8]}{place}", "name": call.name, "args": call.arguments}
+        signature = {"thoughtSignature": digest[:32]} if place == 0 else {}
+        parts.append({"functionCall": asked, **signature})
+    return parts
 
 
 def _count_thoughts(config: ThinkingConfig | None, traits: ModelTraits) -> int:
@@ -286,17 +414,21 @@ def _count_thoughts(config: ThinkingConfig | None, traits: ModelTraits) -> int:
 
 
 async def _generate_content(request: Request, model: str) -> Response:
-    reply, headers = await _generate_answer(request, model)
+    reply, parts, headers = await _generate_answer(request, model)
     finish = "MAX_TOKENS" if reply.finish == "length" else "STOP"
-    return JSONResponse(_build_chunk(request, model, reply, reply.text, finish), headers=headers)
+    return JSONResponse(_build_chunk(request, model, reply, parts, finish), headers=headers)
 
 
 async def _stream_content(request: Request, model: str) -> Response:
-    reply, headers = await _generate_answer(request, model)
+    reply, parts, headers = await _generate_answer(request, model)
     finish = "MAX_TOKENS" if reply.finish == "length" else "STOP"
-    steps = list(iter_pieces(reply.text)) or [""]
+    steps = [
+        {**part, "text": piece} if "text" in part else part
+        for part in parts
+        for piece in list(iter_pieces(part.get("text", ""))) or [""]
+    ]
     chunks = [
-        _build_chunk(request, model, reply, step, finish if place == len(steps) else None)
+        _build_chunk(request, model, reply, [step], finish if place == len(steps) else None)
         for place, step in enumerate(steps, start=1)
     ]
     if request.query_params.get("alt") != "sse":
@@ -309,15 +441,36 @@ async def _stream_content(request: Request, model: str) -> Response:
     return StreamingResponse(events(), media_type="text/event-stream", headers=headers)
 
 
+async def _embed_content(request: Request) -> Response:
+    body = await read_body(request, EmbedRequest, _refuse_body)
+    mark_billed(request)
+    return JSONResponse({"embedding": _embed(body)})
+
+
+async def _embed_contents(request: Request) -> Response:
+    body = await read_body(request, EmbedBatchRequest, _refuse_body)
+    mark_billed(request)
+    return JSONResponse({"embeddings": [_embed(each) for each in body.requests]})
+
+
+def _embed(body: EmbedRequest) -> JsonObject:
+    text = _join_parts(body.content.parts)
+    return {"values": embed_text(text, body.output_dimensionality or EMBEDDING_DIMENSIONS)}
+
+
 async def _count_content_tokens(request: Request, _model_name: str) -> Response:
     body = await read_body(request, ContentRequest, _refuse_body)
     return JSONResponse({"totalTokens": count_prompt_tokens(_parse_turns(body))})
 
 
 def _build_chunk(
-    request: Request, model: str, reply: SimulatedReply, text: str, finish: str | None
+    request: Request,
+    model: str,
+    reply: SimulatedReply,
+    parts: list[JsonObject],
+    finish: str | None,
 ) -> JsonObject:
-    candidate: JsonObject = {"content": {"role": "model", "parts": [{"text": text}]}, "index": 0}
+    candidate: JsonObject = {"content": {"role": "model", "parts": parts}, "index": 0}
     if finish is not None:
         candidate["finishReason"] = finish
     return {

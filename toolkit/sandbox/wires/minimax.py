@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
@@ -12,6 +12,13 @@ from starlette.routing import BaseRoute
 
 from toolkit.sandbox.audio.recordings import Recording, measure_recording
 from toolkit.sandbox.audio.speech import VoiceSettings, synthesize_speech
+from toolkit.sandbox.chat_tools import (
+    ChatTool,
+    NamedChoice,
+    build_calls,
+    make_offer,
+    split_calls,
+)
 from toolkit.sandbox.event_streams import format_event
 from toolkit.sandbox.forms import NotFormError, read_form
 from toolkit.sandbox.json_http import (
@@ -34,9 +41,12 @@ from toolkit.sandbox.text.chat import (
     iter_pieces,
     parse_turns,
 )
+from toolkit.sandbox.text.vectors import embed_text
 
 MODEL_SUFFIX = "-sandbox"
 CHAT_MODELS = ("MiniMax-M3", "MiniMax-M2.7", "MiniMax-M2.5")
+PICTURE_TOKENS = 1_024
+EMBEDDING_MODELS, EMBEDDING_DIMENSIONS = ("embo-01",), 1_536
 STRICT_MODEL_PREFIX = "MiniMax-M2"  # these models refuse a temperature of 0, or above 1
 SPEECH_MODELS = tuple(
     f"speech-{version}-{tier}" for version in ("2.8", "2.6", "02", "01") for tier in ("hd", "turbo")
@@ -55,7 +65,13 @@ class MiniMaxMessage(ChatMessage):
     """A message of a conversation."""
 
     role: Literal["system", "user", "assistant", "tool"]
-    content: str | list[Any]
+    content: str | list[Any] | None = None
+
+    @model_validator(mode="after")
+    def _check_content(self) -> "MiniMaxMessage":
+        if self.content is None and not (self.model_extra or {}).get("tool_calls"):
+            raise ValueError("content is required")
+        return self
 
 
 class MiniMaxChatRequest(RequestBody, extra="ignore"):
@@ -71,8 +87,17 @@ class MiniMaxChatRequest(RequestBody, extra="ignore"):
     top_p: float | None = Field(None, ge=0, le=1)
     reasoning_split: bool | None = None
     thinking: JsonObject | None = None
-    tools: list[Any] | None = None
+    tools: list[ChatTool] | None = None
+    tool_choice: Literal["auto", "none", "required"] | NamedChoice | None = None
     mask_sensitive_info: bool | None = None
+
+
+class MiniMaxEmbedRequest(RequestBody, extra="ignore"):
+    """The body of a request for embeddings."""
+
+    model: str
+    texts: list[str] = Field(min_length=1, max_length=4_096)
+    type: Literal["db", "query"]
 
 
 class VoiceSetting(RequestBody, extra="ignore"):
@@ -170,11 +195,20 @@ class _MiniMaxWire:
     async def complete_chat(self, request: Request) -> Response:
         body = await read_body(request, MiniMaxChatRequest, _refuse_body)
         model = _resolve_model(body.model, CHAT_MODELS)
-        turns = parse_turns(body.messages)
+        try:
+            turns, offer = parse_turns(body.messages), make_offer(body.tools, body.tool_choice)
+        except (KeyError, TypeError, ValueError) as error:
+            raise _refuse_params(str(error)) from None
         _check_chat(body, turns)
         thinks = (body.thinking or {}).get("type") != "disabled"
         limit = body.max_completion_tokens or body.max_tokens
-        reply = generate_reply(turns, max_tokens=limit, reasoning_tokens=18 if thinks else 0)
+        reply = generate_reply(
+            turns,
+            max_tokens=limit,
+            reasoning_tokens=18 if thinks else 0,
+            offer=offer,
+            picture_tokens=PICTURE_TOKENS,
+        )
         mark_billed(request)
         head = _build_head(get_request_digest(request), model)
         split = bool(body.reasoning_split)
@@ -182,6 +216,18 @@ class _MiniMaxWire:
             events = _stream_chunks(head, reply, thinks, split)
             return StreamingResponse(events, media_type="text/event-stream")
         return JSONResponse(_build_completion(head, reply, thinks, split))
+
+    async def embed_texts(self, request: Request) -> Response:
+        body = await read_body(request, MiniMaxEmbedRequest, _refuse_body)
+        _resolve_model(body.model, EMBEDDING_MODELS)
+        mark_billed(request)
+        return JSONResponse(
+            {
+                "vectors": [embed_text(text, EMBEDDING_DIMENSIONS) for text in body.texts],
+                "total_tokens": sum(map(count_tokens, body.texts)),
+                "base_resp": _SUCCESS,
+            }
+        )
 
     async def create_speech(self, request: Request) -> Response:
         body = await read_body(request, MiniMaxSpeechRequest, _refuse_body)
@@ -280,6 +326,7 @@ def build_routes(state: SandboxState) -> list[BaseRoute]:
         _check_key,
         (
             ("POST", "/v1/chat/completions", wire.complete_chat),
+            ("POST", "/v1/embeddings", wire.embed_texts),
             ("POST", "/v1/t2a_v2", wire.create_speech),
             ("POST", "/v1/files/upload", wire.upload_file),
             ("POST", "/v1/voice_clone", wire.clone_voice),
@@ -339,6 +386,8 @@ def _build_completion(
         message["reasoning_content"] = reply.reasoning
         detail = {"type": "reasoning.text", "id": "reasoning-text-1", "index": 0}
         message["reasoning_details"] = [{**detail, "text": reply.reasoning}]
+    if reply.calls:
+        message["tool_calls"] = build_calls(reply, head["id"])
     choice = {"finish_reason": reply.finish, "index": 0, "message": message}
     return {
         **head,
@@ -379,6 +428,8 @@ async def _stream_chunks(
         )
     for piece in iter_pieces(message["content"]):
         yield format_event(chunk({"role": "assistant", "content": piece}))
+    for delta in split_calls(message.get("tool_calls", ())):
+        yield format_event(chunk(delta))
     yield format_event({**chunk({}, reply.finish), "usage": _build_usage(reply)})
     yield format_event("[DONE]")
 

@@ -1,5 +1,6 @@
-"""The `openai` wire: chat completions and models, checked as strictly as the vendor checks."""
+"""The `openai` wire: chat completions, embeddings, models, as strict as the vendor's own."""
 
+import base64
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, TypeAlias
@@ -9,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute
 
+from toolkit.sandbox.chat_tools import ChatTool, NamedChoice, build_calls, make_offer
 from toolkit.sandbox.event_streams import StreamOptions, stream_completion
 from toolkit.sandbox.json_http import (
     BodyFault,
@@ -27,12 +29,20 @@ from toolkit.sandbox.state import (
     get_request_digest,
     mark_billed,
 )
-from toolkit.sandbox.text.chat import ChatMessage, SimulatedReply, generate_reply, parse_turns
+from toolkit.sandbox.text.chat import (
+    ChatMessage,
+    SimulatedReply,
+    count_tokens,
+    generate_reply,
+    parse_turns,
+)
+from toolkit.sandbox.text.vectors import embed_text, pack_vector
 from toolkit.sandbox.vendor_paths import CompatibleVendor
 from toolkit.sandbox.wires.openai_prompt_cache import LEADING_FIELDS, CacheUse, PromptCache
 
 MODEL_SUFFIX = "-sandbox"
 CONTEXT_TOKENS = 128_000
+PICTURE_TOKENS = 1_105
 # By model, whether its generation refuses max_tokens and a chosen temperature.
 MODELS = {
     "gpt-6-luna": True,
@@ -56,6 +66,11 @@ SERVICE_TIERS: Mapping[str, str | None] = {
     "priority": "priority",
     "fast": "priority",
 }
+
+
+# The length of their vectors, by model.
+EMBEDDING_MODELS = {"text-embedding-3-small": 1_536, "text-embedding-3-large": 3_072}
+MAX_EMBEDDED_TEXTS, MAX_EMBEDDED_TOKENS = 2_048, 300_000
 
 
 class OpenAIMessage(ChatMessage):
@@ -97,13 +112,13 @@ class ChatRequest(RequestBody):
     n: int | None = Field(None, ge=1, le=8)
     stream: bool | None = None
     stream_options: StreamOptions | None = None
-    stop: str | list[Any] | None = None
+    stop: str | list[str] | None = None
     seed: int | None = None
     response_format: ResponseFormat | None = None
-    reasoning_effort: str | None = None
+    reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh"] | None = None
     verbosity: str | None = None
-    tools: list[Any] | None = None
-    tool_choice: str | JsonObject | None = None
+    tools: list[ChatTool] | None = None
+    tool_choice: Literal["auto", "none", "required"] | NamedChoice | None = None
     parallel_tool_calls: bool | None = None
     logprobs: bool | None = None
     top_logprobs: int | None = None
@@ -118,6 +133,16 @@ class ChatRequest(RequestBody):
     store: bool | None = None
     metadata: JsonObject | None = None
     modalities: list[Any] | None = None
+
+
+class EmbeddingRequest(RequestBody):
+    """The body of a request for embeddings."""
+
+    model: str
+    input: str | list[str]
+    encoding_format: Literal["float", "base64"] | None = None
+    dimensions: int | None = Field(None, ge=1)
+    user: str | None = None
 
 
 # Reads and writes the prompt cache for a request to a model; None if the server has no cache.
@@ -192,6 +217,7 @@ def _build_wire_routes(
             ("GET", f"{base_path}/models", list_models),
             ("GET", f"{base_path}/models/{{model:path}}", get_model),
             ("POST", f"{base_path}/chat/completions", complete_chat),
+            ("POST", f"{base_path}/embeddings", _embed_texts),
         ),
     )
 
@@ -220,13 +246,21 @@ async def _complete_chat(
             fault = BodyFault(("messages", place, "content"), "missing", "Field required", None)
             raise _refuse_body([fault])
     schema, want_json = _parse_response_format(body)
-    reasoning = {"medium": 64, "high": 192}.get(body.reasoning_effort or "", 0)
+    reasoning = {"low": 24, "medium": 64, "high": 192}.get(body.reasoning_effort or "", 0)
+    try:
+        turns, offer = parse_turns(body.messages), make_offer(body.tools, body.tool_choice)
+    except (KeyError, TypeError, ValueError) as error:
+        raise refuse(400, str(error), "messages", "invalid_value") from None
+    _check_tool_answers(body.messages)
     reply = generate_reply(
-        parse_turns(body.messages),
+        turns,
         schema=schema,
         want_json=want_json,
         max_tokens=body.max_completion_tokens or body.max_tokens,
         reasoning_tokens=reasoning if served[model] else 0,
+        offer=offer,
+        stop=[body.stop] if isinstance(body.stop, str) else body.stop or (),
+        picture_tokens=PICTURE_TOKENS,
     )
     if reply.prompt_tokens > CONTEXT_TOKENS:
         message = f"This model's context is {CONTEXT_TOKENS} tokens; the messages are longer."
@@ -239,9 +273,38 @@ async def _complete_chat(
         with_usage = body.stream_options is not None and body.stream_options.include_usage
         usage = _build_usage(reply, 1, cache) if with_usage else None
         head["object"] = "chat.completion.chunk"
-        events = stream_completion(head, reply, usage)
+        events = stream_completion(head, reply, usage, calls=build_calls(reply, head["id"][9:]))
         return StreamingResponse(events, media_type="text/event-stream")
     return JSONResponse(_build_completion(head, reply, body.n or 1, cache))
+
+
+async def _embed_texts(request: Request) -> Response:
+    body = await read_body(request, EmbeddingRequest, _refuse_body)
+    longest = EMBEDDING_MODELS.get(body.model.removesuffix(MODEL_SUFFIX))
+    if longest is None:
+        message = f"The model `{body.model}` does not exist or you do not have access to it."
+        raise refuse(404, message, code="model_not_found")
+    texts = [body.input] if isinstance(body.input, str) else body.input
+    if not texts or "" in texts or len(texts) > MAX_EMBEDDED_TEXTS:
+        raise refuse(400, "'$.input' is invalid.", "input")
+    if (body.dimensions or 0) > longest:
+        message = f"Invalid value for 'dimensions': at most {longest} are supported."
+        raise refuse(400, message, "dimensions")
+    tokens = sum(map(count_tokens, texts))
+    if tokens > MAX_EMBEDDED_TOKENS:
+        message = f"Requested {tokens} tokens, max {MAX_EMBEDDED_TOKENS} tokens per request."
+        raise refuse(400, message, code="max_tokens_per_request")
+    mark_billed(request)
+    rows = []
+    for index, text in enumerate(texts):
+        vector: object = embed_text(text, body.dimensions or longest)
+        if body.encoding_format == "base64":
+            vector = base64.b64encode(pack_vector(embed_text(text, body.dimensions or longest)))
+        embedding = vector.decode() if isinstance(vector, bytes) else vector
+        rows.append({"object": "embedding", "index": index, "embedding": embedding})
+    usage = {"prompt_tokens": tokens, "total_tokens": tokens}
+    model = body.model.removesuffix(MODEL_SUFFIX) + MODEL_SUFFIX
+    return JSONResponse({"object": "list", "data": rows, "model": model, "usage": usage})
 
 
 def _refuse_body(faults: list[BodyFault]) -> RefusalError:
@@ -264,9 +327,32 @@ def _check_newer_model(body: ChatRequest) -> None:
             "Use 'max_completion_tokens' instead."
         )
         raise refuse(400, message, "max_tokens", "unsupported_parameter")
+    if body.stop is not None:
+        message = "Unsupported parameter: 'stop' is not supported with this model."
+        raise refuse(400, message, "stop", "unsupported_parameter")
+    if body.top_p not in (None, 1):
+        message = "Unsupported value: 'top_p' supports only the default (1) with this model."
+        raise refuse(400, message, "top_p", "unsupported_value")
     if body.temperature not in (None, 1):
         message = "Unsupported value: 'temperature' supports only the default (1) with this model."
         raise refuse(400, message, "temperature", "unsupported_value")
+
+
+def _check_tool_answers(messages: list[OpenAIMessage]) -> None:
+    """Check that each answer of a tool names a call, and each call has its answer."""
+    open_calls: set[object] = set()
+    for message in messages:
+        extra = message.model_extra or {}
+        if message.role == "tool":
+            if extra.get("tool_call_id") not in open_calls:
+                text = "messages with role 'tool' must be a response to a preceding 'tool_calls'."
+                raise refuse(400, text, "messages", "invalid_value")
+            open_calls.discard(extra.get("tool_call_id"))
+        elif open_calls:
+            text = "An assistant message with 'tool_calls' must be followed by tool messages."
+            raise refuse(400, text, "messages", "invalid_value")
+        if message.role == "assistant":
+            open_calls = {call.get("id") for call in extra.get("tool_calls") or ()}
 
 
 def _parse_response_format(body: ChatRequest) -> tuple[JsonObject | None, bool]:
@@ -347,10 +433,12 @@ def _build_completion(
 ) -> JsonObject:
     message: JsonObject = {
         "role": "assistant",
-        "content": reply.text,
+        "content": None if reply.calls else reply.text,
         "refusal": None,
         "annotations": [],
     }
+    if reply.calls:
+        message["tool_calls"] = build_calls(reply, head["id"][9:])
     choices = [
         {"index": i, "message": message, "logprobs": None, "finish_reason": reply.finish}
         for i in range(n)

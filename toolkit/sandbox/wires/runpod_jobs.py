@@ -3,6 +3,7 @@
 import base64
 import re
 from dataclasses import dataclass, field
+from typing import Literal
 
 from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
@@ -10,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute
 
+from toolkit.sandbox.chat_tools import ChatTool, NamedChoice, build_calls, make_offer
 from toolkit.sandbox.event_streams import StreamOptions, stream_completion
 from toolkit.sandbox.json_http import (
     BodyFault,
@@ -54,6 +56,7 @@ SERVED_MODEL = "meta-llama/Llama-4-sandbox"
 # The models of the public endpoints that generate text; they reason first, unless told not to.
 PUBLIC_MODELS = {"qwen3-32b-awq": "Qwen/Qwen3-32B-AWQ"}
 _THINKING_TOKENS = 150
+PICTURE_TOKENS = 1_024
 
 
 @dataclass(slots=True)
@@ -104,6 +107,11 @@ class WorkerChatRequest(RequestBody, extra="ignore"):
     max_tokens: int | None = None
     max_completion_tokens: int | None = None
     chat_template_kwargs: TemplateOptions | None = None
+    tools: list[ChatTool] | None = None
+    tool_choice: Literal["auto", "none", "required"] | NamedChoice | None = None
+    stop: str | list[str] | None = None
+    seed: int | None = None
+    top_p: float | None = None
     stream: bool | None = None
     stream_options: StreamOptions | None = None
 
@@ -207,15 +215,23 @@ class _RunPodJobsWire:
             raise refuse(400, f"the served model is {served}")
         template = body.chat_template_kwargs or TemplateOptions()
         thinks = endpoint in PUBLIC_MODELS and bool(template.enable_thinking)
+        try:
+            turns, offer = parse_turns(body.messages), make_offer(body.tools, body.tool_choice)
+        except (KeyError, TypeError, ValueError) as error:
+            raise refuse(400, str(error)) from None
         reply = generate_reply(
-            parse_turns(body.messages),
+            turns,
             max_tokens=body.max_tokens or body.max_completion_tokens,
             reasoning_tokens=_THINKING_TOKENS if thinks else 0,
+            offer=offer,
+            stop=[body.stop] if isinstance(body.stop, str) else body.stop or (),
+            picture_tokens=PICTURE_TOKENS,
         )
         mark_billed(request)
+        digest = get_request_digest(request)
         text = f"<think>\n{reply.reasoning}\n</think>\n\n{reply.text}" if thinks else reply.text
         head = {
-            "id": f"chatcmpl-{get_request_digest(request)[:29]}",
+            "id": f"chatcmpl-{digest[:29]}",
             "created": EPOCH,
             "model": served if "sandbox" in served else f"{served}-sandbox",
         }
@@ -227,9 +243,12 @@ class _RunPodJobsWire:
         if body.stream:
             with_usage = body.stream_options is not None and body.stream_options.include_usage
             head["object"] = "chat.completion.chunk"
-            events = stream_completion(head, reply, usage if with_usage else None, text)
+            calls = build_calls(reply, digest)
+            events = stream_completion(head, reply, usage if with_usage else None, text, calls)
             return StreamingResponse(events, media_type="text/event-stream")
-        message = {"role": "assistant", "content": text}
+        message: JsonObject = {"role": "assistant", "content": None if reply.calls else text}
+        if reply.calls:
+            message["tool_calls"] = build_calls(reply, digest)
         choices = [{"index": 0, "message": message, "finish_reason": reply.finish}]
         answer = {**head, "object": "chat.completion", "choices": choices, "usage": usage}
         return JSONResponse(answer)

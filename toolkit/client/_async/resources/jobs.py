@@ -13,6 +13,7 @@ from toolkit.contract import jobs
 if TYPE_CHECKING:
     from toolkit.client._async.resources.artifacts import AsyncArtifact
     from toolkit.client._text_pieces import TextPiece
+    from toolkit.client._vectors import Vectors
 
 J = TypeVar("J", bound=jobs.Job)
 
@@ -64,6 +65,18 @@ class AsyncExecution(ExecutionView[J], AsyncWaitable[J]):
         from toolkit.client._async.resources.artifacts import read_artifact
 
         return await read_artifact(self._http, self.artifact_id)
+
+    @property
+    async def vectors(self) -> "Vectors":
+        """The vectors of `embed.generate`: an array of n × d 32-bit floats.
+
+        Raises:
+            RequestError: `NOT_FOUND` before the end, `INVALID_REQUEST` for another capability.
+        """
+        from toolkit.client._vectors import read_vectors
+
+        artifact = await self.artifact()
+        return read_vectors(await artifact.content())
 
 
 class AsyncJob(JobView, AsyncExecution[jobs.Job]):

@@ -1,6 +1,7 @@
 """`client.runs`: one capability, or an agent, at a time."""
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Generic, TypeVar, Unpack, overload
 
 from toolkit.client._async.handle import AsyncAnnotated
@@ -8,6 +9,13 @@ from toolkit.client._async.resource import AsyncAnnotatedResource
 from toolkit.client._async.resources.jobs import AsyncExecution
 from toolkit.client._options import check_options, collect_options, document_options
 from toolkit.client._output_model import add_output_schema
+from toolkit.client._tools import (
+    ToolCall,
+    ToolFunction,
+    describe_tools,
+    map_functions,
+    read_calls,
+)
 from toolkit.client._wire.messages import make_annotation, make_run_body
 from toolkit.client._work_views import RunView
 from toolkit.contract import runs
@@ -24,6 +32,18 @@ class AsyncRun(RunView, AsyncExecution[runs.Run], AsyncAnnotated[runs.Run]):
     """A run."""
 
     noun, resource, record_type = "Run", "runs", runs.Run
+    functions: Mapping[str, ToolFunction] = MappingProxyType({})
+
+    @property
+    def tool_calls(self) -> list[ToolCall]:
+        """The tools that the model asks for, with the arguments of your own functions typed.
+
+        Raises:
+            WorkError: `INVALID_OUTPUT` if arguments do not fit the annotations of a function.
+        """
+        output = self.record.output or {}
+        calls = output.get("tool_calls")
+        return read_calls(calls if isinstance(calls, list) else [], self.functions)
 
 
 class AsyncTypedRun(AsyncRun, Generic[M]):
@@ -101,7 +121,7 @@ class AsyncRuns(AsyncAnnotatedResource[AsyncRun]):
         Args:
             name: name of a capability, or `name@version`.
             input: input of the capability; `client.capabilities.llm_generate(objective=…)` takes
-                its fields as arguments.
+                its fields as arguments. `tools` may contain annotated Python functions.
             version: version of the capability, unless `name` contains it.
             target: `agent` runs the agent of that name.
             output_model: pydantic model that the answer must match; `parsed` is an instance.
@@ -117,8 +137,13 @@ class AsyncRuns(AsyncAnnotatedResource[AsyncRun]):
             check_options(options, hint="; the input is a mapping, after the name")
         config = collect_options(options, self._http.choose_cache(target))
         fields = add_output_schema(input or {}, output_model)
+        tools = fields.get("tools")
+        listed = list(tools) if isinstance(tools, Sequence) else []
+        if any(map(callable, listed)):
+            fields = {**fields, "tools": describe_tools(listed)}
         body = make_run_body(name, fields, version, config, target) | make_annotation(tags, note)
         run = await self._create(body, watches_text=stream)
         handle = run if output_model is None else AsyncTypedRun(run, output_model)
         handle.is_streamed = stream
+        handle.functions = map_functions(listed)
         return handle

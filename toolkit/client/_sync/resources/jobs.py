@@ -14,6 +14,7 @@ from toolkit.contract import jobs
 if TYPE_CHECKING:
     from toolkit.client._sync.resources.artifacts import Artifact
     from toolkit.client._text_pieces import TextPiece
+    from toolkit.client._vectors import Vectors
 
 J = TypeVar("J", bound=jobs.Job)
 
@@ -63,6 +64,18 @@ class Execution(ExecutionView[J], Waitable[J]):
         from toolkit.client._sync.resources.artifacts import read_artifact
 
         return read_artifact(self._http, self.artifact_id)
+
+    @property
+    def vectors(self) -> "Vectors":
+        """The vectors of `embed.generate`: an array of n × d 32-bit floats.
+
+        Raises:
+            RequestError: `NOT_FOUND` before the end, `INVALID_REQUEST` for another capability.
+        """
+        from toolkit.client._vectors import read_vectors
+
+        artifact = self.artifact()
+        return read_vectors(artifact.content())
 
 
 class Job(JobView, Execution[jobs.Job]):

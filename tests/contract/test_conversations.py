@@ -1,0 +1,215 @@
+"""Conversations with tools and pictures, on every simulated vendor that offers them."""
+
+import io
+
+import pytest
+from PIL import Image
+
+from toolkit import AsyncClient, Client, WorkError
+from toolkit.contract.errors import ErrorCode, RequestError
+from toolkit.sandbox import Faults
+
+pytestmark = pytest.mark.embedded
+VENDORS = ("openai", "anthropic", "google", "minimax", "aws")
+QUESTION = "What is the weather in Rome for 3 days?"
+
+
+def get_weather(city: str, days: int = 1) -> str:
+    """Return the weather forecast of a city.
+
+    Args:
+        city: name of the city.
+        days: number of days.
+    """
+    return f"Sun in {city}, {days} days."
+
+
+def make_picture(color: tuple[int, int, int]) -> bytes:
+    """Make a small picture of one colour."""
+    stored = io.BytesIO()
+    Image.new("RGB", (64, 48), color).save(stored, "PNG")
+    return stored.getvalue()
+
+
+@pytest.mark.parametrize("provider", VENDORS)
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+def test_a_model_asks_for_a_tool(client: Client, provider: str, stream: bool) -> None:
+    """Given a function as a tool, when the words fit it, then the run asks for it with types."""
+    fields = {"objective": QUESTION, "tools": [get_weather]}
+    run = client.runs.create("llm.generate", fields, provider=provider, stream=stream)
+    run.wait(progress=False)
+    (call,) = run.tool_calls
+    assert run.record.output is not None
+    assert run.record.output["finish_reason"] == "tool_calls"
+    assert (call.name, call.arguments) == ("get_weather", {"city": "Rome", "days": 3})
+    assert call() == "Sun in Rome, 3 days."
+
+
+@pytest.mark.parametrize("provider", VENDORS)
+def test_functions_answer_within_a_turn(client: Client, provider: str) -> None:
+    """Given max_turns, when a model asks for a function, then its result leads to the answer."""
+    chat = client.conversation(tools=[get_weather], max_turns=3, provider=provider)
+    answer = chat.send(QUESTION)
+    assert answer.text == "Sun in Rome, 3 days."
+    assert [run.status for run in chat.runs] == ["completed"] * 2
+    assert [message["role"] for message in chat.messages] == [
+        "user",
+        "assistant",
+        "tool",
+        "assistant",
+    ]
+
+
+def test_a_new_kernel_continues_a_conversation(client: Client) -> None:
+    """Given a named conversation, when another client opens it, then the history is there."""
+    client.conversation("tides", system="Be brief.").send("A line on tides")
+    again = client.conversation("tides")
+    run = again.send("And on mills?")
+    assert [message["role"] for message in again.messages] == ["user", "assistant"] * 2
+    assert run.record.input["system"] == "Be brief."
+    assert run.record.tags == ["conversation:tides"]
+
+
+def test_a_failed_turn_stays_out_of_the_history(client: Client, faults: Faults) -> None:
+    """Given a turn that fails, when the next one is sent, then the history lacks the failed one."""
+    chat = client.conversation(provider="openai")
+    faults.fail("openai", status=400, times=1)
+    with pytest.raises(WorkError):
+        chat.send("This fails")
+    chat.send("A line on tides")
+    assert chat.messages[0]["content"] == "A line on tides"
+
+
+def test_an_error_of_a_function_is_an_answer(client: Client) -> None:
+    """Given a function that raises, when the model asks for it, then it reads the error."""
+
+    def look_up(word: str) -> str:
+        """Look up a word."""
+        raise LookupError(f"{word} is unknown")
+
+    chat = client.conversation(tools=[look_up], max_turns=2, provider="openai")
+    assert chat.send('Look up the word "tide"').text == "LookupError: tide is unknown"
+
+
+def test_answers_of_tools_that_are_no_functions(client: Client) -> None:
+    """Given a described tool, when the caller answers, then the conversation goes on."""
+    tool = {"name": "weather", "description": "the weather", "parameters": {"type": "object"}}
+    chat = client.conversation(tools=[tool], provider="anthropic")
+    chat.send("What is the weather?")
+    (call,) = chat.tool_calls
+    with pytest.raises(RequestError, match="no result"):
+        chat.answer({})
+    assert chat.answer({call.id: {"sky": "clear"}}).text == '{"sky": "clear"}'
+
+
+@pytest.mark.parametrize("provider", VENDORS)
+def test_pictures_are_seen(client: Client, provider: str) -> None:
+    """Given a picture, when a model is asked about it, then it sees its size and colour."""
+    artifact = client.artifacts.upload(make_picture((200, 40, 40)))
+    fields = {"objective": "What does it show?", "images": [artifact.id]}
+    run = client.runs.create("llm.generate", fields, provider=provider).wait(progress=False)
+    assert run.text == "The picture has 64 × 48 pixels and is mostly red."
+    parts = [{"type": "text", "text": "And this?"}, {"type": "image", "artifact_id": artifact.id}]
+    messages = [{"role": "user", "content": parts}]
+    run = client.runs.create("llm.generate", {"messages": messages}, provider=provider)
+    assert "mostly red" in run.wait(progress=False).text
+
+
+def test_a_result_is_reused_only_for_the_same_picture(client: Client) -> None:
+    """Given the cache, when the picture differs, then the model is asked again."""
+    red = client.artifacts.upload(make_picture((200, 40, 40)))
+    blue = client.artifacts.upload(make_picture((40, 80, 200)))
+
+    def ask(artifact_id: str) -> str:
+        fields = {"objective": "What does it show?", "images": [artifact_id]}
+        return client.runs.create("llm.generate", fields, cache=True).wait(progress=False).text
+
+    assert ask(red.id) != ask(blue.id)
+    assert ask(red.id) == ask(red.id)
+
+
+def test_pictures_of_others_are_refused(client: Client) -> None:
+    """Given an artifact that the account does not have, then the request is refused."""
+    fields = {"objective": "x", "images": ["art_0" + "1" * 25]}
+    with pytest.raises(RequestError) as refused:
+        client.runs.create("llm.generate", fields)
+    assert refused.value.code is ErrorCode.NOT_FOUND
+
+
+@pytest.mark.parametrize("provider", ["anthropic", "google", "minimax", "aws"])
+def test_reasoning_is_summarized(client: Client, provider: str) -> None:
+    """Given a level of reasoning, when the vendor shows a summary, then the output has it."""
+    fields = {"objective": "A line on tides", "reasoning": "low"}
+    run = client.runs.create("llm.generate", fields, provider=provider).wait(progress=False)
+    assert run.record.output is not None
+    assert run.record.output["reasoning"]
+
+
+@pytest.mark.parametrize("provider", ["anthropic", "google", "aws"])
+def test_stop_ends_the_answer(client: Client, provider: str) -> None:
+    """Given a text that ends the answer, then the answer ends before it."""
+    whole = client.runs.create("llm.generate", {"objective": "Tides"}, provider=provider)
+    word = whole.wait(progress=False).text.split()[3]
+    fields = {"objective": "Tides", "stop": [word]}
+    run = client.runs.create("llm.generate", fields, provider=provider).wait(progress=False)
+    assert word not in run.text
+
+
+def test_the_router_leaves_out_models_that_lack_an_ability(client: Client) -> None:
+    """Given a seed, when a route is shown, then models without seeds say so."""
+    route = client.route("llm.generate", {"objective": "Tides", "seed": 7}).record
+    assert route.provider in ("openai", "google")
+    reasons = {c.provider: c.reason for c in route.candidates if c.excluded}
+    assert reasons["anthropic"] == "does not offer seed"
+
+
+def test_a_request_that_no_connected_model_can_serve_is_refused(bare: Client) -> None:
+    """Given connections without an ability, then the refusal names the providers that have it."""
+    bare.connections.create("anthropic", "environment", "ANTHROPIC_API_KEY")
+    with pytest.raises(RequestError, match="openai") as refused:
+        bare.runs.create("llm.generate", {"objective": "Tides", "seed": 7})
+    assert refused.value.code is ErrorCode.CREDENTIALS_MISSING
+
+
+@pytest.mark.parametrize(
+    ("fields", "fault"),
+    [
+        ({}, "objective"),
+        ({"objective": "a", "messages": [{"role": "user", "content": "b"}]}, "exactly one"),
+        ({"messages": [{"role": "system", "content": "b"}]}, "a message of the user"),
+        ({"messages": [{"role": "user", "content": ""}]}, "empty"),
+        ({"messages": [{"role": "tool", "content": "b"}]}, "tool_call_id"),
+        ({"objective": "a", "tool_choice": "required"}, "no tools"),
+        ({"objective": "a", "tool_choice": {"name": "x"}}, "names no tool"),
+        ({"objective": "a", "reasoning": -1}, "reasoning"),
+    ],
+)
+def test_mistakes_are_refused(client: Client, fields: dict[str, object], fault: str) -> None:
+    """Given an input with a mistake, then the refusal names it."""
+    with pytest.raises(RequestError, match=fault) as refused:
+        client.runs.create("llm.generate", fields)
+    assert refused.value.code is ErrorCode.INVALID_REQUEST
+
+
+@pytest.mark.parametrize("provider", ["openai", "anthropic", "google", "aws"])
+def test_a_budget_holds_with_everything(client: Client, provider: str) -> None:
+    """Given pictures, tools and reasoning under a budget, then the bill is within the bound."""
+    artifact = client.artifacts.upload(make_picture((200, 40, 40)))
+    fields = {
+        "objective": "Describe it in detail",
+        "images": [artifact.id],
+        "tools": [get_weather],
+        "tool_choice": "none",
+        "reasoning": "low",
+    }
+    run = client.runs.create("llm.generate", fields, provider=provider, max_cost_usd=0.2)
+    run.wait(progress=False)
+    assert run.record.cost_usd is not None
+    assert run.record.reservation_usd is not None
+    assert 0 < run.record.cost_usd <= run.record.reservation_usd <= 0.2
+
+
+async def test_the_async_client_converses(async_client: AsyncClient) -> None:
+    """Given the async client, when a message is sent, then its function answers."""
+    chat = await async_client.conversation(tools=[get_weather], max_turns=2)
+    assert (await chat.send(QUESTION)).text == "Sun in Rome, 3 days."

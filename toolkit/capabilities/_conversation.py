@@ -1,0 +1,158 @@
+"""The conversation of a text request as callers write it, and as vendors are asked."""
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from toolkit.contract.base import JsonObject, Record, Request
+from toolkit.plugins import Blob
+from toolkit.plugins.conversation import Picture, Tool, ToolCall, Turn
+
+MAX_MESSAGES, MAX_IMAGES, MAX_TOOLS = 1_000, 20, 128
+MAX_CHARACTERS = 200_000
+ArtifactId = Annotated[str, Field(pattern=r"^art_[0-7][0-9a-hjkmnp-tv-z]{25}$")]
+
+
+TOOL_NAME = r"^[a-zA-Z0-9_-]{1,64}$"
+
+
+class TextPart(Request):
+    """A text in a message."""
+
+    type: Literal["text"] = Field(description="`text`")
+    text: str = Field(max_length=MAX_CHARACTERS, description="the words")
+
+
+class ImagePart(Request):
+    """A picture in a message, by the id of an artifact."""
+
+    type: Literal["image"] = Field(description="`image`")
+    artifact_id: ArtifactId = Field(description="id of the artifact of the picture")
+
+
+class CalledTool(Request):
+    """A tool that the model asked for, as its output said."""
+
+    id: str = Field(min_length=1, max_length=256, description="id of the request")
+    name: str = Field(pattern=TOOL_NAME, description="name of the tool")
+    arguments: JsonObject = Field(default_factory=dict, description="arguments by name")
+    signature: str = Field(
+        default="",
+        max_length=MAX_CHARACTERS,
+        description="opaque text of the provider, without which some models cannot go on",
+    )
+
+
+class Message(Request):
+    """A message of a conversation."""
+
+    role: Literal["system", "user", "assistant", "tool"] = Field(
+        description="who says it; `tool` is the answer of a tool"
+    )
+    content: str | list[Annotated[TextPart | ImagePart, Field(discriminator="type")]] = Field(
+        default="", description="a text, or texts and pictures"
+    )
+    tool_calls: list[CalledTool] = Field(
+        default_factory=list,
+        max_length=MAX_TOOLS,
+        description="the tools that a message of the assistant asked for",
+    )
+    tool_call_id: str | None = Field(
+        default=None, max_length=256, description="the request that a tool answers"
+    )
+
+    @model_validator(mode="after")
+    def _check_role(self) -> "Message":
+        if self.tool_calls and self.role != "assistant":
+            raise ValueError("tool_calls belong to a message of the assistant")
+        if (self.tool_call_id is not None) != (self.role == "tool"):
+            raise ValueError("tool_call_id belongs to a message of a tool, and is required there")
+        if self.image_ids and self.role != "user":
+            raise ValueError("images belong to a message of the user")
+        if not (self.text.strip() or self.image_ids or self.tool_calls or self.role == "tool"):
+            raise ValueError("content is empty")
+        if len(self.text) > MAX_CHARACTERS:
+            raise ValueError(f"content has more than {MAX_CHARACTERS} characters")
+        return self
+
+    @property
+    def text(self) -> str:
+        """The texts of the message, joined."""
+        if isinstance(self.content, str):
+            return self.content
+        return "\n\n".join(part.text for part in self.content if isinstance(part, TextPart))
+
+    @property
+    def image_ids(self) -> list[str]:
+        """The artifacts of the pictures of the message."""
+        parts = self.content if isinstance(self.content, list) else []
+        return [part.artifact_id for part in parts if isinstance(part, ImagePart)]
+
+
+def _make_empty_schema() -> JsonObject:
+    """Make the schema of a function without arguments."""
+    return {"type": "object", "properties": {}}
+
+
+class ToolFunction(Request):
+    """A function of the caller that the model may ask for."""
+
+    name: str = Field(pattern=TOOL_NAME, description="letters, digits, `_` and `-`")
+    description: str = Field(
+        default="", max_length=10_000, description="what the function does, for the model"
+    )
+    parameters: JsonObject = Field(
+        default_factory=_make_empty_schema, description="JSON schema of its arguments, an object"
+    )
+
+
+class NamedTool(Request):
+    """The tool that the model must ask for."""
+
+    name: str = Field(pattern=TOOL_NAME, description="name of the tool")
+
+
+class ToolRequest(Record):
+    """A model's request to call a tool."""
+
+    id: str = Field(description="id of the request, which the answer of the tool names")
+    name: str = Field(description="name of the tool")
+    arguments: JsonObject = Field(description="arguments by name")
+    signature: str = Field(default="", description="opaque text of the provider, to be sent back")
+
+
+def iter_image_ids(messages: list[Message]) -> Iterator[str]:
+    """Yield the artifacts of all pictures of a conversation."""
+    for message in messages:
+        yield from message.image_ids
+
+
+def make_pictures(ids: list[str], blobs: Mapping[str, Blob]) -> tuple[Picture, ...]:
+    """Make the pictures of artifacts; without bytes if the operation is only priced."""
+    return tuple(
+        Picture(blobs[id].media_type, blobs[id].data) if id in blobs else Picture() for id in ids
+    )
+
+
+def make_turns(messages: list[Message], blobs: Mapping[str, Blob]) -> tuple[Turn, ...]:
+    """Make the turns of a conversation, without its system messages."""
+    return tuple(
+        Turn(
+            role=message.role,
+            text=message.text,
+            pictures=make_pictures(message.image_ids, blobs),
+            tool_calls=tuple(
+                ToolCall(call.id, call.name, call.arguments, call.signature)
+                for call in message.tool_calls
+            ),
+            tool_call_id=message.tool_call_id or "",
+        )
+        for message in messages
+        if message.role != "system"
+    )
+
+
+def make_tools(functions: list[ToolFunction]) -> tuple[Tool, ...]:
+    """Make the tools of a request."""
+    return tuple(Tool(tool.name, tool.description, tool.parameters) for tool in functions)

@@ -1,0 +1,53 @@
+"""The simulated model's sight: what it says of a picture, by its size and its mean colour."""
+
+import io
+
+from PIL import Image, UnidentifiedImageError
+
+Color = tuple[int, int, int]
+_COLORS: dict[str, Color] = {
+    "black": (20, 20, 20), "white": (240, 240, 240), "grey": (128, 128, 128),
+    "red": (200, 50, 50), "orange": (240, 150, 60), "yellow": (240, 220, 80),
+    "green": (70, 160, 80), "blue": (60, 110, 200), "purple": (130, 80, 170),
+    "pink": (230, 140, 180), "brown": (130, 90, 60),
+}  # fmt: skip
+
+
+class NotPictureError(ValueError):
+    """Raised for data that is no picture."""
+
+
+def measure_picture(data: bytes) -> tuple[int, int]:
+    """Return the width and height of a picture in pixels.
+
+    Raises:
+        NotPictureError: the data is no picture.
+    """
+    try:
+        with Image.open(io.BytesIO(data)) as picture:
+            return picture.size
+    except (UnidentifiedImageError, OSError, ValueError):
+        raise NotPictureError("the data is no picture") from None
+
+
+def describe_picture(data: bytes) -> str:
+    """Describe a picture in a sentence.
+
+    >>> stored = io.BytesIO()
+    >>> Image.new("RGB", (64, 48), (210, 40, 40)).save(stored, "PNG")
+    >>> describe_picture(stored.getvalue())
+    'The picture has 64 × 48 pixels and is mostly red.'
+
+    Raises:
+        NotPictureError: the data is no picture.
+    """
+    width, height = measure_picture(data)
+    with Image.open(io.BytesIO(data)) as picture:
+        pixel = picture.convert("RGB").resize((1, 1), Image.Resampling.BOX).tobytes()
+    mean = (pixel[0], pixel[1], pixel[2])
+    name = min(_COLORS, key=lambda name: _measure_distance(_COLORS[name], mean))
+    return f"The picture has {width} × {height} pixels and is mostly {name}."
+
+
+def _measure_distance(first: Color, second: Color) -> int:
+    return sum((a - b) ** 2 for a, b in zip(first, second, strict=True))

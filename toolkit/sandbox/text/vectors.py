@@ -1,0 +1,56 @@
+"""The vectors of the simulated embedding models: texts that share words are near to each other."""
+
+import hashlib
+import math
+import struct
+from collections.abc import Sequence
+
+from toolkit.sandbox.text.sentences import list_stems, split_words
+
+_SCORED_DIMENSIONS = 512
+
+
+def embed_text(text: str, dimensions: int) -> list[float]:
+    """Return a vector of length 1, by feature hashing of the words.
+
+    Source: Weinberger and others, "Feature Hashing for Large Scale Multitask Learning", 2009.
+
+    >>> tides, tide = embed_text("the tide turns", 64), embed_text("tides", 64)
+    >>> round(sum(a * b for a, b in zip(tides, tide, strict=True)), 3)
+    0.707
+    """
+    vector = [0.0] * dimensions
+    for word in list_stems(text) or tuple(text.split()) or (text,):
+        digest = hashlib.sha256(word.encode()).digest()
+        place = int.from_bytes(digest[:8], "little") % dimensions
+        vector[place] += 1.0 if digest[8] & 1 else -1.0
+    length = math.sqrt(sum(number * number for number in vector)) or 1.0
+    return [number / length for number in vector]
+
+
+def pack_vector(vector: list[float]) -> bytes:
+    """Pack a vector as 32-bit floats in little-endian order."""
+    return struct.pack(f"<{len(vector)}f", *vector)
+
+
+def score_documents(query: str, documents: Sequence[str]) -> list[float]:
+    """Return the relevance of documents to a query, from 0 to 1, by the words they share.
+
+    >>> [round(score, 2) for score in score_documents("high tides", ["tides", "a mill"])]
+    [0.71, 0.0]
+    """
+    asked = embed_text(query, _SCORED_DIMENSIONS)
+    return [
+        max(
+            0.0,
+            sum(a * b for a, b in zip(asked, embed_text(each, _SCORED_DIMENSIONS), strict=True)),
+        )
+        for each in documents
+    ]
+
+
+def count_searches(query: str, documents: Sequence[str]) -> int:
+    """Count the searches that ranking is billed: of 100 chunks of 500 tokens, with the query."""
+    asked = len(split_words(query))
+    chunks = sum(max(1, math.ceil((asked + len(split_words(each))) / 500)) for each in documents)
+    return math.ceil(chunks / 100)
