@@ -27,7 +27,7 @@ HALF = Decimal("0.5")
         ("google", "V3", {"text", "embedding"}),
         ("minimax", "V4", {"text", "embedding", "speech", "clone"}),
         ("elevenlabs", "V5", {"speech", "clone"}),
-        ("aws", "V6", {"text", "embedding"}),
+        ("aws", "V6", {"text", "embedding", "rerank"}),
         ("runpod", "V7", {"image", "text"}),
     ],
 )
