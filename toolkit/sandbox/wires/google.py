@@ -116,7 +116,8 @@ class GenerationConfig(RequestBody, alias_generator=to_camel):
     thinking_config: ThinkingConfig | None = None
 
 
-class FunctionDeclaration(RequestBody, alias_generator=to_camel):
+# JSON of protocol buffers may name fields either way, and the SDK does.
+class FunctionDeclaration(RequestBody, alias_generator=to_camel, populate_by_name=True):
     """A function that the model may ask for."""
 
     name: str
