@@ -79,7 +79,7 @@ def caller(door: RawCaller) -> RawCaller:
 
 def draw_up(caller: RawCaller, objective: str = CARD, **constraints: object) -> Json:
     """Return a plan of an objective."""
-    body = {"objective": objective, "constraints": constraints}
+    body = {"objective": objective, "constraints": {"max_cost_usd": 0.2, **constraints}}
     return dict(caller.create("/v1/plans", body)["data"])
 
 

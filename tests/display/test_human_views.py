@@ -103,7 +103,8 @@ def test_capability_view_describes_each_field(client: Client) -> None:
     """Given a capability, then each field has its type, default, bounds and meaning."""
     text = CliRunner().invoke(app, ["capabilities", "show", "llm.generate"]).stdout
     properties = client.capabilities.get("llm.generate").record.input_schema["properties"]
-    rows = {line.split()[0]: line for line in text.splitlines() if line.split()[:1]}
+    lines = reversed(text.splitlines())  # the input stands before the output
+    rows = {line.split()[0]: line for line in lines if line.split()[:1]}
     for name, field in properties.items():  # type: ignore[attr-defined]
         assert field["description"] in rows[name]
     assert "yes" in rows["objective"]

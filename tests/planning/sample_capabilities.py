@@ -16,6 +16,7 @@ from toolkit.plugins import (
     EmbedRequest,
     Flow,
     ImageRequest,
+    RerankRequest,
     Result,
     SpeechRequest,
     TextRequest,
@@ -23,6 +24,7 @@ from toolkit.plugins import (
 
 BACKENDS = {
     EmbedRequest: frozenset({"openai"}),
+    RerankRequest: frozenset({"openai"}),
     TextRequest: frozenset({"openai", "minimax"}),
     SpeechRequest: frozenset({"minimax"}),
     CloneRequest: frozenset({"minimax"}),

@@ -1,10 +1,21 @@
 """The capability object, as in the specification's table."""
 
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 from pydantic import ConfigDict, Field
 
 from toolkit.contract.base import JsonObject, Record
+
+
+def list_required_fields(schema: Mapping[str, Any]) -> list[str]:
+    """List the fields that an input needs; of alternatives, the first.
+
+    >>> list_required_fields({"oneOf": [{"required": ["objective"]}, {"required": ["messages"]}]})
+    ['objective']
+    """
+    ways: Sequence[Mapping[str, Any]] = schema.get("oneOf", ())
+    return [*schema.get("required", ()), *(ways[0].get("required", ()) if ways else ())]
 
 
 class SourceProvider(Record):

@@ -9,6 +9,7 @@ from typing import Any
 import ipywidgets
 
 from toolkit.contract.base import JsonObject
+from toolkit.contract.capabilities import list_required_fields
 from toolkit.contract.key_shapes import looks_like_key
 from toolkit.notebook.widget_base import make_labelled
 
@@ -163,11 +164,12 @@ class SchemaForm(ipywidgets.VBox):
     """
 
     def __init__(self, schema: JsonObject, tell: ShowMessage) -> None:
-        required = _as_list(schema.get("required"))
+        required = list_required_fields(schema)
         properties = schema.get("properties")
         self.fields = {
             name: FormField(name, member, name in required, tell)
             for name, member in (properties.items() if isinstance(properties, Mapping) else ())
+            if _is_for_forms(member)
         }
         super().__init__(
             [
@@ -220,6 +222,11 @@ def _remove_null(schema: JsonObject) -> tuple[JsonObject, bool]:
     if len(variants) == 1:
         return {**schema, **variants[0]}, len(variants) < len(choices)
     return schema, False
+
+
+def _is_for_forms(schema: Mapping[str, Any]) -> bool:
+    """Check whether a field has a control: conversations and tools are written in code."""
+    return schema.get("x-planned", True) or schema.get("type") not in ("array", "object")
 
 
 def _as_list(value: object) -> list[Any]:

@@ -12,6 +12,7 @@ from importlib import resources
 from typing import Any, Final, get_args
 
 from toolkit.contract.base import JsonObject
+from toolkit.contract.capabilities import list_required_fields
 from toolkit.contract.errors import Detail
 from toolkit.contract.plans import Expect, TextFormat
 from toolkit.planning.plan_validator import MAX_NODES
@@ -261,7 +262,7 @@ def describe_capability(
         "does": capability.description,
         "takes": {name: list(binding.media) for name, binding in capability.accepts.items()},
         "makes": capability.produces,
-        "required": find_required(schema),
+        "required": list_required_fields(schema),
         "connected": is_connected,
     }
     if is_full:
@@ -271,12 +272,6 @@ def describe_capability(
             if part.get("x-planned", True)
         }
     return described
-
-
-def find_required(schema: Mapping[str, Any]) -> list[str]:
-    """Find the fields that a plan must fill; of alternatives, the first."""
-    ways: list[Mapping[str, Any]] = schema.get("oneOf", [])
-    return [*schema.get("required", []), *(ways[0]["required"] if ways else ())]
 
 
 def _shorten_schema(part: dict[str, Any], root: dict[str, Any]) -> dict[str, Any]:

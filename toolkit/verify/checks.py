@@ -22,6 +22,8 @@ CHEAPEST_REQUESTS: dict[str, tuple[str, dict[str, object]]] = {
     "speech": ("speech.generate", {"text": "Ok."}),
     "image": ("image.generate", {"prompt": "a dot", "width": 256, "height": 256, "steps": 4}),
     "clone": ("voice.clone", {"name": "verify"}),
+    "embedding": ("embed.generate", {"texts": ["ok"]}),
+    "rerank": ("text.rerank", {"query": "ok", "documents": ["ok", "no"]}),
 }
 
 

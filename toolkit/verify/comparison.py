@@ -11,9 +11,11 @@ from toolkit.cassettes.yaml_file import RecordedExchange
 from toolkit.plugins import (
     Access,
     CloneRequest,
+    EmbedRequest,
     ImageRequest,
     Operation,
     Reply,
+    RerankRequest,
     RunInProcess,
     RunInThread,
     SpeechRequest,
@@ -28,6 +30,8 @@ OPERATIONS: dict[str, Operation[Any]] = {
     "speech": SpeechRequest(text="ok"),
     "image": ImageRequest(prompt="ok", width=256, height=256, steps=1),
     "clone": CloneRequest(name="ok", audio=b"ok", media_type="audio/wav"),
+    "embedding": EmbedRequest(texts=("ok",)),
+    "rerank": RerankRequest(query="ok", documents=("ok", "no")),
 }
 # The reasons for the end of a text, by the member that has them, as in the vendors' references.
 ENDINGS = {

@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from toolkit.contract.capabilities import list_required_fields
+
 FIELD_COLUMNS = ("field", "type", "required", "default", "description")
 MAX_DEPTH = 3
 _BOUND_TEXTS = {
@@ -40,7 +42,7 @@ def list_fields(schema: Schema) -> list[dict[str, object]]:
 def _iter_fields(
     schema: Schema, definitions: Mapping[str, Schema], path: str, depth: int
 ) -> Iterator[dict[str, object]]:
-    required = schema.get("required", ())
+    required = list_required_fields(schema)
     for name, field in schema.get("properties", {}).items():
         actual = _resolve_schema(field, definitions)
         bounds = [text.format(actual[key]) for key, text in _BOUND_TEXTS.items() if key in actual]

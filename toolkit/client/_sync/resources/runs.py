@@ -138,7 +138,7 @@ class Runs(AnnotatedResource[Run]):
             check_options(options, hint="; the input is a mapping, after the name")
         config = collect_options(options, self._http.choose_cache(target))
         fields = add_output_schema(input or {}, output_model)
-        tools = fields.get("tools")
+        tools = fields.get("tools") if isinstance(fields, Mapping) else None
         listed = list(tools) if isinstance(tools, Sequence) else []
         if any(map(callable, listed)):
             fields = {**fields, "tools": describe_tools(listed)}
