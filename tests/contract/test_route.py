@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolkit import Client, RequestError
+from toolkit import Client, ErrorCode, RequestError
 
 pytestmark = [pytest.mark.embedded, pytest.mark.sqlite("other tests have its statements")]
 
@@ -101,3 +101,32 @@ def test_a_gpu_cloud_serves_text_at_its_public_endpoint(bare: Client, place: str
     assert run.cost_usd <= run.record.reservation_usd <= 0.05
     with pytest.raises(RequestError, match=r"^BUDGET_EXCEEDED:"):
         bare.runs.create("llm.generate", LINE, max_cost_usd=0.001, **options)
+
+
+@pytest.mark.embedded
+@pytest.mark.parametrize("pin", ["openai", "connection"])
+def test_a_pin_may_name_a_model(client: Client, pin: str) -> None:
+    """Given a provider or connection with a model, then that model serves, at its list price."""
+    if pin == "connection":
+        (pin,) = [
+            connection.id
+            for connection in client.connections.list()
+            if connection.provider == "openai"
+        ]
+    fields = {"objective": "A line on tides"}
+    premium = client.runs.create("llm.generate", fields, provider=f"{pin}/gpt-6.1-sol")
+    premium.wait(progress=False)
+    economy = client.runs.create("llm.generate", fields, provider=pin).wait(progress=False)
+    assert premium.model == "gpt-6.1-sol-sandbox"
+    assert premium.record.options.provider == f"{pin}/gpt-6.1-sol"
+    assert premium.cost_usd == pytest.approx(20 * economy.cost_usd)
+
+
+@pytest.mark.embedded
+def test_a_pinned_model_without_a_price_fits_no_budget(client: Client) -> None:
+    """Given an unknown model and a budget, then the refusal names the model."""
+    with pytest.raises(RequestError, match="no known") as refused:
+        client.runs.create(
+            "llm.generate", {"objective": "x"}, provider="openai/unheard-of", max_cost_usd=1
+        )
+    assert refused.value.code is ErrorCode.BUDGET_EXCEEDED

@@ -38,10 +38,10 @@ class Options(Request):
     provider: str | None = Field(
         default=None,
         min_length=1,
-        max_length=64,
+        max_length=192,
         description="provider that must serve the work: a provider id such as `openai`, or"
-        " the `prv_` id of a connection; a pinned provider never falls back to"
-        " another",
+        " the `prv_` id of a connection, each also with a model (`openai/MODEL`); a pinned"
+        " provider never falls back to another",
     )
     endpoint_id: str | None = Field(
         default=None,
@@ -72,6 +72,16 @@ class Options(Request):
         description="maximum seconds from its start, after which it fails; a vendor's call in"
         " progress is cancelled, and counts as spent",
     )
+
+    @property
+    def pin(self) -> str | None:
+        """The pinned provider or connection, without its model."""
+        return None if self.provider is None else self.provider.partition("/")[0]
+
+    @property
+    def pinned_model(self) -> str | None:
+        """The pinned model."""
+        return (self.provider or "").partition("/")[2] or None
 
 
 class JobCreate(Request):

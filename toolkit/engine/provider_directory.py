@@ -17,7 +17,7 @@ from toolkit.engine.ranking import RankingCache
 from toolkit.engine.records import Records
 from toolkit.engine.routing.connection_gate import GateRegistry
 from toolkit.engine.routing.connection_set import ConnectionSet
-from toolkit.engine.routing.model_offers import list_offered_models
+from toolkit.engine.routing.model_offers import find_named_model, list_offered_models
 from toolkit.engine.routing.provider_pool import ProviderPool
 from toolkit.engine.routing.registry import Registry
 from toolkit.plugins import Capability, Model, Vendor
@@ -78,10 +78,10 @@ class ProviderDirectory:
         """
         connection_set = await self._connections.find(scope)
         if options.endpoint_id is None and options.compute_id is None:
-            return self._make_pool(capability, connection_set)
+            return self._make_pool(capability, connection_set, options)
         place = await self._find_place(scope, options)
         pool = self._exclude_lent(connection_set.by_provider, options)
-        is_pinned = options.provider is not None and is_id(options.provider, Prefix.CONNECTION)
+        is_pinned = options.pin is not None and is_id(options.pin, Prefix.CONNECTION)
         if place is not None and not is_pinned:
             try:
                 connection = await self.find_renter(place)
@@ -90,19 +90,32 @@ class ProviderDirectory:
                 # Another key may belong to another account at the vendor, which lacks this place.
                 pool = {p: connections for p, connections in pool.items() if not self._rents(p)}
         rate = None if place is None else _find_rate(place)
-        return self._make_pool(capability, self._make_connection_set(pool), rate)
+        return self._make_pool(capability, self._make_connection_set(pool), options, rate)
 
     def _make_pool(
         self,
         capability: Capability,
         connection_set: ConnectionSet,
+        options: Options,
         usd_per_s: Decimal | None = None,
     ) -> ProviderPool:
-        """Make the pool of a capability from some connections."""
+        """Make the pool of a capability from some connections, with the model that is pinned."""
         connection_set.refresh()
+        vendors = self._registry.find_vendors(capability)
+        kind = capability.operation.kind if capability.operation else ""
+        models = self._find_models(kind)
+        if options.pinned_model is not None:
+            models = {
+                **models,
+                **{
+                    vendor.id: [self.find_named_model(vendor, kind, options.pinned_model)]
+                    for vendor in vendors
+                    if _is_pinned(vendor, connection_set.by_provider, options)
+                },
+            }
         return ProviderPool(
-            vendors=self._registry.find_vendors(capability),
-            models=self._find_models(capability.operation.kind if capability.operation else ""),
+            vendors=vendors,
+            models=models,
             connections=connection_set.by_provider,
             health=connection_set.health,
             usd_per_s=usd_per_s,
@@ -152,7 +165,7 @@ class ProviderDirectory:
             shared_connections = [
                 connection for connection in group if connection.shared and self._rents(provider)
             ]
-            if any(connection.id == options.provider for connection in shared_connections):
+            if any(connection.id == options.pin for connection in shared_connections):
                 raise RequestError(
                     ErrorCode.PROVIDER_NOT_ALLOWED,
                     "A connection that is shared with you cannot use your endpoint or pod: pin a"
@@ -248,6 +261,11 @@ class ProviderDirectory:
         """List the models that a vendor may be asked for today, the default first."""
         return self._find_models(kind)[vendor.id]
 
+    def find_named_model(self, vendor: Vendor, kind: str, name: str) -> Model:
+        """Find the model of a name, at the prices of today; unknown models have no price."""
+        settings = self._settings.vendors.get(vendor.id)
+        return find_named_model(vendor, kind, name, settings, now().date())
+
     def _find_models(self, kind: str) -> Mapping[str, Sequence[Model]]:
         today = now().date()
         day, models = self._models.get(kind, (None, {}))
@@ -259,6 +277,14 @@ class ProviderDirectory:
             }
             self._models[kind] = today, models
         return models
+
+
+def _is_pinned(
+    vendor: Vendor, connections: Mapping[str, Sequence[Connection]], options: Options
+) -> bool:
+    """Check whether the options pin a vendor, or a connection to it."""
+    ids = [connection.id for connection in connections.get(vendor.id, ())]
+    return options.pin in (vendor.id, *ids)
 
 
 def _find_rate(place: Row) -> Decimal | None:

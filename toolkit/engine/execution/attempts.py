@@ -226,8 +226,11 @@ class AttemptLoop:
         job, candidate = job_run.job, choice.candidate
         vendor = self._core.registry.vendors[candidate.provider]
         kind = job_run.capability.operation.kind if job_run.capability.operation else ""
-        models = self._core.directory.list_models(vendor, kind)
-        model = find_billed_model(vendor, models, candidate.model or "", reply.model, now().date())
+        directory, name = self._core.directory, candidate.model or ""
+        models = [*directory.list_models(vendor, kind)]
+        if job.options.pinned_model is not None:
+            models.append(directory.find_named_model(vendor, kind, name))
+        model = find_billed_model(vendor, models, name, reply.model, now().date())
         rate = choice.usd_per_s if vendor.runs_at_named_place(model) else None
         reservation = None if candidate.reservation_usd is None else bill.amount
         cost, job.cost_source = find_cost(reply, model, vendor, rate, took_s, reservation)

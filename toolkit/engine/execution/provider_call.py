@@ -128,7 +128,8 @@ class ProviderCall:
     async def _resolve_access(self, operation: Operation[Any]) -> Access:
         """Resolve the secret, and the vendor's own id of the place that the job names."""
         core, vendor = self._core, self._vendor
-        model = find_model(core.directory.list_models(vendor, operation.kind), self._model)
+        models = core.directory.list_models(vendor, operation.kind)
+        model = find_model(models, self._model)
         endpoint = pod = None
         try:
             if vendor.runs_at_named_place(model):

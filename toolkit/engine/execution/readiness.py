@@ -186,7 +186,7 @@ class Readiness:
         except ToolkitError:
             return []  # not known here any more, which is reported when it is run
         usable = [connection for vendor in vendors for connection in pool.get(vendor.id, [])]
-        pin = options.provider
+        pin = options.pin
         return [
             connection
             for connection in usable

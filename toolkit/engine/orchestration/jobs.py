@@ -37,8 +37,8 @@ class Jobs(RecordReader[Job]):
                 details=[Detail("options.compute_id", "differs from compute_id")],
             )
         cloud = await self._find_provider(context.account_id, request.compute_id)
-        provider = request.options.provider
-        if provider not in (None, cloud) and not is_id(provider or "", Prefix.CONNECTION):
+        provider, pin = request.options.provider, request.options.pin
+        if pin not in (None, cloud) and not is_id(pin or "", Prefix.CONNECTION):
             raise RequestError(
                 ErrorCode.PROVIDER_NOT_ALLOWED,
                 f"The compute is at `{cloud}`: only that provider can use it.",

@@ -145,7 +145,7 @@ class Runs:
         providers = await self._core.directory.find_providers(
             context.scope, capability, request.options
         )
-        pin = request.options.provider
+        pin = request.options.pin
         if pin is not None and (providers.connections or is_id(pin, Prefix.CONNECTION)):
             check_servable(capability, request.options, providers)
         await Admission(self._core, self._artifacts, context.scope).check_references(

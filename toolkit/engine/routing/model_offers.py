@@ -44,6 +44,23 @@ def list_offered_models(
     return [apply_operator_prices(model, settings) for model in models]
 
 
+def find_named_model(
+    vendor: Vendor, kind: str, name: str, settings: VendorSettings | None, today: date
+) -> Model:
+    """Find a model that a request names: of the operator, of the vendor's list, or unknown.
+
+    Args:
+        vendor: the vendor.
+        kind: the kind of operation.
+        name: name of the model.
+        settings: the operator's settings of this vendor.
+        today: the day whose list prices apply.
+    """
+    known = list_known_models(vendor, settings, today)
+    listed = find_model([model for model in known if model.kind == kind], name)
+    return listed or apply_operator_prices(_make_unknown_model(name, kind), settings)
+
+
 def _make_unknown_model(name: str, kind: str) -> Model:
     """Make a model that only the operator knows: it may be asked for everything."""
     abilities = TEXT_ABILITIES if kind == TextRequest.kind else frozenset[str]()

@@ -85,7 +85,7 @@ class ProviderPool:
 
     def has_spare(self, connection: Connection, options: Options) -> bool:
         """Check whether another connection of the vendor is left and the pin allows it."""
-        return options.provider != connection.id and any(
+        return options.pin != connection.id and any(
             spare.id != connection.id and spare.id not in self.failed_ids
             for spare in self.connections.get(connection.provider, ())
         )
@@ -106,13 +106,16 @@ class ProviderPool:
 
 
 def resolve_pin(options: Options, providers: ProviderPool) -> tuple[Options, ProviderPool]:
-    """Resolve the pin of a connection to its vendor, with that connection as the only choice.
+    """Resolve a pin to its vendor, with the pinned connection as the only choice.
 
     The pin of a connection that the account does not have stays, and nothing fits it.
     """
-    for provider, pool in providers.connections.items():
-        for connection in pool:
-            if options.provider == connection.id:
-                pinned = options.model_copy(update={"provider": provider})
-                return pinned, replace(providers, pinned_id=connection.id, tables={})
-    return options, providers
+    provider, pinned_id = options.pin, None
+    for vendor, pool in providers.connections.items():
+        if any(connection.id == provider for connection in pool):
+            provider, pinned_id = vendor, provider
+            break
+    if provider == options.provider:
+        return options, providers
+    pinned = options.model_copy(update={"provider": provider})
+    return pinned, replace(providers, pinned_id=pinned_id, tables={})
