@@ -136,6 +136,16 @@ def test_pictures_of_others_are_refused(client: Client) -> None:
     assert refused.value.code is ErrorCode.NOT_FOUND
 
 
+def test_only_pictures_are_shown(client: Client) -> None:
+    """Given an artifact that is no picture, then the run fails before a call, and says so."""
+    artifact = client.artifacts.upload(b"Tides turn.", filename="tides.txt")
+    fields = {"objective": "What does it show?", "images": [artifact.id]}
+    run = client.runs.create("llm.generate", fields)
+    with pytest.raises(WorkError, match="text/plain"):
+        run.wait(progress=False)
+    assert run.cost_usd == 0
+
+
 @pytest.mark.parametrize("provider", ["anthropic", "google", "minimax", "aws"])
 def test_reasoning_is_summarized(client: Client, provider: str) -> None:
     """Given a level of reasoning, when the vendor shows a summary, then the output has it."""

@@ -1,16 +1,19 @@
 """The conversation of a text request as callers write it, and as vendors are asked."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
 from toolkit.contract.base import JsonObject, Record, Request
-from toolkit.plugins import Blob
+from toolkit.contract.errors import ErrorCode
+from toolkit.plugins import Blob, ProviderError
 from toolkit.plugins.conversation import Picture, Tool, ToolCall, Turn
 
 MAX_MESSAGES, MAX_IMAGES, MAX_TOOLS = 1_000, 20, 128
 MAX_CHARACTERS = 200_000
+PICTURE_TYPES = ("image/png", "image/jpeg", "image/webp", "image/gif")
+MAX_PICTURE_BYTES = 20_000_000
 ArtifactId = Annotated[str, Field(pattern=r"^art_[0-7][0-9a-hjkmnp-tv-z]{25}$")]
 
 
@@ -126,6 +129,26 @@ def iter_image_ids(messages: list[Message]) -> Iterator[str]:
     """Yield the artifacts of all pictures of a conversation."""
     for message in messages:
         yield from message.image_ids
+
+
+def check_pictures(blobs: Sequence[Blob]) -> None:
+    """Check that artifacts are pictures that every vendor reads, and not too large.
+
+    Raises:
+        ProviderError: `PROVIDER_REJECTED`; the message says what is wrong.
+    """
+    for blob in blobs:
+        if blob.media_type not in PICTURE_TYPES:
+            raise ProviderError(
+                ErrorCode.PROVIDER_REJECTED,
+                f"An image is {blob.media_type}: models are shown PNG, JPEG, WebP and GIF.",
+            )
+    size = sum(len(blob.data) for blob in blobs)
+    if size > MAX_PICTURE_BYTES:
+        raise ProviderError(
+            ErrorCode.PROVIDER_REJECTED,
+            f"The images have {size} bytes, and at most {MAX_PICTURE_BYTES} are sent.",
+        )
 
 
 def make_pictures(ids: list[str], blobs: Mapping[str, Blob]) -> tuple[Picture, ...]:

@@ -24,6 +24,7 @@ from toolkit.capabilities._conversation import (
     NamedTool,
     ToolFunction,
     ToolRequest,
+    check_pictures,
     iter_image_ids,
     make_pictures,
     make_tools,
@@ -263,6 +264,7 @@ def answer_unchecked(call: Call[LlmInput]) -> Flow[Result]:
     Raises:
         ProviderError: as for `generate_text`, except for the schema.
     """
+    check_pictures([call.blobs[id] for id in call.input.image_ids])
     reply = yield from request_operation(build_request(call.input, call.blobs))
     text = read_answer_text(reply, call.input.max_tokens)
     calls = [asdict(asked) for asked in reply.tool_calls]
