@@ -46,7 +46,8 @@ RUN_OPTIONS: Final[dict[str, str]] = {
     ),
     "provider": (
         "provider that must serve the work: a provider id such as `openai`, or the `prv_` id "
-        "of a connection; a pinned provider never falls back to another"
+        "of a connection, each also with a model (`openai/MODEL`); a pinned provider never "
+        "falls back to another"
     ),
     "max_cost_usd": "maximum cost in US dollars; costlier work is refused or stopped",
     "fallback_on_rejection": "try the next connection if a vendor rejects the input",
