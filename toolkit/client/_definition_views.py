@@ -157,6 +157,7 @@ class ModelView(RecordView[CatalogModel]):
     kind = Member[str]("The kind of operation, such as `text`.")
     model = Member[str]("The name that the provider knows it by.")
     default = Member[bool]("True if it is asked for when nobody names a model.")
+    abilities = Member[list[str]]("What it can do beyond its kind, such as `tools`.")
     quality = Member[int]("Its tier: 1 economy, 2 standard, 3 premium.")
     prices_usd = Member[dict[str, float]]("The known US dollars of one unit, by unit.")
     price_tiers = Member[list[CatalogPriceTier]]("The prices of requests with longer inputs.")

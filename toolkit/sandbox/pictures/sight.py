@@ -2,8 +2,6 @@
 
 import io
 
-from PIL import Image, UnidentifiedImageError
-
 Color = tuple[int, int, int]
 _COLORS: dict[str, Color] = {
     "black": (20, 20, 20), "white": (240, 240, 240), "grey": (128, 128, 128),
@@ -23,6 +21,8 @@ def measure_picture(data: bytes) -> tuple[int, int]:
     Raises:
         NotPictureError: the data is no picture.
     """
+    from PIL import Image, UnidentifiedImageError
+
     try:
         with Image.open(io.BytesIO(data)) as picture:
             return picture.size
@@ -33,6 +33,7 @@ def measure_picture(data: bytes) -> tuple[int, int]:
 def describe_picture(data: bytes) -> str:
     """Describe a picture in a sentence.
 
+    >>> from PIL import Image
     >>> stored = io.BytesIO()
     >>> Image.new("RGB", (64, 48), (210, 40, 40)).save(stored, "PNG")
     >>> describe_picture(stored.getvalue())
@@ -41,6 +42,8 @@ def describe_picture(data: bytes) -> str:
     Raises:
         NotPictureError: the data is no picture.
     """
+    from PIL import Image
+
     width, height = measure_picture(data)
     with Image.open(io.BytesIO(data)) as picture:
         pixel = picture.convert("RGB").resize((1, 1), Image.Resampling.BOX).tobytes()
