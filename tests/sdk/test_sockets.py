@@ -18,6 +18,12 @@ import httpx
 import pytest
 
 from tests.sdk.conftest import Cloud, ReceivedRequest
+from tests.sdk.vector_sdks import (
+    embed_by_bedrock,
+    embed_by_google,
+    embed_by_openai,
+    rank_by_bedrock,
+)
 from tests.support.recordings import make_silent_wav
 from toolkit import Client
 from toolkit.assembly import list_compatible_vendors, point_vendors_at_sandbox
@@ -143,6 +149,10 @@ def test_adapter_and_sdk_send_the_same_request(
     assert list_credentials(request) == list_credentials(sent)
     if work.kind == "text":
         assert answer == run.output["text"]
+    elif work.kind == "embedding":
+        assert run.vectors.tolist() == [pytest.approx(vector, abs=1e-6) for vector in answer]
+    elif work.kind == "rerank":
+        assert run.output["scores"] == pytest.approx(answer, abs=1e-6)
     elif work.kind != "clone":  # each clone has a new id
         assert answer == client.artifacts.get(run.output["artifact_id"]).content()
 
@@ -333,6 +343,7 @@ def ask_runpod(url: str, sent: ReceivedRequest, work: Work) -> bytes:
 
 JUDGES: dict[tuple[str, str], Judge] = {
     ("openai", "text"): ask_openai,
+    ("cohere", "text"): ask_openai,
     ("minimax", "text"): ask_openai,
     ("runpod", "text"): ask_openai,
     ("anthropic", "text"): ask_anthropic,
@@ -341,6 +352,13 @@ JUDGES: dict[tuple[str, str], Judge] = {
     ("elevenlabs", "speech"): ask_elevenlabs_speech,
     ("elevenlabs", "clone"): ask_elevenlabs_clone,
     ("runpod", "image"): ask_runpod,
+    ("openai", "embedding"): embed_by_openai,
+    ("google", "embedding"): embed_by_google,
+    ("aws", "embedding"): embed_by_bedrock,
+    ("aws", "rerank"): rank_by_bedrock,
 }
-# MiniMax publishes no Python SDK for sounds.
-WITHOUT_SDK = {("minimax", "speech"), ("minimax", "clone")}
+# MiniMax, Voyage and Cohere: no Python SDK for these is in the extra `sdk`.
+WITHOUT_SDK = {
+    *(("minimax", kind) for kind in ("speech", "clone", "embedding")),
+    *((vendor, kind) for vendor in ("cohere", "voyage") for kind in ("embedding", "rerank")),
+}

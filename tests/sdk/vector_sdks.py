@@ -11,21 +11,23 @@ from tests.sdk.conftest import ReceivedRequest
 VECTOR = list[float]
 
 
-def embed_by_openai(url: str, sent: ReceivedRequest, secret: str) -> list[VECTOR]:
+def embed_by_openai(url: str, sent: ReceivedRequest, work: Any) -> list[VECTOR]:
     """Embed by the openai SDK."""
     openai = pytest.importorskip("openai", reason="needs the extra `sdk`")
     base_url = url.removesuffix("/embeddings")
-    client = openai.OpenAI(base_url=base_url, api_key=secret, max_retries=0)
-    answer = client.embeddings.create(**json.loads(sent.body))
+    client = openai.OpenAI(base_url=base_url, api_key=work.secret, max_retries=0)
+    body = json.loads(sent.body)
+    body.pop("encoding_format")  # the SDK adds it, and then decodes the answer
+    answer = client.embeddings.create(**body)
     return [entry.embedding for entry in answer.data]
 
 
-def embed_by_google(url: str, sent: ReceivedRequest, secret: str) -> list[VECTOR]:
+def embed_by_google(url: str, sent: ReceivedRequest, work: Any) -> list[VECTOR]:
     """Embed by the google-genai SDK."""
     genai = pytest.importorskip("google.genai", reason="needs the extra `sdk`")
     base_url, version, _, action = url.partition("?")[0].rsplit("/", 3)
     client = genai.Client(
-        api_key=secret,
+        api_key=work.secret,
         http_options=genai.types.HttpOptions(base_url=base_url, api_version=version),
     )
     requests = json.loads(sent.body)["requests"]
@@ -37,11 +39,11 @@ def embed_by_google(url: str, sent: ReceivedRequest, secret: str) -> list[VECTOR
     return [embedding.values for embedding in answer.embeddings]
 
 
-def invoke_by_bedrock(url: str, sent: ReceivedRequest, secret: str) -> dict[str, Any]:
+def invoke_by_bedrock(url: str, sent: ReceivedRequest, work: Any) -> dict[str, Any]:
     """Return the answer of a model to a body of its own, by boto3."""
     boto3 = pytest.importorskip("boto3", reason="needs the extra `sdk`")
     base_url, _, rest = url.partition("/model/")
-    keys = json.loads(secret)
+    keys = json.loads(work.secret)
     client = boto3.client(
         "bedrock-runtime",
         endpoint_url=base_url,
@@ -54,16 +56,16 @@ def invoke_by_bedrock(url: str, sent: ReceivedRequest, secret: str) -> dict[str,
     return read
 
 
-def embed_by_bedrock(url: str, sent: ReceivedRequest, secret: str) -> list[VECTOR]:
+def embed_by_bedrock(url: str, sent: ReceivedRequest, work: Any) -> list[VECTOR]:
     """Embed by boto3, with a pair of keys."""
-    answer = invoke_by_bedrock(url, sent, secret)
+    answer = invoke_by_bedrock(url, sent, work)
     if "embedding" in answer:
         return [answer["embedding"]]
     vectors: list[VECTOR] = answer["embeddings"]["float"]
     return vectors
 
 
-def rank_by_bedrock(url: str, sent: ReceivedRequest, secret: str) -> VECTOR:
+def rank_by_bedrock(url: str, sent: ReceivedRequest, work: Any) -> VECTOR:
     """Rank by boto3, and return the score of each document in the order of the request."""
-    results = invoke_by_bedrock(url, sent, secret)["results"]
+    results = invoke_by_bedrock(url, sent, work)["results"]
     return [r["relevance_score"] for r in sorted(results, key=lambda result: result["index"])]
