@@ -20,7 +20,7 @@ ArtifactId = Annotated[str, Field(pattern=r"^art_[0-7][0-9a-hjkmnp-tv-z]{25}$")]
 TOOL_NAME = r"^[a-zA-Z0-9_-]{1,64}$"
 
 
-class TextPart(Request):
+class MessageText(Request):
     """A text in a message."""
 
     type: Literal["text"] = Field(description="`text`")
@@ -53,7 +53,7 @@ class Message(Request):
     role: Literal["system", "user", "assistant", "tool"] = Field(
         description="who says it; `tool` is the answer of a tool"
     )
-    content: str | list[Annotated[TextPart | ImagePart, Field(discriminator="type")]] = Field(
+    content: str | list[Annotated[MessageText | ImagePart, Field(discriminator="type")]] = Field(
         default="", description="a text, or texts and pictures"
     )
     tool_calls: list[CalledTool] = Field(
@@ -84,7 +84,7 @@ class Message(Request):
         """The texts of the message, joined."""
         if isinstance(self.content, str):
             return self.content
-        return "\n\n".join(part.text for part in self.content if isinstance(part, TextPart))
+        return "\n\n".join(part.text for part in self.content if isinstance(part, MessageText))
 
     @property
     def image_ids(self) -> list[str]:

@@ -18,7 +18,7 @@ _ARGUMENT_LINE = re.compile(r"^\s*(\w+)(?:\s*\([^)]*\))?:\s+(.*)$")
 
 
 @dataclass(frozen=True, slots=True)
-class ToolCall:
+class RequestedCall:
     """A model's request to call a tool.
 
     Attributes:
@@ -75,7 +75,7 @@ def map_functions(tools: Iterable[ToolArgument]) -> dict[str, ToolFunction]:
 
 def read_calls(
     calls: Iterable[Mapping[str, Any]], functions: Mapping[str, ToolFunction]
-) -> list[ToolCall]:
+) -> list[RequestedCall]:
     """Read the tools that a run asks for.
 
     Raises:
@@ -87,7 +87,7 @@ def read_calls(
         arguments = dict(call["arguments"])
         if function is not None:
             arguments = _parse_arguments(function, arguments)
-        read.append(ToolCall(call["id"], call["name"], arguments, function, call))
+        read.append(RequestedCall(call["id"], call["name"], arguments, function, call))
     return read
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
 from toolkit.client._sync.resources.runs import Run, Runs
-from toolkit.client._tools import ToolArgument, ToolCall
+from toolkit.client._tools import RequestedCall, ToolArgument
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.run_options import RunOptions
 
@@ -90,7 +90,7 @@ class Conversation:
         """Answer the tools that the last run asked for, and wait for the model's next answer.
 
         Args:
-            results: results by the ids of the calls, or messages made by `ToolCall.answer`.
+            results: results by the ids of the calls, or messages made by `RequestedCall.answer`.
             **fields: further fields of `llm.generate`.
 
         Raises:
@@ -105,7 +105,7 @@ class Conversation:
         return self._continue([dict(message) for message in results], fields)
 
     @property
-    def tool_calls(self) -> list[ToolCall]:
+    def tool_calls(self) -> list[RequestedCall]:
         """The tools that the last answer asks for."""
         return self.runs[-1].tool_calls if self.runs else []
 
@@ -139,7 +139,7 @@ def _make_answer(run: Run) -> dict[str, Any]:
     return {**message, "tool_calls": calls} if calls else message
 
 
-def _call_function(call: ToolCall) -> object:
+def _call_function(call: RequestedCall) -> object:
     """Call a function; its error is an answer that the model can react to."""
     try:
         return call()

@@ -37,7 +37,7 @@ class CachedResult(NamedTuple):
     artifact: StoredArtifact
 
 
-class Turn(NamedTuple):
+class CacheTurn(NamedTuple):
     """The turn of a job at a key.
 
     Attributes:
@@ -89,7 +89,7 @@ class ResultCache:
         document = json.dumps(parts, sort_keys=True, separators=(",", ":"), default=str)
         return hashlib.sha256(document.encode()).hexdigest()
 
-    async def find_or_claim(self, key: str, job_run: JobRun) -> Turn:
+    async def find_or_claim(self, key: str, job_run: JobRun) -> CacheTurn:
         """Find the account's result of this key, or claim the key for `job_run`.
 
         A caller whose turn it is not looks again, and releases the lock of the key meanwhile: this
@@ -97,11 +97,11 @@ class ResultCache:
         """
         cached = await self._find(key, job_run.account_id)
         if cached is not None:
-            return Turn(cached)
+            return CacheTurn(cached)
         if not await self._claim(key, job_run):
-            return Turn(is_waiting=True)
+            return CacheTurn(is_waiting=True)
         # The job that held the claim may have ended between the two looks.
-        return Turn(await self._find(key, job_run.account_id))
+        return CacheTurn(await self._find(key, job_run.account_id))
 
     async def _claim(self, key: str, job_run: JobRun) -> bool:
         """Claim a key for a job; return False while another process works on its result."""

@@ -25,7 +25,7 @@ MODELS = (*cohere_chat.MODELS, "embed-v4.0", "rerank-v3.5")
 MAX_EMBEDDED_TEXTS, MAX_DOCUMENTS = 96, 1_000
 
 
-class EmbedRequest(RequestBody):
+class EmbedBody(RequestBody):
     """The body of a request for vectors."""
 
     model: str
@@ -37,7 +37,7 @@ class EmbedRequest(RequestBody):
     max_tokens: int | None = None
 
 
-class RerankRequest(RequestBody):
+class RerankBody(RequestBody):
     """The body of a request to rank documents."""
 
     model: str
@@ -74,7 +74,7 @@ async def _list_models(_request: Request) -> Response:
 
 
 async def _embed_texts(request: Request) -> Response:
-    body = await read_body(request, EmbedRequest, _refuse_body)
+    body = await read_body(request, EmbedBody, _refuse_body)
     _check_model(body.model, "embed-v4.0")
     mark_billed(request)
     tokens = sum(map(count_tokens, body.texts))
@@ -89,7 +89,7 @@ async def _embed_texts(request: Request) -> Response:
 
 
 async def _rerank_documents(request: Request) -> Response:
-    body = await read_body(request, RerankRequest, _refuse_body)
+    body = await read_body(request, RerankBody, _refuse_body)
     _check_model(body.model, "rerank-v3.5")
     mark_billed(request)
     scores = score_documents(body.query, body.documents)

@@ -167,7 +167,7 @@ class ContentRequest(RequestBody, alias_generator=to_camel):
         return self.generation_config or GenerationConfig()
 
 
-class EmbedRequest(RequestBody, alias_generator=to_camel):
+class ContentEmbedBody(RequestBody, alias_generator=to_camel):
     """The body of a request for the vector of one text."""
 
     model: str | None = None
@@ -180,7 +180,7 @@ class EmbedRequest(RequestBody, alias_generator=to_camel):
 class EmbedBatchRequest(RequestBody):
     """The body of a request for the vectors of several texts."""
 
-    requests: list[EmbedRequest] = Field(min_length=1, max_length=100)
+    requests: list[ContentEmbedBody] = Field(min_length=1, max_length=100)
 
 
 def refuse(status: int, message: str, reason: str = "") -> RefusalError:
@@ -443,7 +443,7 @@ async def _stream_content(request: Request, model: str) -> Response:
 
 
 async def _embed_content(request: Request) -> Response:
-    body = await read_body(request, EmbedRequest, _refuse_body)
+    body = await read_body(request, ContentEmbedBody, _refuse_body)
     mark_billed(request)
     return JSONResponse({"embedding": _embed(body)})
 
@@ -454,7 +454,7 @@ async def _embed_contents(request: Request) -> Response:
     return JSONResponse({"embeddings": [_embed(each) for each in body.requests]})
 
 
-def _embed(body: EmbedRequest) -> JsonObject:
+def _embed(body: ContentEmbedBody) -> JsonObject:
     text = _join_parts(body.content.parts)
     return {"values": embed_text(text, body.output_dimensionality or EMBEDDING_DIMENSIONS)}
 

@@ -26,7 +26,7 @@ EMBEDDING_MODELS = ("voyage-3.5", "voyage-3.5-lite")
 RERANK_MODELS = ("rerank-2.5", "rerank-2.5-lite")
 
 
-class EmbeddingRequest(RequestBody):
+class VoyageEmbedBody(RequestBody):
     """The body of a request for vectors."""
 
     model: str
@@ -38,7 +38,7 @@ class EmbeddingRequest(RequestBody):
     encoding_format: Literal["base64"] | None = None
 
 
-class RerankRequest(RequestBody):
+class VoyageRerankBody(RequestBody):
     """The body of a request to rank documents."""
 
     model: str
@@ -68,7 +68,7 @@ def _check_key(request: Request) -> None:
 
 
 async def _embed_texts(request: Request) -> Response:
-    body = await read_body(request, EmbeddingRequest, _refuse_body)
+    body = await read_body(request, VoyageEmbedBody, _refuse_body)
     _check_model(body.model, EMBEDDING_MODELS)
     texts = [body.input] if isinstance(body.input, str) else body.input
     if not 1 <= len(texts) <= 1_000:
@@ -85,7 +85,7 @@ async def _embed_texts(request: Request) -> Response:
 
 
 async def _rerank_documents(request: Request) -> Response:
-    body = await read_body(request, RerankRequest, _refuse_body)
+    body = await read_body(request, VoyageRerankBody, _refuse_body)
     _check_model(body.model, RERANK_MODELS)
     mark_billed(request)
     scores = score_documents(body.query, body.documents)

@@ -10,7 +10,7 @@ from toolkit.client._async.resources.jobs import AsyncExecution
 from toolkit.client._options import check_options, collect_options, document_options
 from toolkit.client._output_model import add_output_schema
 from toolkit.client._tools import (
-    ToolCall,
+    RequestedCall,
     ToolFunction,
     describe_tools,
     map_functions,
@@ -35,7 +35,7 @@ class AsyncRun(RunView, AsyncExecution[runs.Run], AsyncAnnotated[runs.Run]):
     functions: Mapping[str, ToolFunction] = MappingProxyType({})
 
     @property
-    def tool_calls(self) -> list[ToolCall]:
+    def tool_calls(self) -> list[RequestedCall]:
         """The tools that the model asks for, with the arguments of your own functions typed.
 
         Raises:

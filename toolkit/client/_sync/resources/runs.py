@@ -11,7 +11,7 @@ from toolkit.client._sync.handle import Annotated
 from toolkit.client._sync.resource import AnnotatedResource
 from toolkit.client._sync.resources.jobs import Execution
 from toolkit.client._tools import (
-    ToolCall,
+    RequestedCall,
     ToolFunction,
     describe_tools,
     map_functions,
@@ -36,7 +36,7 @@ class Run(RunView, Execution[runs.Run], Annotated[runs.Run]):
     functions: Mapping[str, ToolFunction] = MappingProxyType({})
 
     @property
-    def tool_calls(self) -> list[ToolCall]:
+    def tool_calls(self) -> list[RequestedCall]:
         """The tools that the model asks for, with the arguments of your own functions typed.
 
         Raises:
