@@ -138,8 +138,8 @@ class ArtifactDownload:
         is_file = target.is_file() and not target.is_symlink()
         if is_file and target.stat().st_size == self._artifact.size_bytes:
             with target.open("rb") as file:
-                digest = hashlib.file_digest(file, "sha256").hexdigest()
-            if digest == self._artifact.sha256:
+                sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+            if sha256 == self._artifact.sha256:
                 return
         raise RequestError(
             ErrorCode.CONFLICT,

@@ -184,12 +184,12 @@ class ProviderCall:
         # be paused while it connects: another may have the lease by then.
         request.extensions[SEND_CHECK] = self._check_lease
 
-    async def _has_new_secret(self, old_secret: str) -> bool:
+    async def _has_new_secret(self, old_value: str) -> bool:
         """Check whether the pointer now leads to a secret other than the refused secret."""
         connection = self._connection
         self._core.resolver.invalidate(connection.connection_type, connection.secret_ref)
         try:
-            return await self._core.resolve_secret(connection) != old_secret
+            return await self._core.resolve_secret(connection) != old_value
         except ToolkitError:
             return False
 
