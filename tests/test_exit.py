@@ -57,7 +57,7 @@ SCRIPTS = {
     "a fork": (
         OPEN + "def ask():\n"
         "    try:\n        client.health()\n"
-        "    except Exception as error:\n        assert 'forked' in str(error)\n"
+        "    except Exception as error:\n        assert 'parent process' in str(error)\n"
         "    else:\n        sys.exit(1)\n"
         "work(client)\n"
         "child = multiprocessing.get_context('fork').Process(target=ask)\n"

@@ -3,12 +3,13 @@
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, replace
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import (
     ConfigDict,
     Field,
     JsonValue,
+    ModelWrapValidatorHandler,
     ValidationError,
     field_validator,
     model_validator,
@@ -146,13 +147,25 @@ class LlmInput(Request):
         json_schema_extra=_FOR_CALLERS,
     )
 
-    @model_validator(mode="before")
+    @model_validator(mode="wrap")
     @classmethod
-    def _require_words(cls, given: object) -> object:
-        if isinstance(given, Mapping) and "objective" not in given and not given.get("messages"):
-            fault = InitErrorDetails(type="missing", loc=("objective",), input=given)
-            raise ValidationError.from_exception_data(cls.__name__, [fault])
-        return given
+    def _require_words(cls, given: object, validate: ModelWrapValidatorHandler[Self]) -> Self:
+        if not isinstance(given, Mapping) or "objective" in given or given.get("messages"):
+            return validate(given)
+        faults = [InitErrorDetails(type="missing", loc=("objective",), input=given)]
+        try:
+            validate(given)
+        except ValidationError as error:
+            faults += [
+                InitErrorDetails(
+                    type=fault["type"],
+                    loc=fault["loc"],
+                    input=fault["input"],
+                    ctx=fault.get("ctx", {}),
+                )
+                for fault in error.errors()
+            ]
+        raise ValidationError.from_exception_data(cls.__name__, faults)
 
     @model_validator(mode="after")
     def _check_conversation(self) -> "LlmInput":
