@@ -122,7 +122,7 @@ async def main(nodes: int = NODES, rounds: int = ROUNDS, clock: Clock = time.mon
             are_kept &= report_rounds(
                 f"dag_overhead.{name}.of_langgraph",
                 [ours / theirs for ours, theirs in zip(took, peer, strict=True)],
-                "x its ms/node",
+                "x LangGraph's time",
                 floors=[ours / theirs for ours, theirs in zip(floors, peer, strict=True)],
                 limit=MOST_OF_PEER,
             )

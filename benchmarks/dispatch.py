@@ -170,7 +170,7 @@ def main(
         report_rounds(
             f"dispatch.{name}.of_prefect",
             _divide(took[name], theirs),
-            "x its ms/step",
+            "x Prefect's time",
             floors=_divide(bare, theirs),
             limit=None,
             peers=theirs,

@@ -312,7 +312,7 @@ def report_day(day: Day, hours: int) -> bool:
     are_kept = report(
         f"{name}.memory",
         100 * slope(memory) / mean,
-        "% of it an hour",
+        "% per hour",
         floor=100 * slope(day.idle_mb) / mean,
         limit=1.0,
         mb_after_warm_up=round(first[-1].memory_mb, 1),

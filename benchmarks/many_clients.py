@@ -262,8 +262,8 @@ async def measure_beside_worst_tenant(
             await clients.calm_down()
     middle = statistics.median(quiet)
     return report(
-        "many_clients.beside_the_worst", statistics.median(loaded) / middle, "of quiet", floor=1,
-        limit=MOST_TIMES_SLOWER, p99_ms=[round(ms, 1) for ms in loaded],
+        "many_clients.beside_the_worst", statistics.median(loaded) / middle, "x p99 without it",
+        floor=1, limit=MOST_TIMES_SLOWER, p99_ms=[round(ms, 1) for ms in loaded],
         quiet_p99_ms=[round(ms, 1) for ms in quiet],
     )  # fmt: skip
 

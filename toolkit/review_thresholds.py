@@ -17,14 +17,15 @@ class SoundThresholds(BaseModel):
             text takes.
         min_judged_s: minimum audible time for all other checks, in seconds.
         min_shape_change_db: minimum change of the spectrum; noise has 1.6, speech 2 to 8.
-        max_steady_share: maximum share that is the same a tenth of a second later; speech has 0.2.
-        max_tonal_share: maximum share that is a pure tone; speech in a hum has 0.6.
+        max_steady_share: maximum share of the sound that does not change within a tenth of a
+            second; speech has 0.2.
+        max_tonal_share: maximum share of the sound that is a pure tone; speech in a hum has 0.6.
         min_level_change_db: minimum change of loudness; a tune has 1, speech 2.5 to 10.
         clipped_peak: peak from which clipping is checked.
         max_clipped_share: maximum share of samples at the peak; speech has 0.02.
         min_repeated_s: minimum audible time for the check of repetition, in seconds.
-        cut_end_share: minimum time of a sound that ends at full loudness, as a share of the usual
-            time of its text.
+        cut_end_share: minimum duration of a sound that ends at full loudness, as a share of the
+            usual duration of its text.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -48,14 +49,17 @@ class PictureThresholds(BaseModel):
 
     Attributes:
         min_visible_share: minimum share of pixels that are not transparent.
-        min_contrast: minimum difference between the lightest and the darkest part, in levels.
+        min_contrast: minimum difference between the lightest and the darkest part, in levels of
+            brightness from 0 to 255.
         max_noise: maximum unlikeness of neighbouring pixels, from 0 to 1.
-        max_dead_share: maximum share of the picture that is one colour from an edge on.
+        max_dead_share: maximum share of the picture that has one colour and begins at an edge.
         min_block: minimum side of a block of one colour, in pixels.
-        min_finest_detail: minimum loss of the sharpest places if the picture is halved, in levels.
+        min_finest_detail: minimum change of the sharpest parts when the picture is scaled to half
+            its size and back, in levels.
         min_turns: minimum number of changes from light to dark for the check of detail.
         min_detailed_contrast: minimum contrast for the check of detail, in levels.
-        max_same_bits: maximum difference between fingerprints of equal pictures, of 192 bits.
+        max_same_bits: pictures are equal if at most this number of the 192 bits of their
+            fingerprints differ.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -77,7 +81,7 @@ class CardThresholds(BaseModel):
     Attributes:
         max_lost_share: maximum share of letters without a glyph.
         min_text_share: minimum share of the words of each input text on the card.
-        min_cut_share: the same share, if the layout reports that it cut the text.
+        min_cut_share: minimum share of these words if the layout reports that it cut the text.
         max_foreign_share: maximum share of words of a text that are in no input.
         min_source_share: minimum share of a body's words that are in its sources.
         max_outside: maximum distance of a text outside the card, as a share of the card's shorter
@@ -110,9 +114,9 @@ class TextThresholds(BaseModel):
     Attributes:
         foreign_share: maximum share of sentences in other languages.
         repeated_share: maximum share of repeated sentences.
-        echo_share: share of the brief in a text at which the text is an echo of it.
+        echo_share: a text that contains at least this share of its brief is an echo.
         hidden_share: maximum share of invisible characters.
-        short_characters: length up to which a single garbled letter is too many.
+        short_characters: a shorter text fails at one garbled place, a longer text at two.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

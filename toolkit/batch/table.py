@@ -43,7 +43,8 @@ class RowOutcome:
 def build_columns(outcomes: Sequence[RowOutcome]) -> dict[str, list[Any]]:
     """Build the columns: parameters, recorded values, then status, error, seconds and path.
 
-    If two columns have the same name, they become `parameter.name` and `recorded.name`.
+    A parameter named like one of the last four becomes `parameter.name`. A recorded value named
+    like a parameter becomes `recorded.name`.
     """
     parameters = dict.fromkeys(name for outcome in outcomes for name in outcome.parameters)
     recorded = dict.fromkeys(name for outcome in outcomes for name in outcome.recorded)

@@ -1,4 +1,7 @@
-"""The file of a cassette: YAML that people can read and diff, and that is never half written."""
+"""The file of a cassette, which holds recorded answers.
+
+It is YAML, which people can read and compare. Each write replaces the file completely.
+"""
 
 import base64
 import os
@@ -51,12 +54,12 @@ class RecordedExchange:
 
 @dataclass(frozen=True, slots=True)
 class HandMadeAnswer:
-    """A text that a person wrote for the simulated models to answer with.
+    """A text written by a person, which simulated models return as their answer.
 
     Attributes:
-        when: words of the requests that it answers.
+        when: words that a prompt must contain to get this answer.
         text: text of the answer.
-        vendor: vendor of the models that give it; `*` for all vendors.
+        vendor: vendor of the models that return it; `*` for all vendors.
     """
 
     when: str

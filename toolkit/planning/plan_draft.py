@@ -13,10 +13,10 @@ class PlannerView:
     """The facts about an account that the planner may use.
 
     Attributes:
-        capabilities: newest available version of each id, in registry order.
+        capabilities: newest available version of each capability, in registry order.
         connected: ids of the providers that the account has connections for.
-        providers: ids of the providers that can serve each capability, by capability id; empty if
-            it runs on this machine's CPU.
+        providers: ids of the providers that can run each capability, by capability id; empty if
+            the capability runs on this machine's CPU.
     """
 
     capabilities: Sequence[Capability]

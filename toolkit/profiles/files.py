@@ -206,7 +206,7 @@ def delete_profile(name: str) -> None:
 
 
 def iterate_profiles() -> Iterator[tuple[str, Profile | ProfileError]]:
-    """Read all profiles; yield the error of each profile that cannot be used."""
+    """Yield each profile with its name; if a profile cannot be used, yield its error instead."""
     for name in list_profile_names():
         try:
             yield name, read_profile(name)

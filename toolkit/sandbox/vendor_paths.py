@@ -1,4 +1,7 @@
-"""The paths of the simulated wires, and the wires that each vendor has."""
+"""The paths of the simulated wires, and the wires that each vendor has.
+
+A wire is one HTTP API of a vendor. The cloud is the set of simulated wires.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -59,13 +62,13 @@ class CompatibleVendor:
 
 @cache
 def list_wires(compatible: tuple[str, ...] = ()) -> Mapping[str, frozenset[str]]:
-    """List every name that faults can be set for, with its wires.
+    """List every name that faults (simulated failures) can be set for, with its wires.
 
     A vendor's name means all of its wires, and a wire's name only that wire. The name of a vendor
     with several wires, followed by `-api`, means its main wire.
 
     Args:
-        compatible: ids of the additional vendors of the cloud.
+        compatible: ids of additional vendors of the cloud, which speak an API like OpenAI's.
 
     >>> [name for name in list_wires() if name.startswith("runpod")]
     ['runpod', 'runpod-jobs', 'runpod-pods', 'runpod-images', 'runpod-api']
@@ -86,7 +89,7 @@ def find_wires(name: str, compatible: tuple[str, ...] = ()) -> frozenset[str]:
 
     Args:
         name: a vendor, a wire, or `*`.
-        compatible: ids of the additional vendors of the cloud.
+        compatible: ids of additional vendors of the cloud, which speak an API like OpenAI's.
 
     Raises:
         ValueError: no vendor or wire has the name; the message lists the known names.

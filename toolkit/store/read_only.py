@@ -136,7 +136,7 @@ class _ReadOnlyLeases(LeaseStore):
 
 
 class _RefusingWriter(ChangeWriter):
-    """A writer that refuses to write anything."""
+    """A writer that refuses each change: the returned future has an error."""
 
     def __init__(self) -> None:
         pass

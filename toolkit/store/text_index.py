@@ -84,7 +84,7 @@ _FIND_PREFIX_SQL: Final = (
 
 @cache
 def list_sqlite_schema() -> tuple[str, ...]:
-    """List the statements that create the index, if this SQLite has FTS5 with trigrams."""
+    """List the statements that create the index; none if this SQLite lacks FTS5 with trigrams."""
     with closing(sqlite3.connect(":memory:")) as connection:
         try:
             connection.execute(_SQLITE_TABLE)

@@ -64,7 +64,10 @@ class Zygote:
         signal.signal(signal.SIGCHLD, lambda *_: None)
 
     def serve(self) -> None:
-        """Handle messages until the other side hangs up."""
+        """Fork and signal kernels on request until the parent process closes the channel.
+
+        At the end, all kernels are killed.
+        """
         while True:
             ready, _, _ = select.select([self._channel.fileno(), self._wake_fd], [], [])
             if self._wake_fd in ready:

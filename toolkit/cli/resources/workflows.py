@@ -33,7 +33,7 @@ def run(
     tag: options.Tags = None,
     note: options.Note = None,
 ) -> None:
-    """Submit a workflow, wait for it and show its nodes; - reads it from stdin."""
+    """Submit a workflow, wait for it and show its nodes. With `-` as FILE, read it from stdin."""
     body = check_workflow_ids(load_document(file), str(file))
     if out is not None and not no_wait:
         make_folder(out)  # nothing may be paid before the results have a folder

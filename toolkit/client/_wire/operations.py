@@ -54,7 +54,10 @@ def make_operation(
     watches_text: bool = False,
     **_options: object,
 ) -> OperationRequest:
-    """Make the request for an operation, without the options of a network."""
+    """Make the request of an operation for an engine in this process.
+
+    Options that only HTTP needs, such as timeouts, are ignored.
+    """
     if not _PLAIN_PATH.fullmatch(path):
         url = httpx.URL(f"{access.base_url}{path}")
         path, params = url.path.removeprefix("/v1"), params or dict(url.params)

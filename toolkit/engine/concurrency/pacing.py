@@ -113,7 +113,7 @@ def note_activity(account_id: str) -> None:
 
 
 async def yield_to_others(account_id: str) -> None:
-    """Wait before one of many steps of an account's work, as long as others are active."""
+    """Wait for a turn before a step of an account's long work, if other accounts are active."""
     loop = get_loop_shares()
     if loop.has_others(account_id):
         await loop.acquire_turn(account_id)

@@ -67,5 +67,5 @@ def _report(future: "asyncio.Future[T]", settle: Callable[[Any], None], outcome:
 
 
 def _make_settable(error: BaseException) -> BaseException:
-    """Return an exception that a future accepts."""
+    """Return an exception that a future accepts: a `RuntimeError` instead of `StopIteration`."""
     return RuntimeError("it raised StopIteration") if isinstance(error, StopIteration) else error

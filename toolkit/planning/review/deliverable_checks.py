@@ -36,10 +36,10 @@ def check_deliverables(
 def check_media(
     objective: str, evidence: Sequence[Evidence], deliverables: Sequence[str]
 ) -> Iterator[ReviewIssue]:
-    """Check that the deliverables have the media that the objective names, even if no plan asks.
+    """Check that the deliverables include each medium of the objective, also without a plan for it.
 
-    Keywords find these media, but only if every clause of the objective is understood and no text
-    is named. "A caption for a picture" is no picture.
+    Keywords find these media. This works only if keywords understand the whole objective and the
+    objective names no text. "A caption for a picture" does not ask for a picture.
     """
     from toolkit.planning.keywords.clauses import Reading
 

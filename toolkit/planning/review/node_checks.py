@@ -88,7 +88,7 @@ def _adjust_remedy(item: Evidence, issue: ReviewIssue) -> ReviewIssue:
 
 
 def check_shape(look: Inspection) -> Iterator[ReviewIssue]:
-    """Check that the output matches its schema, and the artifact the capability's media type."""
+    """Check that the output matches its schema, and that the artifact has the right media type."""
     item = look.item
     name, capability = item.node.id, item.capability
     if item.output is None:

@@ -50,7 +50,7 @@ def check_silence(look: Inspection) -> Iterator[ReviewIssue]:
 
 
 def check_noise(look: Inspection) -> Iterator[ReviewIssue]:
-    """Check that a sound is no noise: the spectrum of speech always changes."""
+    """Check that a sound is not noise: the spectrum of speech always changes."""
     item, limits = look.item, look.thresholds.sound
     sound = item.sound
     if sound is None or sound.heard_s < limits.min_judged_s or is_tone(look):
@@ -64,7 +64,7 @@ def check_noise(look: Inspection) -> Iterator[ReviewIssue]:
 
 
 def check_tone(look: Inspection) -> Iterator[ReviewIssue]:
-    """Check that a sound is more than tones, such as steady tones, a siren or a tune."""
+    """Check that a sound is not only a steady tone, a siren or a tune."""
     item, limits = look.item, look.thresholds.sound
     if (sound := item.sound) is None or not is_tone(look):
         return
@@ -92,7 +92,7 @@ def is_tone(look: Inspection) -> bool:
 
 
 def check_clipping(look: Inspection) -> Iterator[ReviewIssue]:
-    """Check that a sound is not driven so far over full scale that its waves are cut flat."""
+    """Check that a sound is not so loud that its peaks are cut off."""
     item, limits = look.item, look.thresholds.sound
     sound = item.sound
     if sound is None or sound.peak < limits.clipped_peak or is_tone(look):

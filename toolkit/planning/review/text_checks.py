@@ -133,7 +133,7 @@ def check_json(case: TextCase) -> Iterator[ReviewIssue]:
 
 
 def check_encoding(case: TextCase) -> Iterator[ReviewIssue]:
-    """Check that no letters were misread in another encoding, lost, or of two scripts in a word."""
+    """Check that no letters are garbled or lost, and that no word mixes letters of two scripts."""
     plain = _QUOTED.sub(" ", case.sample)
     text = plain if len(plain) * 2 > len(case.sample) else case.sample  # an example may be quoted
     text = _ADDRESS.sub(" ", text)

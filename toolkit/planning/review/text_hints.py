@@ -138,7 +138,7 @@ def check_echo(case: TextCase) -> Iterator[ReviewIssue]:
 
 
 def check_leak(case: TextCase) -> Iterator[ReviewIssue]:
-    """Check that no instructions, roles or fences came along with a text."""
+    """Check that a text contains no parts of its prompt, such as instructions or role names."""
     mark = CONTROL_MARK.search(case.sample) or _VERDICT.search(case.sample)
     roles = {role.lower() for role in _ROLE.findall(case.sample)}
     leak = mark.group() if mark else " ".join(sorted(roles)) if len(roles) > 1 else ""

@@ -38,7 +38,7 @@ class EndpointGpuBody(TypedDict, total=False):
 
 @with_config(_STRICT)
 class PodGpuBody(TypedDict, total=False):
-    """The GPUs of a pod."""
+    """The GPUs of a pod (a rented machine): id of their type, number and CUDA versions."""
 
     id: Required[str]
     count: int

@@ -77,7 +77,7 @@ class PostgresReadConnection:
     async def fetch_values(
         self, sql: str, parameters: Mapping[str, object]
     ) -> tuple[Any, ...] | None:
-        """Fetch the values of the first row, if there is one."""
+        """Fetch the values of the first row, or None if there are no rows."""
         _, rows = await self._fetch(sql, parameters)
         return rows[0] if rows else None
 

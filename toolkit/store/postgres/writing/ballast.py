@@ -1,4 +1,7 @@
-"""Ballast on the disk of a server of PostgreSQL: temporary tables of the writer's session."""
+"""Ballast: disk space of the PostgreSQL server that is reserved for results.
+
+Temporary tables of the writer's session occupy the space. They are dropped when the disk is full.
+"""
 
 import logging
 import sys

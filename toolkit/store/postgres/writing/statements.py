@@ -1,4 +1,4 @@
-"""The writer's statements for PostgreSQL: each takes any number of rows, as an array a column."""
+"""The writer's SQL for PostgreSQL; a statement takes any number of rows, one array per column."""
 
 from collections.abc import Iterable, Sequence
 from functools import cache
