@@ -103,7 +103,9 @@ def _parse_arguments(function: ToolFunction, arguments: dict[str, Any]) -> dict[
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(map(str, first["loc"]))
     else:
-        return {name: getattr(parsed, name) for name in parsed.model_fields_set}
+        # In the order of the function's parameters: `model_fields_set` has no order.
+        given = parsed.model_fields_set
+        return {name: getattr(parsed, name) for name in model.model_fields if name in given}
     message = f"The model called {_name_function(function)} wrongly: {where}: {first['msg']}."
     raise WorkError(ErrorCode.INVALID_OUTPUT, message)
 

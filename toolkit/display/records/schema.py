@@ -3,8 +3,6 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from toolkit.contract.capabilities import list_required_fields
-
 FIELD_COLUMNS = ("field", "type", "required", "default", "description")
 MAX_DEPTH = 3
 _BOUND_TEXTS = {
@@ -42,6 +40,9 @@ def list_fields(schema: Schema) -> list[dict[str, object]]:
 def _iter_fields(
     schema: Schema, definitions: Mapping[str, Schema], path: str, depth: int
 ) -> Iterator[dict[str, object]]:
+    # Not at the top: it loads pydantic, and a command that shows a record needs none.
+    from toolkit.contract.capabilities import list_required_fields
+
     required = list_required_fields(schema)
     for name, field in schema.get("properties", {}).items():
         actual = _resolve_schema(field, definitions)
