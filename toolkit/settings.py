@@ -206,8 +206,7 @@ class Settings(BaseSettings):
     database: DatabaseUrl | None = Field(
         default=None,
         description="address of a PostgreSQL database for all rows, as `postgresql://user@host/name`"
-        " (the extra `postgres`), instead of a file in `data_dir`; its password may also"
-        " be in PGPASSWORD or in a password file of libpq",
+        " (the extra `postgres`); its password may also be in PGPASSWORD or in a file of libpq",
     )
     database_wait_s: float = Field(
         default=60.0,

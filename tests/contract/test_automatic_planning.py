@@ -220,6 +220,11 @@ SCRIPTS = {
     "injected members, a cut verdict": (
         [EVIL_MEMBERS], "llm", GOOD, [Say(BLOCKED[:40], "length")], "pass checks",
     ),
+    "a cut plan, a refused verdict": (
+        [Say(VALID[:60], "length"), VALID], "llm", GOOD, [Say("", "content_filter")], "pass checks",
+    ),
+    "a verdict in prose": ([VALID], "llm", GOOD, ["It is fine, really."], "pass checks"),
+    "a late verdict": ([VALID], "llm", GOOD, [Say(hangs=True)], "pass checks"),
 }  # fmt: skip
 
 

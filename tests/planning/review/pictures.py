@@ -89,6 +89,38 @@ def paint_sky(draw: Draw, size: Size) -> Image.Image:
     return _to_image(_blend(size, _draw_color(draw), _draw_color(draw, 100), _draw_color(draw)))
 
 
+def paint_bokeh(draw: Draw, size: Size) -> Image.Image:
+    """Paint lights that are out of focus, with the grain of a film."""
+    image = Image.new("RGB", size, _draw_color(draw, 0, 50))
+    pen = ImageDraw.Draw(image, "RGBA")
+    for _ in range(int(draw.integers(12, 40))):
+        x, y, r = draw.uniform(0, size[0]), draw.uniform(0, size[1]), draw.uniform(15, 60)
+        pen.ellipse((x - r, y - r, x + r, y + r), fill=(*_draw_color(draw, 90), 120))
+    image = image.filter(ImageFilter.GaussianBlur(float(draw.uniform(3, 9))))
+    grain = draw.normal(0, draw.uniform(1, 3), (size[1], size[0], 1))
+    return _to_image(np.asarray(image, float) + grain)
+
+
+def paint_fog(draw: Draw, size: Size) -> Image.Image:
+    """Paint pale shapes in pale fog."""
+    array = (
+        _blend(size, (228, 230, 232), (240, 240, 240))
+        - 20 * _make_clouds(draw, size, 1.8)[..., None]
+    )
+    image = _to_image(array)
+    for depth in range(3):
+        layer = Image.new("L", size, 0)
+        pen = ImageDraw.Draw(layer)
+        for _ in range(3):
+            x, width = draw.uniform(0, size[0]), 6 + 8 * depth
+            pen.rectangle((x, 0, x + width, size[1] * 0.8), fill=255)
+        tone = 215 - 25 * depth
+        image.paste(
+            (tone, tone, tone + 3), (0, 0), layer.filter(ImageFilter.GaussianBlur(4 - depth))
+        )
+    return _to_image(np.asarray(image, float) + draw.normal(0, 1, (size[1], size[0], 1)))
+
+
 def paint_white_on_white(draw: Draw, size: Size) -> Image.Image:
     """Paint white shapes with pale shadows on a white background."""
     image = Image.new("RGB", size, (246, 248, 250))
@@ -137,6 +169,20 @@ def paint_confetti(draw: Draw, size: Size) -> Image.Image:
     return image
 
 
+def paint_silhouettes(draw: Draw, size: Size) -> Image.Image:
+    """Paint black towers and black ground in front of an evening sky."""
+    image = _to_image(_blend(size, _draw_color(draw, 60), _draw_color(draw, 150)))
+    pen = ImageDraw.Draw(image)
+    horizon = size[1] * draw.uniform(0.7, 0.85)
+    x = 0.0
+    while x < size[0]:
+        width, height = draw.uniform(20, 90), draw.uniform(20, 220)
+        pen.rectangle((x, horizon - height, x + width, size[1]), fill=(8, 8, 10))
+        x += width + draw.uniform(0, 40)
+    pen.rectangle((0, horizon, size[0], size[1]), fill=(8, 8, 10))
+    return image
+
+
 def paint_poster(draw: Draw, size: Size) -> Image.Image:
     """Paint bold blocks of colour; a block may fill the lower third."""
     image = Image.new("RGB", size, _draw_color(draw, 180))
@@ -165,8 +211,8 @@ def paint_cut_out(draw: Draw, size: Size) -> Image.Image:
 
 
 GOOD_PAINTERS: tuple[Callable[[Draw, Size], Image.Image], ...] = (
-    paint_nature, paint_icon, paint_night, paint_sky, paint_white_on_white, paint_pattern,
-    paint_texture, paint_confetti, paint_poster, paint_cut_out,
+    paint_nature, paint_icon, paint_night, paint_sky, paint_bokeh, paint_fog, paint_white_on_white,
+    paint_pattern, paint_texture, paint_confetti, paint_silhouettes, paint_poster, paint_cut_out,
 )  # fmt: skip
 
 

@@ -47,12 +47,16 @@ def paint_landscape() -> Image.Image:
 SPOILED: dict[str, tuple[Callable[[], Image.Image], str]] = {
     "one colour": (lambda: pictures.make_blank(SIZE, (128, 130, 200)), "blank"),
     "one colour under noise": (lambda: pictures.make_blank(SIZE, (9, 9, 9), 4), "blank"),
+    "all transparent": (lambda: Image.new("RGBA", SIZE, (200, 30, 30, 0)), "blank"),
     "hardly opaque": (lambda: Image.new("RGBA", SIZE, (200, 30, 30, 6)), "blank"),
     "random pixels": (lambda: pictures.make_noise(1, SIZE), "picture_noise"),
     "random greys": (lambda: pictures.make_noise(2, SIZE, grey=True), "picture_noise"),
+    "random small blocks": (lambda: pictures.make_noise(3, SIZE, 3), "picture_noise"),
     "random large blocks": (lambda: pictures.make_noise(4, SIZE, 16), "picture_noise"),
     "grey below": (lambda: pictures.make_half_flat(paint_landscape(), (128,) * 3, 0.5, 0),
                    "dead_area"),
+    "black at a side": (lambda: pictures.make_half_flat(paint_landscape(), (0,) * 3, 0.6, 1),
+                        "dead_area"),
     "green above": (lambda: pictures.make_half_flat(paint_landscape(), (0, 130, 0), 0.45, 2),
                     "dead_area"),
     "a drawing that ends half way": (
@@ -60,6 +64,8 @@ SPOILED: dict[str, tuple[Callable[[], Image.Image], str]] = {
             pictures.paint_confetti(np.random.default_rng(5), SIZE), (128,) * 3, 0.5, 0),
         "dead_area"),
     "16 pixels blown up": (lambda: pictures.make_enlarged(paint_landscape(), 16, BICUBIC),
+                           "detail"),
+    "40 pixels blown up": (lambda: pictures.make_enlarged(paint_landscape(), 40, BICUBIC),
                            "detail"),
     "tiles blown up": (
         lambda: pictures.make_enlarged(
@@ -102,12 +108,12 @@ def test_blocks_an_invalid_file(data: bytes, media_type: str) -> None:
 
 
 def test_passes_good_pictures() -> None:
-    """Given 100 pictures of 10 kinds as PNG, JPEG and WebP, then at most 1 of them is blocked."""
+    """Given 130 pictures of 13 kinds as PNG, JPEG and WebP, then at most 1 of them is blocked."""
     blocked: list[tuple[int, str]] = []
     kinds = ("PNG", "JPEG", "WEBP")
-    for seed in range(100):
+    for seed in range(130):
         image = pictures.paint_good(seed, (320, 288))
-        kind = "PNG" if image.mode == "RGBA" else kinds[seed // 10 % 3]
+        kind = "PNG" if image.mode == "RGBA" else kinds[seed // 13 % 3]
         prompt = pictures.name_good(seed)
         evidence = build_picture(encode(image, kind), prompt, image.size, f"image/{kind.lower()}")
         issues = check_node(Inspection(evidence, "a picture"))

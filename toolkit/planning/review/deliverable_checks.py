@@ -38,8 +38,7 @@ def check_media(
 ) -> Iterator[ReviewIssue]:
     """Check that the deliverables include each medium of the objective, also without a plan for it.
 
-    Keywords find these media. This works only if keywords understand the whole objective and the
-    objective names no text. "A caption for a picture" does not ask for a picture.
+    Keywords find the media, if they understand the whole objective and it names no text.
     """
     from toolkit.planning.keywords.clauses import Reading
 
