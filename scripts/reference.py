@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_args, get_origin
+from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel
 from typer.main import get_command
@@ -195,9 +195,10 @@ def thresholds(kind: type[BaseModel], path: str) -> Iterator[str]:
 
 def type_of(annotation: Any) -> str:
     """Return a type without its modules and without `None`."""
+    # `get_type_hints` removes `Annotated` at every depth.
+    annotation = get_type_hints(type("", (), {"__annotations__": {"field": annotation}}))["field"]
     text = annotation.__name__ if isinstance(annotation, type) and not get_args(annotation) else ""
     text = text or WITH_MODULE.sub("", str(annotation))
-    text = re.sub(r"Annotated\[(\w+), .*?\)\]", r"\1", text)
     text = re.sub(r"^Optional\[(.*)\]$", r"\1", text)
     if values := re.fullmatch(r"Literal\[(.*)\]", text):
         return values.group(1).replace("'", "`")

@@ -183,7 +183,7 @@ class Settings(BaseSettings):
         first_byte_timeout_s: seconds until a vendor's answer begins; by default only `timeout_s`
             and `total_s` limit it.
         connect_timeout_s: seconds to connect to a vendor.
-        retry_base_s: longest first wait between attempts of a call, in seconds; it doubles with
+        retry_base_s: maximum wait before the first retry of a call, in seconds; it doubles with
             each attempt.
         retry_cap_s: longest wait for a vendor, in seconds; if a vendor asks for more, the job goes
             to the next provider.
@@ -427,7 +427,7 @@ class Settings(BaseSettings):
     max_cooldown_wait_s: float = Field(
         default=60.0,
         ge=0,
-        description="maximum wait of a job for connections that cool down, in seconds",
+        description="maximum wait of a job for connections that a failure has blocked, in seconds",
     )
     max_concurrent_calls: Annotated[int, CALL_PLACES] = Field(
         default=16, ge=1, description="maximum number of calls of a connection at once"

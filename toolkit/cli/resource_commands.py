@@ -157,7 +157,7 @@ def _add_annotate_command(app: typer.Typer, resource: str) -> None:
         note: Note = None,
         no_tags: Annotated[bool, typer.Option("--no-tags", help="Remove all tags.")] = False,
     ) -> None:
-        """Replace tags, or the note; an omitted option changes nothing."""
+        """Replace the tags or the note of the work; an omitted option changes nothing."""
         tags = [] if no_tags else tag or None
         shell.print_record(getattr(shell.client, resource).annotate(id, tags=tags, note=note))
 

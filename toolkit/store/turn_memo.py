@@ -25,7 +25,7 @@ class TurnMemo:
         self._is_ending = False
 
     async def find(self, key: Hashable, read: Callable[[], Awaitable[T]]) -> T:
-        """Return the value of a key, which is read unless it was in this turn."""
+        """Return the value of a key, which is read at most once in a turn of the event loop."""
         while key in self._values:
             entry = self._values[key]
             # Shielded, as the others wait on when one of them is cancelled.

@@ -1,4 +1,4 @@
-"""Wrapping paragraphs and finding the largest font size that fits; used by the text stack."""
+"""Texts of a card (`TextStack`): wraps paragraphs, and finds the largest font size that fits."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

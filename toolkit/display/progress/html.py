@@ -45,7 +45,7 @@ def render_progress(work: WorkProgress, now: datetime) -> str:
 
 
 def render_line(line: str) -> str:
-    """Render the final line."""
+    """Render a line of a progress display."""
     return f'<div class="toolkit-progress">{escape_text(line)}</div>'
 
 

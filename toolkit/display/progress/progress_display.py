@@ -61,7 +61,11 @@ class ProgressDisplay:
 
     @property
     def shows_texts(self) -> bool:
-        """True if the display takes texts as they are written: it has room, or the caller asked."""
+        """Whether the display shows texts while they are written.
+
+        Lines show them if the caller asked for a stream on a terminal. A drawing shows them if the
+        caller asked, or if it has room for the rows.
+        """
         if self._lines is not None:
             return self._is_streamed and self._lines_have_text
         has_room = not self.work.is_single and len(self.work.nodes) <= MAX_ROWS

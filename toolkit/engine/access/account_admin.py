@@ -154,7 +154,7 @@ class AccountAdmin:
         )
 
     async def list_keys(self, identifier: str) -> list[AccountKey]:
-        """List the keys of an account, including ended keys, the newest first.
+        """List the keys of an account, also revoked and expired keys, the newest first.
 
         Raises:
             RequestError: `NOT_FOUND`.

@@ -215,7 +215,7 @@ class _ShownText:
         self._show(self._redactor.add(piece))
 
     def add_rest(self) -> None:
-        """Show the text that was held back, because the text is complete."""
+        """Show the end of a text, which was held back as a possible part of a secret."""
         self._show(self._redactor.finish())
 
     def _show(self, text: str) -> None:

@@ -126,7 +126,7 @@ class Connections:
         )
 
     async def test(self, context: RequestContext, connection_id: str) -> ConnectionTest:
-        """Test whether a connection works, by a call that costs nothing.
+        """Test a connection: resolve its secret, and make a free call if the vendor has one.
 
         Raises:
             RequestError: `NOT_FOUND`.

@@ -147,7 +147,7 @@ def _find_callee(before: str, opener: str) -> str:
 
 
 def _find_string(text: str, index: int) -> tuple[int, int | None]:
-    """Find the start of a string's text and the string's end, which is None while it is open."""
+    """Find the start of a string's text, and its end; the end is None if it is not closed."""
     quote = text[index] * 3 if text.startswith(text[index] * 3, index) else text[index]
     start = index + len(quote)
     at = start

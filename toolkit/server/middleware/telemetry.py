@@ -86,7 +86,7 @@ def record_message(exchange: HttpExchange, message: Message) -> None:
 
 
 def end_exchange(exchange: HttpExchange, scope: Scope) -> None:
-    """Record the end of an exchange, and its account; without an answer, it failed."""
+    """Record the end of a request with its account; a request without an answer failed."""
     exchange.status = exchange.status or _FAILED_STATUS
     exchange.streaming = False
     caller = scope["state"].get("caller")

@@ -289,7 +289,7 @@ def is_temporary(error: ServiceError) -> bool:
 
 
 def format_server(url: str) -> str:
-    """Format the host and the port of a database's address.
+    """Format the host and the port of a database's address, or PGHOST and PGPORT, or the defaults.
 
     >>> format_server("postgresql://ada@db.example.org/toolkit")
     'db.example.org:5432'

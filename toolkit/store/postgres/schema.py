@@ -1,7 +1,7 @@
 """The schema of a PostgreSQL database: creates and migrates it, and rejects newer versions.
 
-A new database gets the newest tables at once; migrations are for tables of earlier releases, as in
-a data directory.
+As with SQLite, a new database gets the newest tables at once; migrations are for tables of earlier
+releases.
 """
 
 from collections.abc import Iterator
