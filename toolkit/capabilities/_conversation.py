@@ -177,5 +177,5 @@ def make_turns(messages: list[Message], blobs: Mapping[str, Blob]) -> tuple[Turn
 
 
 def make_tools(functions: list[ToolFunction]) -> tuple[Tool, ...]:
-    """Make the tools of a request."""
+    """Convert functions of an input to tools of an operation."""
     return tuple(Tool(tool.name, tool.description, tool.parameters) for tool in functions)

@@ -30,7 +30,7 @@ AWAY_STATUSES = frozenset({502, 503, 504})
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """A faulty place of a request, such as `nodes.2.depends_on.0`, and the reason; both bounded."""
+    """A faulty place of a request, such as `nodes.2.depends_on.0`, and the reason; truncated."""
 
     path: str
     message: str

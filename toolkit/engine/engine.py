@@ -238,7 +238,7 @@ class Engine:
 
     @property
     def is_held(self) -> bool:
-        """True if the directory is a copy, whose abandoned work is not resumed."""
+        """True if the database is a copy, whose abandoned work is not resumed."""
         return self.core.store.is_copy
 
     async def take_up(self, root_id: str) -> None:

@@ -69,5 +69,5 @@ class RequestContext:
 
     @classmethod
     def of_lease(cls, lease: Lease) -> Self:
-        """Return the context of work that continues under a lease after its request's answer."""
+        """Return the context of work under a lease, which continues after its request's answer."""
         return cls(lease.account_id, lease.key_id)

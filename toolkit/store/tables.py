@@ -394,7 +394,7 @@ def list_pruned_tables() -> list[Table]:
 
 
 def list_expiring_tables() -> list[Table]:
-    """List the tables with rows that are pruned by their own age, in the order of deletion."""
+    """List the tables whose rows are pruned by their own age, tables of owners last."""
     return [table for table in _sort_owners_last() if get_roles(table).expires_by]
 
 

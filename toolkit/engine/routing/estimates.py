@@ -214,7 +214,7 @@ def sum_estimates(estimates: Iterable[Estimate]) -> CostRange:
 
 
 def explain_unaffordable(estimates: Mapping[str, Estimate], limit: Decimal | None) -> str | None:
-    """Explain why nodes cannot run within a limit in any case; return None if they may.
+    """Explain why a limit or a budget excludes nodes in any case; return None if it does not.
 
     Each call is bounded when it is made, so work that is only expected to cost more may start.
     """

@@ -62,7 +62,7 @@ class _Bracket:
 
 
 def find_call_site(text: str) -> CallSite | None:
-    """Find the call at the end of a text; return None outside of calls.
+    """Find the call or the subscript in which a text ends; return None outside of both.
 
     >>> site = find_call_site('client.runs.create("llm.generate", {"objec')
     >>> site.callee, site.position, site.texts, site.is_key, site.prefix

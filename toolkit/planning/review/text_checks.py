@@ -59,7 +59,7 @@ _NAMED = re.compile(r"\d{4}|\b[A-Z]\w+ [A-Z]\w+|[»“”\"«]")
 
 
 def check_emptiness(case: TextCase) -> Iterator[ReviewIssue]:
-    """Check that a text has a word or an emoji, and not only invisible signs."""
+    """Check that a text has a word or an emoji, and is not just `n/a` or a placeholder."""
     text = CONTROL_MARK.sub("", case.text)
     says = any(char.isalnum() or _EMOJI.match(char) for char in text)
     if says and not _NOTHING.fullmatch(text):

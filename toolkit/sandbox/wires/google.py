@@ -136,7 +136,7 @@ class ContentTool(RequestBody, alias_generator=to_camel):
 
 
 class CallingConfig(RequestBody, alias_generator=to_camel):
-    """Whether the model may, must or must not ask for a function."""
+    """Which functions the model may, must or must not ask for."""
 
     mode: Literal["AUTO", "ANY", "NONE", "VALIDATED", "MODE_UNSPECIFIED"] | None = None
     allowed_function_names: list[str] | None = None

@@ -323,7 +323,7 @@ class LeaseStore:
                 failures += 1
 
     def note_idle(self) -> None:
-        """Note that no lease is held, so that no renewal is due; may be called on any thread."""
+        """Count the time to the next renewal from now, because no lease is held; on any thread."""
         self._renewed_at = time.monotonic()
 
     async def _release_doubtful(self) -> None:

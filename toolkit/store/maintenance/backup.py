@@ -53,7 +53,7 @@ def create_backup(database: UpkeepDatabase, target: Path, place: BlobPlace) -> B
     """Copy a database and its artifacts as they are at one moment; engines may go on using it.
 
     Bytes are stored before any record refers to them, so with the records copied first no record
-    lacks its bytes. Those in object storage are not copied, but missed if they are not there.
+    lacks its bytes. Those in object storage are not copied. The result lists missing bytes.
 
     Args:
         database: opened for reading.

@@ -196,7 +196,7 @@ class PostgresDatabase(OpenDatabase):
         return cls(url, owner, writes, is_copy=is_copy)
 
     def begin(self) -> AbstractContextManager[Connection]:
-        """Begin a transaction on a connection of its own; on any thread.
+        """Begin a transaction on a separate connection; on any thread.
 
         Raises:
             ServiceError: `UNAVAILABLE` when the store is closed.
