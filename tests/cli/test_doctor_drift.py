@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 import uvicorn
-from sqlalchemy import create_engine
+from sqlalchemy import NullPool, create_engine
 
 from tests.support.commands import run_toolkit
 from tests.support.timing import wait_until
@@ -53,7 +53,7 @@ def run(
         url = postgres_url.replace("postgresql://", "postgresql+psycopg://")
 
     def run_in_database(sql: str) -> list[Any]:
-        with create_engine(url).begin() as connection:
+        with create_engine(url, poolclass=NullPool).begin() as connection:
             result = connection.exec_driver_sql(sql)
             return list(result) if result.returns_rows else []
 

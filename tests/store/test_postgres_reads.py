@@ -125,7 +125,7 @@ async def test_reads_of_a_hung_server_time_out(
             errors = await asyncio.gather(
                 *[reads.fetch_values("SELECT 1", {}) for _ in range(60)], return_exceptions=True
             )
-    assert {*map(type, errors)} == {ServiceError}
+    assert all(isinstance(error, ServiceError) for error in errors)
     assert await reads.fetch_values("SELECT 1", {}) == (1,)
     await reads.close()
 
