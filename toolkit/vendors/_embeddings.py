@@ -32,13 +32,18 @@ def read_reply(answer: VendorResponse, body: Json, operation: EmbedRequest) -> E
     Raises:
         ProviderError: `PROVIDER_BAD_RESPONSE` if it has not one vector for each text.
     """
-    rows = body.get("data")
-    rows = rows if isinstance(rows, list) else []
-    vectors = [row.get("embedding") for row in rows if isinstance(row, dict)]
+    vectors = list_vectors(body)
     tokens, _ = read_numbers(get_object(body, "usage"), "prompt_tokens", "total_tokens")
     units = {} if tokens is None else {"input_tokens": tokens}
     model = answer.read_label(body.get("model"))
     return make_reply(answer, len(operation.texts), vectors, units, model)
+
+
+def list_vectors(body: Json) -> list[object]:
+    """List the vectors of an answer with a row in `data` for each text."""
+    rows = body.get("data")
+    rows = rows if isinstance(rows, list) else []
+    return [row.get("embedding") for row in rows if isinstance(row, dict)]
 
 
 def make_reply(

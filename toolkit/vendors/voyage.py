@@ -15,7 +15,7 @@ from toolkit.plugins import (
     run_in_thread,
     send,
 )
-from toolkit.vendors._embeddings import make_reply, read_scores
+from toolkit.vendors._embeddings import list_vectors, make_reply, read_scores
 from toolkit.vendors._http import (
     Json,
     VendorResponse,
@@ -43,10 +43,7 @@ def embed_texts(operation: EmbedRequest, access: Access) -> Flow[EmbedReply]:
     if operation.dimensions is not None:
         fields["output_dimension"] = operation.dimensions
     answer, body = yield from _post(access, "/v1/embeddings", fields)
-    rows = body.get("data")
-    rows = rows if isinstance(rows, list) else []
-    vectors = [row.get("embedding") for row in rows if isinstance(row, dict)]
-    units = _read_units(body)
+    vectors, units = list_vectors(body), _read_units(body)
     return (yield from run_in_thread(make_reply, answer, len(operation.texts), vectors, units))
 
 

@@ -5,6 +5,7 @@ import math
 import struct
 from collections.abc import Sequence
 
+from toolkit.sandbox.json_http import JsonObject
 from toolkit.sandbox.text.sentences import list_stems, split_words
 
 _SCORED_DIMENSIONS = 512
@@ -47,6 +48,13 @@ def score_documents(query: str, documents: Sequence[str]) -> list[float]:
         )
         for each in documents
     ]
+
+
+def rank_documents(query: str, documents: Sequence[str]) -> list[JsonObject]:
+    """Return a row of each document's place and relevance to a query, the most relevant first."""
+    scores = score_documents(query, documents)
+    order = sorted(range(len(scores)), key=lambda place: -scores[place])
+    return [{"index": place, "relevance_score": scores[place]} for place in order]
 
 
 def count_searches(query: str, documents: Sequence[str]) -> int:

@@ -30,7 +30,7 @@ from toolkit.sandbox.text.chat import (
     iter_pieces,
 )
 from toolkit.sandbox.text.tool_use import NO_TOOLS, OfferedTool, ToolOffer
-from toolkit.sandbox.text.vectors import embed_text, score_documents
+from toolkit.sandbox.text.vectors import embed_text, rank_documents
 from toolkit.sandbox.wires.aws_signature import SignatureFaultError, check_signature
 
 THOUGHT_TOKENS = 32
@@ -191,9 +191,7 @@ async def _invoke(request: Request) -> Response:
     if model == RERANK_MODEL:
         rerank = await read_body(request, CohereRerankRequest, _refuse_body)
         mark_billed(request)
-        scores = score_documents(rerank.query, rerank.documents)
-        order = sorted(range(len(scores)), key=lambda place: -scores[place])
-        rows = [{"index": place, "relevance_score": scores[place]} for place in order]
+        rows = rank_documents(rerank.query, rerank.documents)
         return JSONResponse({"results": rows[: rerank.top_n]})
     if model != COHERE_MODEL:
         raise refuse(400, "ValidationException", "The provided model identifier is invalid.")

@@ -18,7 +18,7 @@ from toolkit.sandbox.json_http import (
 from toolkit.sandbox.keys import SANDBOX_KEYS
 from toolkit.sandbox.state import SandboxState, get_request_digest, mark_billed
 from toolkit.sandbox.text.chat import count_tokens
-from toolkit.sandbox.text.vectors import count_searches, embed_text, score_documents
+from toolkit.sandbox.text.vectors import count_searches, embed_text, rank_documents
 from toolkit.sandbox.wires import cohere_chat
 
 MODELS = (*cohere_chat.MODELS, "embed-v4.0", "rerank-v3.5")
@@ -92,9 +92,7 @@ async def _rerank_documents(request: Request) -> Response:
     body = await read_body(request, RerankBody, _refuse_body)
     _check_model(body.model, "rerank-v3.5")
     mark_billed(request)
-    scores = score_documents(body.query, body.documents)
-    order = sorted(range(len(scores)), key=lambda place: -scores[place])
-    rows = [{"index": place, "relevance_score": scores[place]} for place in order]
+    rows = rank_documents(body.query, body.documents)
     searches = count_searches(body.query, body.documents)
     meta = {"api_version": {"version": "2"}, "billed_units": {"search_units": searches}}
     digest = get_request_digest(request)[:32]

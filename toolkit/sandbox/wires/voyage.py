@@ -20,7 +20,7 @@ from toolkit.sandbox.json_http import (
 from toolkit.sandbox.keys import SANDBOX_KEYS
 from toolkit.sandbox.state import SandboxState, mark_billed
 from toolkit.sandbox.text.chat import count_tokens
-from toolkit.sandbox.text.vectors import embed_text, pack_vector, score_documents
+from toolkit.sandbox.text.vectors import embed_text, pack_vector, rank_documents
 
 EMBEDDING_MODELS = ("voyage-3.5", "voyage-3.5-lite")
 RERANK_MODELS = ("rerank-2.5", "rerank-2.5-lite")
@@ -88,9 +88,7 @@ async def _rerank_documents(request: Request) -> Response:
     body = await read_body(request, VoyageRerankBody, _refuse_body)
     _check_model(body.model, RERANK_MODELS)
     mark_billed(request)
-    scores = score_documents(body.query, body.documents)
-    order = sorted(range(len(scores)), key=lambda place: -scores[place])
-    rows = [{"index": place, "relevance_score": scores[place]} for place in order]
+    rows = rank_documents(body.query, body.documents)
     query = count_tokens(body.query)
     usage = {"total_tokens": sum(query + count_tokens(each) for each in body.documents)}
     data = rows[: body.top_k]
