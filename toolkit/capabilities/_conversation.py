@@ -7,6 +7,7 @@ from pydantic import Field, model_validator
 
 from toolkit.contract.base import JsonObject, Record, Request
 from toolkit.contract.errors import ErrorCode
+from toolkit.contract.ids import Prefix, build_id_pattern
 from toolkit.plugins import Blob, ProviderError
 from toolkit.plugins.conversation import Picture, Tool, ToolCall, Turn
 
@@ -14,7 +15,7 @@ MAX_MESSAGES, MAX_IMAGES, MAX_TOOLS = 1_000, 20, 128
 MAX_CHARACTERS = 200_000
 PICTURE_TYPES = ("image/png", "image/jpeg", "image/webp", "image/gif")
 MAX_PICTURE_BYTES = 20_000_000
-ArtifactId = Annotated[str, Field(pattern=r"^art_[0-7][0-9a-hjkmnp-tv-z]{25}$")]
+ArtifactId = Annotated[str, Field(pattern=build_id_pattern(Prefix.ARTIFACT))]
 
 
 TOOL_NAME = r"^[a-zA-Z0-9_-]{1,64}$"

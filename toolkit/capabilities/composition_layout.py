@@ -6,6 +6,7 @@ from pydantic import Field
 
 from toolkit.capabilities._card_drawing import draw_card
 from toolkit.contract.base import Record, Request
+from toolkit.contract.ids import Prefix, build_id_pattern
 from toolkit.plugins import Blob, Call, Capability, Flow, InputBinding, Result, run_in_process
 
 TemplateName = Literal["classic", "split", "cover", "quote"]
@@ -37,7 +38,7 @@ class LayoutInput(Request):
     kicker: str = Field(default="", max_length=100, description="a small label above the title")
     image: str | None = Field(
         default=None,
-        pattern=r"^art_[0-7][0-9a-hjkmnp-tv-z]{25}$",
+        pattern=build_id_pattern(Prefix.ARTIFACT),
         description="id of an artifact with a PNG, JPEG or WebP picture; upstream fills it",
     )
     template: TemplateName | None = Field(

@@ -7,6 +7,7 @@ from pydantic import Field
 from toolkit.capabilities._reference_audio import measure_reference
 from toolkit.contract.base import Record, Request
 from toolkit.contract.errors import ErrorCode
+from toolkit.contract.ids import Prefix, build_id_pattern
 from toolkit.plugins import (
     Blob,
     Call,
@@ -25,7 +26,7 @@ class CloneInput(Request):
     """The input of `voice.clone`."""
 
     reference_audio: str = Field(
-        pattern=r"^art_[0-7][0-9a-hjkmnp-tv-z]{25}$",
+        pattern=build_id_pattern(Prefix.ARTIFACT),
         description="id of an artifact with 10 s to 5 min of the voice: MP3, M4A or WAV, to 20 MB",
     )
     name: str = Field(
